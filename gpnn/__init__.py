@@ -1,0 +1,37 @@
+"""Graph partition neural networks: exact-gradient training by partition-based propagation schedules.
+
+The public names load on first use, so that `import gpnn` costs little more than `import torch`.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Graph": "gpnn.graph",
+    "load_dataset": "gpnn.data",
+    "Partition": "gpnn.partition",
+    "partition_graph": "gpnn.partition",
+    "Phase": "gpnn.schedule",
+    "Schedule": "gpnn.schedule",
+    "Plan": "gpnn.engine",
+    "lower": "gpnn.engine",
+    "propagate": "gpnn.engine",
+    "GPNNClassifier": "gpnn.estimator",
+}
+_ROOMS = ("data", "partition", "schedule", "kernels", "engine", "nn", "train", "baselines", "report")
+
+__all__ = ["__version__", *_HOMES, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"gpnn.{name}")
+    raise AttributeError(f"module 'gpnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

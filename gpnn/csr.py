@@ -1,0 +1,59 @@
+"""Compressed rows of an edge list: one counting sort and no temporary of the size of the result."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class CSR(NamedTuple):
+    """Edges grouped by row: row r owns positions `ptr[r]:ptr[r + 1]` of `index` and `edge`.
+
+    Within a row the edges keep the order of the edge list.
+    """
+
+    ptr: np.ndarray  # [R + 1] int64
+    index: np.ndarray  # [E] the other end of each edge; int32 where it fits
+    edge: np.ndarray | None  # [E] position in the edge list; None when it was not asked for
+
+
+def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge: bool = True) -> CSR:
+    """Group the edges `(rows[e], columns[e])` by row.
+
+    Args:
+        rows: the grouping end of each edge, in `[0, num_rows)`, `[E]`.
+        columns: the other end, `[E]`.
+        num_rows: the number of rows R.
+        with_edge: also return each entry's position in the edge list.
+
+    >>> compress(np.array([1, 0, 1]), np.array([0, 1, 2]), 2).index.tolist()
+    [1, 0, 2]
+    """
+    ptr = np.zeros(num_rows + 1, np.int64)
+    _count(rows, ptr)
+    np.cumsum(ptr, out=ptr)
+    index = np.empty(len(rows), index_type(int(columns.max()) + 1 if len(columns) else 0))
+    edge = np.empty(len(rows) if with_edge else 0, index_type(len(rows)))
+    _place(rows, columns, ptr[:-1].copy(), index, edge)
+    return CSR(ptr, index, edge if with_edge else None)
+
+
+def index_type(bound: int) -> type[np.signedinteger]:
+    """The narrowest of int32 and int64 that holds every id below `bound`."""
+    return np.int32 if bound <= np.iinfo(np.int32).max else np.int64
+
+
+@njit(cache=True)
+def _count(rows, ptr):  # type: ignore[no-untyped-def]
+    for row in rows:
+        ptr[row + 1] += 1
+
+
+@njit(cache=True)
+def _place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
+    for e in range(len(rows)):
+        at = cursor[rows[e]]
+        cursor[rows[e]] = at + 1
+        index[at] = columns[e]
+        if len(edge):
+            edge[at] = e

@@ -1,0 +1,393 @@
+"""Graph: a directed typed multigraph, checked once when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+    from torch_geometric.data import Data, HeteroData
+
+    from gpnn.csr import CSR
+
+GraphLike: TypeAlias = "Graph | Data | HeteroData | scipy.sparse.spmatrix | networkx.Graph"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The structure that messages travel on: edge e carries a message from `src[e]` to `dst[e]`.
+
+    An edge's id is its position. Multi-edges and self-loops are legal. Features, labels and masks live in
+    PyG's `Data` (see :func:`gpnn.data.check_data`).
+
+    Attributes:
+        src: sender of each edge, int64, `[E]`.
+        dst: receiver of each edge, int64, `[E]`.
+        num_nodes: number of nodes N, at least one.
+        edge_type: type of each edge, from 0, int64, `[E]`, or None.
+        edge_weight: weight of each edge, finite, floating point, `[E]`, or None.
+
+    Raises:
+        ValueError: naming the constraint and the offending value.
+
+    >>> Graph([0, 1, 1], [1, 0, 2], num_nodes=3)
+    Graph(num_nodes=3, num_edges=3)
+    """
+
+    src: Tensor
+    dst: Tensor
+    num_nodes: int
+    edge_type: Tensor | None = None
+    edge_weight: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        checked = {
+            "src": _node_ids("src", self.src),
+            "dst": _node_ids("dst", self.dst),
+            "num_nodes": _count("num_nodes", self.num_nodes),
+            "edge_type": None if self.edge_type is None else _integers("edge_type", self.edge_type),
+            "edge_weight": None if self.edge_weight is None else _weights(self.edge_weight),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        _check_structure(self)
+
+    def __repr__(self) -> str:
+        typed = f", num_edge_types={self.num_edge_types}" if self.edge_type is not None else ""
+        weighted = ", weighted" if self.edge_weight is not None else ""
+        return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}{typed}{weighted})"
+
+    @property
+    def num_edges(self) -> int:
+        return self.src.numel()
+
+    @cached_property
+    def num_edge_types(self) -> int:
+        """One past the largest edge type; 1 for an untyped graph."""
+        if self.edge_type is None or not self.num_edges:
+            return 1
+        return int(self.edge_type.max()) + 1
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        """Number of edges into each node, `[N]`."""
+        return torch.bincount(self.dst, minlength=self.num_nodes)
+
+    @cached_property
+    def out_degree(self) -> Tensor:
+        """Number of edges out of each node, `[N]`."""
+        return torch.bincount(self.src, minlength=self.num_nodes)
+
+    def out_edges(self, *, with_edge: bool = True) -> CSR:
+        """The edges grouped by sender, as numpy arrays; built anew at each call."""
+        from gpnn.csr import compress
+
+        return compress(self.src.numpy(), self.dst.numpy(), self.num_nodes, with_edge=with_edge)
+
+    def in_edges(self, *, with_edge: bool = True) -> CSR:
+        """The edges grouped by receiver, as numpy arrays; built anew at each call."""
+        from gpnn.csr import compress
+
+        return compress(self.dst.numpy(), self.src.numpy(), self.num_nodes, with_edge=with_edge)
+
+    def components(self) -> Tensor:
+        """Label of each node's weakly connected component, `[N]`, numbered by their first node."""
+        from scipy.sparse.csgraph import connected_components
+
+        _, labels = connected_components(self.to_scipy(weighted=False), directed=True, connection="weak")
+        return _number_by_first(torch.from_numpy(labels).long())
+
+    def to_undirected(self) -> Graph:
+        """Every edge joined by its reverse (same type and weight), each distinct edge kept once."""
+        src, dst = torch.cat([self.src, self.dst]), torch.cat([self.dst, self.src])
+        doubled = Graph(src, dst, self.num_nodes, _twice(self.edge_type), _twice(self.edge_weight))
+        return doubled.coalesce(reduce="first")
+
+    def coalesce(self, reduce: str = "sum") -> Graph:
+        """Distinct edges only, sorted by (src, dst, type); weights of equal edges are reduced.
+
+        Args:
+            reduce: what becomes of the weights of equal edges: "sum", "mean", "max" or "first".
+        """
+        if reduce not in ("sum", "mean", "max", "first"):
+            raise ValueError(f"`reduce` must be one of sum, mean, max, first. Got {reduce!r}.")
+        order, first = _distinct(self)
+        keep = order[first]
+        weight = self.edge_weight
+        if weight is not None:
+            weight = weight[keep] if reduce == "first" else _reduce(weight[order], first, reduce)
+        edge_type = None if self.edge_type is None else self.edge_type[keep]
+        return Graph(self.src[keep], self.dst[keep], self.num_nodes, edge_type, weight)
+
+    def select_edges(self, edges: Tensor) -> Graph:
+        """The same nodes with the given edges (ids or a mask), in that order."""
+        pick = lambda values: None if values is None else values[edges]  # noqa: E731
+        return replace(
+            self,
+            src=self.src[edges],
+            dst=self.dst[edges],
+            edge_type=pick(self.edge_type),
+            edge_weight=pick(self.edge_weight),
+        )
+
+    def subgraph(self, nodes: Tensor) -> Graph:
+        """The graph induced by `nodes` (ids or a mask), renumbered in the order given."""
+        nodes = _selection(nodes, self.num_nodes)
+        position = torch.full((self.num_nodes,), -1, dtype=torch.int64)
+        position[nodes] = torch.arange(nodes.numel())
+        inside = self.select_edges((position[self.src] >= 0) & (position[self.dst] >= 0))
+        return replace(inside, src=position[inside.src], dst=position[inside.dst], num_nodes=nodes.numel())
+
+    @classmethod
+    def union(cls, graphs: Sequence[GraphLike]) -> tuple[Graph, Tensor]:
+        """One disjoint union of many graphs, and where each one's nodes begin, `[G + 1]`.
+
+        A graph without types among typed ones gets type 0, one without weights weight 1.
+        """
+        parts = [as_graph(graph) for graph in graphs]
+        if not parts:
+            raise ValueError("`graphs` must hold at least one graph. Got none.")
+        ptr = torch.tensor([0] + [part.num_nodes for part in parts]).cumsum(0)
+        typed = any(part.edge_type is not None for part in parts)
+        weighted = any(part.edge_weight is not None for part in parts)
+        return cls(
+            torch.cat([part.src + start for part, start in zip(parts, ptr)]),
+            torch.cat([part.dst + start for part, start in zip(parts, ptr)]),
+            int(ptr[-1]),
+            torch.cat([_or_fill(p.edge_type, p.num_edges, 0) for p in parts]) if typed else None,
+            torch.cat([_or_fill(p.edge_weight, p.num_edges, 1.0) for p in parts]) if weighted else None,
+        ), ptr
+
+    @classmethod
+    def from_data(cls, data: Data) -> Graph:
+        """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or a 1-d `edge_attr`."""
+        if data.num_nodes is None:
+            raise ValueError("`data` must know its number of nodes (x, y or num_nodes). Got none.")
+        edge_index = data.edge_index
+        if edge_index is None:
+            raise ValueError("`data` must have `edge_index`. Got none.")
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+            raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
+        weight = data.get("edge_weight")
+        return cls(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
+
+    @classmethod
+    def from_hetero(cls, data: HeteroData) -> Graph:
+        """A `HeteroData` as one typed graph: node types follow each other, edge types are numbered in order."""
+        sizes = [data[name].num_nodes for name in data.node_types]
+        start = dict(zip(data.node_types, torch.tensor([0, *sizes]).cumsum(0).tolist()))
+        src, dst, kind = [], [], []
+        for number, (head, _, tail) in enumerate(data.edge_types):
+            edge_index = data[data.edge_types[number]].edge_index
+            src.append(edge_index[0] + start[head])
+            dst.append(edge_index[1] + start[tail])
+            kind.append(torch.full((edge_index.shape[1],), number))
+        if not src:
+            raise ValueError("`data` must have at least one edge type. Got none.")
+        return cls(torch.cat(src), torch.cat(dst), sum(sizes), torch.cat(kind))
+
+    @classmethod
+    def from_scipy(cls, matrix: scipy.sparse.spmatrix) -> Graph:
+        """A square sparse matrix: entry (i, j) is an edge i → j; values other than 1 become weights."""
+        coo = matrix.tocoo()
+        if coo.shape[0] != coo.shape[1]:
+            raise ValueError(f"An adjacency matrix must be square. Got shape {coo.shape}.")
+        weight = torch.from_numpy(coo.data.astype("float64")) if (coo.data != 1).any() else None
+        if weight is not None and coo.data.dtype != "float64":
+            weight = weight.float()
+        src, dst = (torch.from_numpy(ids.astype("int64")) for ids in (coo.row, coo.col))
+        return cls(src, dst, coo.shape[0], None, weight)
+
+    @classmethod
+    def from_networkx(cls, graph: networkx.Graph) -> Graph:
+        """A networkx graph: nodes in its order; an undirected edge becomes two; `type`, `weight` are kept."""
+        position = {node: number for number, node in enumerate(graph.nodes)}
+        edges = [(position[u], position[v], attributes) for u, v, attributes in graph.edges(data=True)]
+        if not graph.is_directed():
+            edges += [(v, u, attributes) for u, v, attributes in edges if u != v]
+        return cls(
+            torch.tensor([u for u, _, _ in edges], dtype=torch.int64),
+            torch.tensor([v for _, v, _ in edges], dtype=torch.int64),
+            len(position),
+            _attribute(edges, "type", torch.int64, 0),
+            _attribute(edges, "weight", torch.float32, 1.0),
+        )
+
+    def to_data(self) -> Data:
+        """A PyG `Data` with `edge_index`, `num_nodes`, and `edge_type` and `edge_weight` where there are any."""
+        from torch_geometric.data import Data
+
+        data = Data(edge_index=torch.stack([self.src, self.dst]), num_nodes=self.num_nodes)
+        if self.edge_type is not None:
+            data.edge_type = self.edge_type
+        if self.edge_weight is not None:
+            data.edge_weight = self.edge_weight
+        return data
+
+    def to_scipy(self, *, weighted: bool = True) -> scipy.sparse.csr_matrix:
+        """The adjacency matrix, `[N, N]`, rows are senders; parallel edges add up."""
+        import numpy as np
+        from scipy.sparse import csr_matrix
+
+        if weighted and self.edge_weight is not None:
+            values = self.edge_weight.numpy()
+        else:
+            values = np.ones(self.num_edges, np.float32)
+        return csr_matrix((values, (self.src.numpy(), self.dst.numpy())), (self.num_nodes, self.num_nodes))
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """A networkx `MultiDiGraph` with `type` and `weight` on the edges where there are any."""
+        import networkx
+
+        graph = networkx.MultiDiGraph()
+        graph.add_nodes_from(range(self.num_nodes))
+        columns = {"type": self.edge_type, "weight": self.edge_weight}
+        present = {name: values.tolist() for name, values in columns.items() if values is not None}
+        for edge, (u, v) in enumerate(zip(self.src.tolist(), self.dst.tolist())):
+            graph.add_edge(u, v, **{name: values[edge] for name, values in present.items()})
+        return graph
+
+
+def as_graph(graph: GraphLike) -> Graph:
+    """Whatever a user calls a graph, as a :class:`Graph`: ours, PyG's, scipy's or networkx's.
+
+    Raises:
+        ValueError: when it is none of these.
+    """
+    if isinstance(graph, Graph):
+        return graph
+    module = type(graph).__module__
+    if hasattr(graph, "node_types") and hasattr(graph, "edge_types"):
+        return Graph.from_hetero(graph)
+    if hasattr(graph, "edge_index"):
+        return Graph.from_data(graph)
+    if module.startswith("scipy.sparse"):
+        return Graph.from_scipy(graph)
+    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+        return Graph.from_networkx(graph)
+    raise ValueError(
+        "A graph must be a gpnn.Graph, a PyG Data or HeteroData, a scipy sparse matrix or a networkx graph. "
+        f"Got {type(graph).__name__}."
+    )
+
+
+def _check_structure(graph: Graph) -> None:
+    if graph.src.numel() != graph.dst.numel():
+        raise ValueError(f"`src` and `dst` must be equally long. Got {graph.src.numel()} and {graph.dst.numel()}.")
+    for name, ids in (("src", graph.src), ("dst", graph.dst)):
+        if not ids.numel():
+            continue
+        low, high = (int(bound) for bound in torch.aminmax(ids))
+        if low < 0 or high >= graph.num_nodes:
+            bad = low if low < 0 else high
+            raise ValueError(f"`{name}` must hold node ids from 0 to {graph.num_nodes - 1}. Got {bad}.")
+    for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
+        if values is not None and values.numel() != graph.num_edges:
+            raise ValueError(f"`{name}` must have one entry for each of the {graph.num_edges} edges. Got {values.numel()}.")
+    if graph.edge_type is not None and graph.num_edges and int(graph.edge_type.min()) < 0:
+        raise ValueError(f"`edge_type` must not be negative. Got {int(graph.edge_type.min())}.")
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        count = int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must be an integer. Got {value!r}.") from None
+    if count != value or count < 1:
+        raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
+    return count
+
+
+def _integers(name: str, values: Any) -> Tensor:
+    values = torch.as_tensor(values)
+    if values.numel() == 0:
+        values = values.long()
+    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
+        raise ValueError(f"`{name}` must hold integers. Got {str(values.dtype).removeprefix('torch.')}.")
+    if values.dim() != 1:
+        raise ValueError(f"`{name}` must have one dimension. Got shape {list(values.shape)}.")
+    return values.detach().cpu().long().contiguous()
+
+
+_node_ids = _integers
+
+
+def _weights(values: Any) -> Tensor:
+    values = torch.as_tensor(values).detach().cpu()
+    if values.dim() == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.dim() != 1:
+        raise ValueError(f"`edge_weight` must have one dimension. Got shape {list(values.shape)}.")
+    if not values.is_floating_point():
+        values = values.float()
+    finite = torch.isfinite(values)
+    if not finite.all():
+        edge = int((~finite).nonzero()[0])
+        raise ValueError(f"`edge_weight` must be finite. Got {values[edge].item()} at edge {edge}.")
+    return values.contiguous()
+
+
+def _selection(nodes: Tensor, num_nodes: int) -> Tensor:
+    nodes = torch.as_tensor(nodes)
+    if nodes.dtype == torch.bool:
+        if nodes.numel() != num_nodes:
+            raise ValueError(f"A node mask must have {num_nodes} entries. Got {nodes.numel()}.")
+        return nodes.nonzero().flatten()
+    nodes = _integers("nodes", nodes)
+    if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
+        bad = int(nodes.min()) if int(nodes.min()) < 0 else int(nodes.max())
+        raise ValueError(f"`nodes` must hold node ids from 0 to {num_nodes - 1}. Got {bad}.")
+    if nodes.unique().numel() != nodes.numel():
+        raise ValueError(f"`nodes` must be distinct. Got {nodes.numel() - nodes.unique().numel()} repeated.")
+    return nodes
+
+
+def _distinct(graph: Graph) -> tuple[Tensor, Tensor]:
+    """An order that puts equal edges together, and the positions in it where a new edge begins."""
+    import numpy as np
+
+    keys = [graph.dst.numpy(), graph.src.numpy()]
+    if graph.edge_type is not None:
+        keys.insert(0, graph.edge_type.numpy())
+    order = torch.from_numpy(np.lexsort(keys))
+    new = torch.ones(graph.num_edges, dtype=torch.bool)
+    if graph.num_edges:
+        columns = [graph.src, graph.dst] + ([graph.edge_type] if graph.edge_type is not None else [])
+        new[1:] = torch.stack([values[order].diff() != 0 for values in columns]).any(0)
+    return order, new.nonzero().flatten()
+
+
+def _reduce(values: Tensor, first: Tensor, reduce: str) -> Tensor:
+    lengths = torch.diff(first, append=torch.tensor([values.numel()]))
+    return torch.segment_reduce(values, reduce, lengths=lengths)
+
+
+def _twice(values: Tensor | None) -> Tensor | None:
+    return None if values is None else torch.cat([values, values])
+
+
+def _or_fill(values: Tensor | None, length: int, fill: float) -> Tensor:
+    return torch.full((length,), fill) if values is None else values
+
+
+def _attribute(edges: list[tuple[int, int, dict]], name: str, dtype: torch.dtype, default: float) -> Tensor | None:
+    if not any(name in attributes for _, _, attributes in edges):
+        return None
+    return torch.tensor([attributes.get(name, default) for _, _, attributes in edges], dtype=dtype)
+
+
+def _number_by_first(labels: Tensor) -> Tensor:
+    """The same grouping, groups numbered in the order in which they first appear."""
+    import numpy as np
+
+    _, first, inverse = np.unique(labels.numpy(), return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return torch.from_numpy(rank[inverse])
