@@ -1,0 +1,18 @@
+"""What every test may ask for: the folder of real data, and threads that do not fight."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real data that GPNN_DATA names; tests that need it skip where it is not there."""
+    root = os.environ.get("GPNN_DATA")
+    if not root or not (Path(root) / "planetoid").is_dir():
+        pytest.skip("needs the real data: set GPNN_DATA to the folder that holds it")
+    return Path(root)
