@@ -16,7 +16,8 @@ class Phase:
     """SyncProp (Algorithm 1 of the paper) over `edges`, writing `nodes`, `repeat` times.
 
     Every node of `nodes` updates, also one that no edge of the phase reaches. Blocks, where there are any, do
-    not touch each other: an edge of block b runs between nodes of block b.
+    not touch each other: an edge of block b ends in a node of block b, and starts in one or in a node that
+    does not update in this phase and that no other block reads.
 
     Attributes:
         edges: ids of the edges that carry a message, int64, `[e]`, sorted by block.
@@ -39,7 +40,18 @@ class Phase:
             raise ValueError(f"`repeat` must be at least 1. Got {self.repeat}.")
         if (self.edge_ptr is None) != (self.node_ptr is None):
             raise ValueError("A phase with blocks needs both `edge_ptr` and `node_ptr`. Got one of them.")
+        if (
+            self.edge_ptr is not None
+            and self.node_ptr is not None
+            and len(self.edge_ptr) != len(self.node_ptr)
+        ):
+            counts = f"{len(self.edge_ptr)} and {len(self.node_ptr)}"
+            raise ValueError(f"`edge_ptr` and `node_ptr` must be equally long. Got {counts}.")
         for name, ptr, length in self._pointers():
+            if ptr.dtype != torch.int64 or ptr.dim() != 1 or not ptr.numel():
+                raise ValueError(
+                    f"`{name}` must be an int64 tensor [B + 1]. Got {ptr.dtype}, {list(ptr.shape)}."
+                )
             if int(ptr[0]) != 0 or int(ptr[-1]) != length or bool((ptr.diff() < 0).any()):
                 raise ValueError(f"`{name}` must rise from 0 to {length}. Got {ptr.tolist()[:8]}.")
 
@@ -66,41 +78,41 @@ class Phase:
         for block in range(self.num_blocks):
             yield self.edges[edges[block] : edges[block + 1]], self.nodes[nodes[block] : nodes[block + 1]]
 
-    def check(self, graph: Graph) -> None:
-        """Raise ValueError unless the phase fits `graph`: its ids exist, receivers update, blocks are apart."""
+    def check(self, graph: Graph, owner: Tensor | None = None) -> None:
+        """Raise ValueError unless the phase fits `graph`: its ids exist, receivers update, blocks are apart.
+
+        Args:
+            graph: the graph whose ids the phase names.
+            owner: room to work in, int64, `[N]`, filled with -1 and left so: many phases can share it.
+        """
+        from gpnn.schedule.faults import CROSSING_EDGE, REPEATED_NODE, SILENT_RECEIVER, find_fault
+
         _check_ids("edges", self.edges, graph.num_edges)
         _check_ids("nodes", self.nodes, graph.num_nodes)
-        owner = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
-        owner[self.nodes] = self._owners(self.node_ptr, self.nodes.numel())
-        if int((owner >= 0).sum()) != self.nodes.numel():
-            raise ValueError("The nodes of a phase must be distinct. Got some twice.")
-        source, target = owner[graph.src[self.edges]], owner[graph.dst[self.edges]]
-        if bool((target < 0).any()):
-            node = int(graph.dst[self.edges[(target < 0).nonzero()[0, 0]]])
-            raise ValueError(f"Every receiver of a phase must be among its nodes. Node {node} is not.")
-        if self.edge_ptr is not None:
-            block = self._owners(self.edge_ptr, self.edges.numel())
-            crossing = ((source != block) | (target != block)).nonzero()
-            if len(crossing):
-                edge = int(self.edges[crossing[0, 0]])
-                raise ValueError(f"No edge of a phase may cross its blocks. Edge {edge} does.")
+        if owner is None:
+            owner = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
+        edge_ptr = torch.tensor([0, self.edges.numel()]) if self.edge_ptr is None else self.edge_ptr
+        node_ptr = torch.tensor([0, self.nodes.numel()]) if self.node_ptr is None else self.node_ptr
+        arrays = (graph.src, graph.dst, self.edges, self.nodes, edge_ptr, node_ptr, owner)
+        fault, number = find_fault(*(array.numpy() for array in arrays))
+        if fault == REPEATED_NODE:
+            raise ValueError(f"The nodes of a phase must be distinct. Node {number} comes twice.")
+        if fault == SILENT_RECEIVER:
+            raise ValueError(f"Every receiver of a phase must be among its nodes. Node {number} is not.")
+        if fault == CROSSING_EDGE:
+            raise ValueError(f"No edge of a phase may cross its blocks. Edge {number} does.")
 
     def _pointers(self) -> Iterator[tuple[str, Tensor, int]]:
         if self.edge_ptr is not None and self.node_ptr is not None:
             yield "edge_ptr", self.edge_ptr, self.edges.numel()
             yield "node_ptr", self.node_ptr, self.nodes.numel()
 
-    @staticmethod
-    def _owners(ptr: Tensor | None, length: int) -> Tensor:
-        """Block of each position, `[length]`."""
-        if ptr is None:
-            return torch.zeros(length, dtype=torch.int64)
-        return torch.repeat_interleave(torch.arange(ptr.numel() - 1), ptr.diff())
-
 
 def _check_ids(name: str, ids: Tensor, bound: int) -> None:
     if ids.dtype != torch.int64 or ids.dim() != 1:
-        raise ValueError(f"`{name}` must be a one-dimensional int64 tensor. Got {ids.dtype}, {list(ids.shape)}.")
+        raise ValueError(
+            f"`{name}` must be a one-dimensional int64 tensor. Got {ids.dtype}, {list(ids.shape)}."
+        )
     if ids.numel():
         low, high = (int(value) for value in torch.aminmax(ids))
         if low < 0 or high >= bound:

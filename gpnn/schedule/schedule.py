@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+
+import torch
 
 from gpnn.graph import Graph
 from gpnn.schedule.phase import Phase
@@ -24,8 +27,10 @@ class Schedule:
     num_virtual: int = 0
 
     def __post_init__(self) -> None:
+        check_count("num_virtual", self.num_virtual, at_least=0)
+        owner = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
         for phase in self.distinct_phases():
-            phase.check(self.graph)
+            phase.check(self.graph, owner)
 
     def __repr__(self) -> str:
         return (
@@ -55,3 +60,15 @@ class Schedule:
                 if id(phase) not in seen:
                     seen.add(id(phase))
                     yield phase
+
+
+def check_count(name: str, value: int, *, at_least: int) -> None:
+    """Raise ValueError unless `value` is an integer of at least `at_least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+        raise ValueError(f"`{name}` must be an integer of at least {at_least}. Got {value!r}.")
+
+
+def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
+    """Raise ValueError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(str, choices))}. Got {value!r}.")

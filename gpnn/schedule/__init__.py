@@ -1,0 +1,18 @@
+"""Propagation schedules as data: who sends to whom, when.
+
+A builder turns a graph into a :class:`Schedule`; one engine executes every schedule.
+"""
+
+from collections.abc import Callable
+
+from gpnn.schedule.partitioned import partitioned
+from gpnn.schedule.phase import Phase
+from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.synchronous import synchronous
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
+    "synchronous": synchronous,
+    "partitioned": partitioned,
+}
+
+__all__ = ["SCHEDULES", "Phase", "Schedule", *SCHEDULES]

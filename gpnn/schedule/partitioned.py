@@ -1,0 +1,134 @@
+"""Partitioned propagation: steps inside the subgraphs alternate with steps over the cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph, GraphLike, as_graph
+from gpnn.schedule.phase import Phase
+from gpnn.schedule.schedule import Schedule, check_choice, check_count
+from gpnn.schedule.virtual import add_virtual
+
+if TYPE_CHECKING:
+    from gpnn.partition import Partition
+
+UPDATES = ("members", "receivers")
+VIRTUALS = (None, "graph", "subgraph")
+
+
+class Parts(NamedTuple):
+    """What a schedule needs to know of a partition."""
+
+    labels: Tensor  # [N] subgraph of each node
+    order: Tensor  # [N] nodes grouped by subgraph
+    ptr: Tensor  # [K + 1] where each subgraph begins in `order`
+
+
+def partitioned(
+    data: GraphLike,
+    part: Partition | Any,
+    rounds: int = 5,
+    intra: int = 1,
+    cut: int = 1,
+    update: str = "members",
+    virtual: str | None = None,
+) -> Schedule:
+    """The paper's schedule (Algorithm 1): `intra` steps inside all subgraphs, then `cut` steps over the cut.
+
+    Self-loops travel inside. A phase that would neither send nor update anything is left out.
+
+    Args:
+        data: the graph, N nodes and E edges.
+        part: a :class:`gpnn.Partition`, or the subgraph of each node, integers from 0, `[N]`.
+        rounds: number of outer iterations T.
+        intra: steps inside the subgraphs a round, T_S; may be 0.
+        cut: steps over the cut edges a round, T_C; may be 0.
+        update: who updates. "members": every node of a subgraph, and in the cut phase both ends of every cut
+            edge (as in the authors' code). "receivers": only nodes that receive a message in the phase; then
+            K = N with T_C = 1 is synchronous propagation for nodes with an in-edge from another node.
+        virtual: None, or "graph": one virtual node that all nodes write to and read from at the end of each
+            round (Gilmer et al.), or "subgraph": one such node a subgraph (the shared memory of Sect. 6).
+
+    Raises:
+        ValueError: when `part` does not label every node, a count is out of range, or a name is unknown.
+
+    >>> from gpnn import Graph
+    >>> chain = Graph([0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2], num_nodes=4)
+    >>> partitioned(chain, [0, 0, 1, 1], rounds=2, intra=1, cut=1)
+    Schedule(rounds=2, phases=4, messages=12, updates=12)
+    """
+    graph = as_graph(data)
+    check_count("rounds", rounds, at_least=1)
+    check_count("intra", intra, at_least=0)
+    check_count("cut", cut, at_least=0)
+    check_choice("update", update, UPDATES)
+    check_choice("virtual", virtual, VIRTUALS)
+    if not (intra or cut or virtual):
+        raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
+    parts = _parts(part, graph.num_nodes)
+    crossing = parts.labels[graph.src] != parts.labels[graph.dst]  # [E]
+    phases = [
+        _inside(graph, parts, (~crossing).nonzero().flatten(), intra, update),
+        _cut(graph, crossing.nonzero().flatten(), cut, update),
+    ]
+    kept = tuple(phase for phase in phases if phase is not None)
+    if virtual is None:
+        return Schedule(graph, (kept,) * rounds)
+    augmented, exchange = add_virtual(graph, parts.order, parts.ptr if virtual == "subgraph" else None)
+    return Schedule(augmented, (kept + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
+
+
+def _inside(graph: Graph, parts: Parts, edges: Tensor, repeat: int, update: str) -> Phase | None:
+    """The edges that stay in their subgraph; one block a subgraph."""
+    edges = edges[parts.labels[graph.src[edges]].argsort(stable=True)]
+    nodes = parts.order
+    if update == "receivers":
+        nodes = nodes[_marked(graph.dst[edges], graph.num_nodes)[nodes]]
+    if not repeat or not nodes.numel():
+        return None
+    num_parts = parts.ptr.numel() - 1
+    edge_ptr = _pointers(parts.labels[graph.src[edges]], num_parts)
+    node_ptr = _pointers(parts.labels[nodes], num_parts)
+    return Phase(edges, nodes, repeat, "inside", edge_ptr, node_ptr)
+
+
+def _cut(graph: Graph, edges: Tensor, repeat: int, update: str) -> Phase | None:
+    """The edges that join two subgraphs."""
+    if not repeat or not edges.numel():
+        return None
+    ends = graph.dst[edges]
+    if update == "members":
+        ends = torch.cat([graph.src[edges], ends])
+    return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut")
+
+
+def _parts(part: Any, num_nodes: int) -> Parts:
+    given = part if not hasattr(part, "labels") else part.labels
+    labels = torch.as_tensor(given)
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool or labels.dim() != 1:
+        raise ValueError(
+            f"`part` must hold one integer for each node. Got {labels.dtype}, shape {list(labels.shape)}."
+        )
+    if labels.numel() != num_nodes:
+        raise ValueError(f"`part` must label each of the {num_nodes} nodes. Got {labels.numel()} labels.")
+    labels = labels.detach().cpu().long()
+    if hasattr(part, "labels"):
+        return Parts(labels, part.order, part.ptr)
+    if int(labels.min()) < 0:
+        raise ValueError(f"`part` must hold subgraph numbers from 0. Got {int(labels.min())}.")
+    return Parts(labels, labels.argsort(stable=True), _pointers(labels, int(labels.max()) + 1))
+
+
+def _pointers(labels: Tensor, num_parts: int) -> Tensor:
+    """Where each part begins in a list grouped by part, `[K + 1]`."""
+    counts = torch.bincount(labels, minlength=num_parts)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _marked(ids: Tensor, length: int) -> Tensor:
+    mask = torch.zeros(length, dtype=torch.bool)
+    mask[ids] = True
+    return mask

@@ -1,0 +1,29 @@
+"""Synchronous propagation: every edge carries a message and every node updates, at once."""
+
+from __future__ import annotations
+
+import torch
+
+from gpnn.graph import GraphLike, as_graph
+from gpnn.schedule.phase import Phase
+from gpnn.schedule.schedule import Schedule, check_count
+
+
+def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:
+    """The schedule of ordinary graph neural networks: all edges, all nodes, `rounds` times (Sect. 3.1).
+
+    Args:
+        data: the graph, N nodes and E edges.
+        rounds: number of steps T.
+
+    Raises:
+        ValueError: when `rounds` is not a positive integer.
+
+    >>> from gpnn import Graph
+    >>> synchronous(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3), rounds=2)
+    Schedule(rounds=2, phases=2, messages=8, updates=6)
+    """
+    graph = as_graph(data)
+    check_count("rounds", rounds, at_least=1)
+    everything = Phase(torch.arange(graph.num_edges), torch.arange(graph.num_nodes), kind="all")
+    return Schedule(graph, ((everything,),) * rounds)
