@@ -1,0 +1,150 @@
+"""The compiled kernels of flood fill."""
+
+import numpy as np
+from numba import njit
+
+from gpnn.partition.splitmix import shuffle
+
+
+@njit(cache=True)
+def grow(ptr, index, seeds, state):  # type: ignore[no-untyped-def]
+    """Labels `[N]` (-1 where no seed reaches), and the memory of the queues `[N]` for reuse.
+
+    A node enters one queue once, so the queues are linked lists through one array.
+    """
+    num_nodes, num_parts = len(ptr) - 1, len(seeds)
+    labels = np.full(num_nodes, -1, np.int32)
+    following = np.empty(num_nodes, np.int32)
+    head = seeds.astype(np.int32)
+    tail = seeds.astype(np.int32)
+    for part in range(num_parts):
+        labels[seeds[part]] = part
+    active = np.arange(num_parts).astype(np.int32)
+    num_active = num_parts
+    while num_active:
+        shuffle(state, active, num_active)
+        kept = 0
+        for i in range(num_active):
+            part = active[i]
+            node = head[part]
+            for e in range(ptr[node], ptr[node + 1]):
+                child = index[e]
+                if labels[child] < 0:
+                    labels[child] = part
+                    following[tail[part]] = child
+                    tail[part] = child
+            if node != tail[part]:
+                head[part] = following[node]
+                active[kept] = part
+                kept += 1
+        num_active = kept
+    return labels, following
+
+
+@njit(cache=True)
+def pile(labels, num_parts):  # type: ignore[no-untyped-def]
+    """Give every unlabelled node to the part that is smallest now (the first of several)."""
+    smallest = np.argmin(_sizes(labels, num_parts))
+    for node in range(len(labels)):
+        if labels[node] < 0:
+            labels[node] = smallest
+
+
+@njit(cache=True)
+def spread(ptr, index, labels, parent, num_parts):  # type: ignore[no-untyped-def]
+    """Give each component of unlabelled nodes, heaviest first, to the part that is smallest then.
+
+    Components of equal weight go by their first node, equal parts by their number. `parent` `[N]` is scratch.
+    """
+    num_nodes = len(labels)
+    for node in range(num_nodes):
+        parent[node] = node
+    for node in range(num_nodes):
+        if labels[node] < 0:
+            for e in range(ptr[node], ptr[node + 1]):
+                if labels[index[e]] < 0:
+                    _join(parent, node, index[e])
+    roots, weight = _weigh(labels, parent)
+    order = np.argsort(-weight, kind="mergesort")
+    heap = np.arange(num_parts).astype(np.int32)
+    sizes = _sizes(labels, num_parts)
+    for i in range(num_parts // 2 - 1, -1, -1):
+        _sink(heap, sizes, i)
+    for i in order:
+        part = heap[0]
+        labels[roots[i]] = -2 - part
+        sizes[part] += weight[i]
+        _sink(heap, sizes, 0)
+    for node in range(num_nodes):
+        if labels[node] == -1:
+            root = parent[node]  # a root comes before its members, so it may already be final
+            labels[node] = labels[root] if labels[root] >= 0 else -2 - labels[root]
+        elif labels[node] < -1:
+            labels[node] = -2 - labels[node]
+
+
+@njit(cache=True)
+def _sizes(labels, num_parts):  # type: ignore[no-untyped-def]
+    sizes = np.zeros(num_parts, np.int64)
+    for label in labels:
+        if label >= 0:
+            sizes[label] += 1
+    return sizes
+
+
+@njit(cache=True)
+def _find(parent, node):  # type: ignore[no-untyped-def]
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@njit(cache=True)
+def _join(parent, first, second):  # type: ignore[no-untyped-def]
+    """Merge two components; the root is always the smallest node."""
+    first, second = _find(parent, first), _find(parent, second)
+    if first < second:
+        parent[second] = first
+    elif second < first:
+        parent[first] = second
+
+
+@njit(cache=True)
+def _weigh(labels, parent):  # type: ignore[no-untyped-def]
+    """Roots of the unlabelled components in ascending order, `[C]`, and their numbers of nodes, `[C]`."""
+    count = 0
+    for node in range(len(labels)):
+        if labels[node] < 0:
+            parent[node] = _find(parent, node)
+            if parent[node] == node:
+                count += 1
+    roots = np.empty(count, np.int32)
+    weight = np.zeros(count, np.int64)
+    count = 0
+    for node in range(len(labels)):
+        if labels[node] < 0 and parent[node] == node:
+            roots[count] = node
+            count += 1
+    for node in range(len(labels)):
+        if labels[node] < 0:
+            weight[np.searchsorted(roots, parent[node])] += 1
+    return roots, weight
+
+
+@njit(cache=True)
+def _sink(heap, key, i):  # type: ignore[no-untyped-def]
+    """Restore the heap (smallest key first, then smallest id) below position i."""
+    while 2 * i + 1 < len(heap):
+        child = 2 * i + 1
+        if child + 1 < len(heap) and _before(heap[child + 1], heap[child], key):
+            child += 1
+        if not _before(heap[child], heap[i], key):
+            return
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
+
+
+@njit(cache=True)
+def _before(first, second, key):  # type: ignore[no-untyped-def]
+    return key[first] < key[second] or (key[first] == key[second] and first < second)

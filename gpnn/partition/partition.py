@@ -1,0 +1,113 @@
+"""Partition: the nodes of a graph divided into disjoint subgraphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gpnn.graph import GraphLike
+
+if TYPE_CHECKING:
+    from gpnn.partition.quality import Quality
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which of `num_parts` subgraphs each node belongs to; it checks itself when it is made.
+
+    A part may be empty: `ptr` then repeats, and whoever walks the parts meets no node there. Flood fill and
+    `refined` never make one; the user's own labels, `random` and `metis` may.
+
+    Attributes:
+        labels: part of each node, int64, `[N]`.
+        num_parts: number of parts K.
+
+    Raises:
+        ValueError: naming the constraint and the offending value.
+
+    >>> part = Partition([1, 0, 1], num_parts=2)
+    >>> part.order.tolist(), part.ptr.tolist()
+    ([1, 0, 2], [0, 1, 3])
+    """
+
+    labels: Tensor
+    num_parts: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", _check_labels(self.labels))
+        object.__setattr__(self, "num_parts", check_count("num_parts", self.num_parts))
+        low, high = (int(bound) for bound in torch.aminmax(self.labels))
+        if low < 0 or high >= self.num_parts:
+            bad = low if low < 0 else high
+            raise ValueError(f"`labels` must lie from 0 to {self.num_parts - 1}. Got {bad}.")
+
+    def __repr__(self) -> str:
+        return f"Partition(num_nodes={self.num_nodes}, num_parts={self.num_parts})"
+
+    @property
+    def num_nodes(self) -> int:
+        return self.labels.numel()
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """Number of nodes in each part, `[K]`."""
+        return torch.bincount(self.labels, minlength=self.num_parts)
+
+    @cached_property
+    def ptr(self) -> Tensor:
+        """Part p owns `order[ptr[p]:ptr[p + 1]]`, int64, `[K + 1]`."""
+        return torch.cat([torch.zeros(1, dtype=torch.int64), self.sizes.cumsum(0)])
+
+    @cached_property
+    def order(self) -> Tensor:
+        """The nodes grouped by part, ascending within a part, int64, `[N]`."""
+        from gpnn.csr import compress
+
+        labels = self.labels.numpy()
+        nodes = torch.arange(self.num_nodes).numpy()
+        return torch.from_numpy(compress(labels, nodes, self.num_parts, with_edge=False).index).long()
+
+    def quality(self, graph: GraphLike, train_mask: Tensor | None = None) -> Quality:
+        """How well the partition suits `graph`: cut, balance, halo, conductance, training labels.
+
+        Args:
+            graph: the graph that was partitioned.
+            train_mask: bool `[N]`; without it a `Data`'s own `train_mask` or labels are used.
+        """
+        from gpnn.partition.quality import measure
+
+        return measure(self, graph, train_mask)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the partition to `path`: safetensors, or METIS's text when the name ends in `.part.K`."""
+        from gpnn.partition.storage import write
+
+        write(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Partition:
+        """Read a partition that :meth:`save` or METIS wrote; nothing is unpickled."""
+        from gpnn.partition.storage import read
+
+        return read(path)
+
+
+def check_count(name: str, value: Any) -> int:
+    """The value as an int, if it is one of at least 1."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
+    return int(value)
+
+
+def _check_labels(labels: Any) -> Tensor:
+    labels = torch.as_tensor(labels).detach().cpu()
+    if labels.dim() != 1 or labels.numel() == 0:
+        raise ValueError(f"`labels` must have shape [N] with N at least 1. Got {list(labels.shape)}.")
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise ValueError(f"`labels` must hold integers. Got {str(labels.dtype).removeprefix('torch.')}.")
+    return labels.long().contiguous()

@@ -1,0 +1,63 @@
+"""partition_graph: the one door to every partitioner, and the table of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gpnn.graph import GraphLike, as_graph
+from gpnn.partition.candidates import as_nodes, training_nodes
+from gpnn.partition.flood_fill import flood_fill
+from gpnn.partition.partition import Partition, check_count
+
+PARTITIONERS: dict[str, Callable[..., Partition]] = {
+    "flood_fill": flood_fill,
+}
+
+
+def partition_graph(
+    graph: GraphLike, k: int, method: str = "flood_fill", seed: int = 0, **options: Any
+) -> Partition:
+    """Divide the nodes of `graph` into `k` subgraphs.
+
+    Training nodes, which flood fill draws its seeds from, are those of `train_mask` (an option, or a `Data`'s
+    own), else those whose `y` is not -1, else unknown: then every node is a candidate.
+
+    Args:
+        graph: anything that :func:`gpnn.graph.as_graph` takes.
+        k: number of subgraphs K.
+        method: a name in `PARTITIONERS`.
+        seed: the same seed gives the same partition.
+        **options: `train_mask`, and what the method takes (see its own docstring).
+
+    Raises:
+        ValueError: for an unknown method or option, or a k that the method cannot give.
+
+    >>> from gpnn import Graph
+    >>> ring = Graph([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3], num_nodes=4)
+    >>> partition_graph(ring, 2, method="flood_fill", seed=0).sizes.tolist()
+    [2, 2]
+    """
+    if method not in PARTITIONERS:
+        raise ValueError(f"`method` must be one of {', '.join(PARTITIONERS)}. Got {method!r}.")
+    k = check_count("k", k)
+    train_mask = options.pop("train_mask", None)
+    train_nodes = training_nodes(graph) if train_mask is None else as_nodes(train_mask)
+    structure = as_graph(graph)
+    if train_mask is not None and train_mask.numel() != structure.num_nodes:
+        raise ValueError(f"`train_mask` must have {structure.num_nodes} entries. Got {train_mask.numel()}.")
+    if k > structure.num_nodes:
+        raise ValueError(f"`k` must be at most the {structure.num_nodes} nodes. Got {k}.")
+    _check_options(method, options)
+    return PARTITIONERS[method](structure, k, seed=seed, train_nodes=train_nodes, **options)
+
+
+def _check_options(method: str, options: dict[str, Any]) -> None:
+    known = [*inspect.signature(PARTITIONERS[method]).parameters][2:]
+    allowed = [name for name in known if name not in ("seed", "train_nodes")]
+    for name in options:
+        if name not in allowed:
+            raise ValueError(
+                f"An option of {method!r} must be one of {', '.join(['train_mask', *allowed])}. Got {name!r}."
+            )
