@@ -22,7 +22,7 @@ def training_nodes(graph: Any) -> Tensor | None:
             store.get("train_mask", torch.zeros(store.num_nodes, dtype=torch.bool))
             for store in graph.node_stores
         ]
-        mask = torch.cat(masks)
+        mask: Tensor | None = torch.cat(masks)
     else:
         mask = getattr(graph, "train_mask", None)
         labels = getattr(graph, "y", None)

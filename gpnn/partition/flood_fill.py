@@ -18,10 +18,10 @@ def flood_fill(
 ) -> Partition:
     """Grow k subgraphs from seeds, one node each a sweep, until none grows (Algorithm 2 of the paper).
 
-    Seeds are drawn from the training nodes in proportion to out-degree. Each subgraph has a first-in-first-out
-    queue; each sweep visits the subgraphs in a new random order, and each takes one node from its queue and
-    claims that node's unclaimed children. Only subgraphs whose queue is not empty are permuted: an empty queue
-    stays empty, and a random order of all subgraphs is a random order of those.
+    Seeds are drawn from the training nodes in proportion to out-degree. Each subgraph has a
+    first-in-first-out queue; each sweep visits the subgraphs in a new random order, and each takes one node
+    from its queue and claims that node's unclaimed children. Only subgraphs whose queue is not empty are
+    permuted: an empty queue stays empty, and a random order of all subgraphs is a random order of those.
 
     Args:
         graph: the graph.
@@ -29,8 +29,8 @@ def flood_fill(
         seed: where the seeds and the orders come from.
         train_nodes: ids of the candidates, `[C]`, or None: all nodes.
         leftover: what becomes of nodes that no seed reaches: "smallest" puts all of them into the subgraph
-            that was smallest when growth stopped (the paper's rule); "spread" gives their components, heaviest
-            first, each to the smallest subgraph at that moment.
+            that was smallest when growth stopped (the paper's rule); "spread" gives their components,
+            heaviest first, each to the smallest subgraph at that moment.
 
     Raises:
         ValueError: when k is above the number of candidates.

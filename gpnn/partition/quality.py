@@ -74,13 +74,9 @@ class Quality:
     def __str__(self) -> str:
         lines = [f"{name:<25}{_show(value):>14}" for name, value in self.summary().items()]
         columns = [self.sizes, self.edge_ends, self.halo, self.conductance, self.train_labels or ()]
-        lines += [
-            "",
-            f"{'part':>6}{'nodes':>12}{'edge ends':>14}{'halo':>12}{'conductance':>13}{'labels':>9}",
-        ]
+        lines += ["", _line(["part", "nodes", "edge ends", "halo", "conductance", "labels"])]
         for part in range(self.num_parts):
-            row = [_show(column[part]) if column else "-" for column in columns]
-            lines.append(f"{part:>6}" + "".join(f"{cell:>{w}}" for cell, w in zip(row, (12, 14, 12, 13, 9))))
+            lines.append(_line([str(part), *(_show(column[part]) if column else "-" for column in columns)]))
         return "\n".join(lines)
 
 
@@ -118,6 +114,10 @@ def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = 
 def _over_mean(values: np.ndarray) -> float:
     total = int(values.sum())
     return float(values.max() * len(values) / total) if total else 1.0
+
+
+def _line(cells: list[str]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 12, 14, 12, 13, 9)))
 
 
 def _show(value: Any) -> str:

@@ -32,7 +32,7 @@ def write(partition: Partition, path: str | PathLike[str]) -> None:
 
         labels = partition.labels.to(torch.int32)
         save_file({"labels": labels}, temporary, metadata={"num_parts": str(partition.num_parts)})
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 def read(path: str | PathLike[str]) -> Partition:
