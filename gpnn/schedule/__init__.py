@@ -7,12 +7,18 @@ from collections.abc import Callable
 
 from gpnn.schedule.partitioned import partitioned
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.random_edges import random_edges
 from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.sequential import sequential
+from gpnn.schedule.spanning_trees import spanning_trees
 from gpnn.schedule.synchronous import synchronous
 
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "synchronous": synchronous,
     "partitioned": partitioned,
+    "sequential": sequential,
+    "spanning_trees": spanning_trees,
+    "random_edges": random_edges,
 }
 
 __all__ = ["SCHEDULES", "Phase", "Schedule", *SCHEDULES]

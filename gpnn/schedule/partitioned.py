@@ -50,7 +50,7 @@ def partitioned(
             edge (as in the authors' code). "receivers": only nodes that receive a message in the phase; then
             K = N with T_C = 1 is synchronous propagation for nodes with an in-edge from another node.
         virtual: None, or "graph": one virtual node that all nodes write to and read from at the end of each
-            round (Gilmer et al.), or "subgraph": one such node a subgraph (the shared memory of Sect. 6).
+            round (Gilmer et al.), or "subgraph": one such node a subgraph (the shared memory of Sect. 5).
 
     Raises:
         ValueError: when `part` does not label every node, a count is out of range, or a name is unknown.

@@ -55,6 +55,11 @@ class Phase:
             if int(ptr[0]) != 0 or int(ptr[-1]) != length or bool((ptr.diff() < 0).any()):
                 raise ValueError(f"`{name}` must rise from 0 to {length}. Got {ptr.tolist()[:8]}.")
 
+    def __repr__(self) -> str:
+        blocks = "" if self.edge_ptr is None else f", blocks={self.num_blocks}"
+        sizes = f"edges={self.edges.numel()}, nodes={self.nodes.numel()}"
+        return f"Phase({self.kind!r}, {sizes}, repeat={self.repeat}{blocks})"
+
     @property
     def num_blocks(self) -> int:
         return 1 if self.edge_ptr is None else self.edge_ptr.numel() - 1

@@ -72,3 +72,9 @@ def check_choice(name: str, value: str | None, choices: Sequence[str | None]) ->
     """Raise ValueError unless `value` is one of `choices`."""
     if value not in choices:
         raise ValueError(f"`{name}` must be one of {', '.join(map(str, choices))}. Got {value!r}.")
+
+
+def check_node(name: str, value: int, num_nodes: int) -> None:
+    """Raise ValueError unless `value` is the id of a node."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < num_nodes:
+        raise ValueError(f"`{name}` must be a node, from 0 to {num_nodes - 1}. Got {value!r}.")

@@ -1,0 +1,40 @@
+"""Random propagation: each step sends over a random share of the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from gpnn.graph import GraphLike, as_graph
+from gpnn.schedule.phase import Phase
+from gpnn.schedule.schedule import Schedule, check_count
+
+
+def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
+    """The edges dealt into `rounds` chunks of equal size; a round sends over one (appendix, Sect. A.5).
+
+    Every edge carries exactly one message in the whole schedule, and a chunk's receivers update. With more
+    rounds than edges the last rounds are empty.
+
+    Args:
+        data: the graph, N nodes and E edges.
+        rounds: number of chunks T.
+        seed: of the deal.
+
+    Raises:
+        ValueError: when `rounds` is not a positive integer.
+
+    >>> from gpnn import Graph
+    >>> random_edges(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3), rounds=2).num_messages
+    4
+    """
+    graph = as_graph(data)
+    check_count("rounds", rounds, at_least=1)
+    dealt = np.random.default_rng(seed).permutation(graph.num_edges)
+    chunks = [torch.from_numpy(np.sort(chunk)) for chunk in np.array_split(dealt, rounds)]
+    return Schedule(
+        graph,
+        tuple(
+            (Phase(edges, graph.dst[edges].unique(), kind="chunk"),) if len(edges) else () for edges in chunks
+        ),
+    )
