@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gpnn.graph import Graph, GraphLike, as_graph
+from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.schedule import Schedule, check_choice, check_count
 from gpnn.schedule.virtual import add_virtual
 
-if TYPE_CHECKING:
-    from gpnn.partition import Partition
-
 UPDATES = ("members", "receivers")
 VIRTUALS = (None, "graph", "subgraph")
-
-
-class Parts(NamedTuple):
-    """What a schedule needs to know of a partition."""
-
-    labels: Tensor  # [N] subgraph of each node
-    order: Tensor  # [N] nodes grouped by subgraph
-    ptr: Tensor  # [K + 1] where each subgraph begins in `order`
 
 
 def partitioned(
@@ -68,7 +58,7 @@ def partitioned(
     check_choice("virtual", virtual, VIRTUALS)
     if not (intra or cut or virtual):
         raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
-    parts = _parts(part, graph.num_nodes)
+    parts = _partition(part, graph.num_nodes)
     crossing = parts.labels[graph.src] != parts.labels[graph.dst]  # [E]
     phases = [
         _inside(graph, parts, (~crossing).nonzero().flatten(), intra, update),
@@ -81,7 +71,7 @@ def partitioned(
     return Schedule(augmented, (kept + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
 
 
-def _inside(graph: Graph, parts: Parts, edges: Tensor, repeat: int, update: str) -> Phase | None:
+def _inside(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: str) -> Phase | None:
     """The edges that stay in their subgraph; one block a subgraph."""
     edges = edges[parts.labels[graph.src[edges]].argsort(stable=True)]
     nodes = parts.order
@@ -89,9 +79,8 @@ def _inside(graph: Graph, parts: Parts, edges: Tensor, repeat: int, update: str)
         nodes = nodes[_marked(graph.dst[edges], graph.num_nodes)[nodes]]
     if not repeat or not nodes.numel():
         return None
-    num_parts = parts.ptr.numel() - 1
-    edge_ptr = _pointers(parts.labels[graph.src[edges]], num_parts)
-    node_ptr = _pointers(parts.labels[nodes], num_parts)
+    edge_ptr = _pointers(parts.labels[graph.src[edges]], parts.num_parts)
+    node_ptr = _pointers(parts.labels[nodes], parts.num_parts)
     return Phase(edges, nodes, repeat, "inside", edge_ptr, node_ptr)
 
 
@@ -105,21 +94,13 @@ def _cut(graph: Graph, edges: Tensor, repeat: int, update: str) -> Phase | None:
     return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut")
 
 
-def _parts(part: Any, num_nodes: int) -> Parts:
-    given = part if not hasattr(part, "labels") else part.labels
-    labels = torch.as_tensor(given)
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool or labels.dim() != 1:
-        raise ValueError(
-            f"`part` must hold one integer for each node. Got {labels.dtype}, shape {list(labels.shape)}."
-        )
-    if labels.numel() != num_nodes:
-        raise ValueError(f"`part` must label each of the {num_nodes} nodes. Got {labels.numel()} labels.")
-    labels = labels.detach().cpu().long()
-    if hasattr(part, "labels"):
-        return Parts(labels, part.order, part.ptr)
-    if int(labels.min()) < 0:
-        raise ValueError(f"`part` must hold subgraph numbers from 0. Got {int(labels.min())}.")
-    return Parts(labels, labels.argsort(stable=True), _pointers(labels, int(labels.max()) + 1))
+def _partition(part: Any, num_nodes: int) -> Partition:
+    if not isinstance(part, Partition):
+        labels = torch.as_tensor(part)
+        part = Partition(labels, int(labels.max()) + 1 if labels.numel() else 1)
+    if part.num_nodes != num_nodes:
+        raise ValueError(f"`part` must label each of the {num_nodes} nodes. Got {part.num_nodes} labels.")
+    return part
 
 
 def _pointers(labels: Tensor, num_parts: int) -> Tensor:

@@ -14,8 +14,9 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
 
     The edges that follow the visiting order form one acyclic graph, those that violate it another. In each,
     one phase a longest-path level sends over the edges into that level, so that every node updates once,
-    after all its parents. On a chain this is a bidirectional recurrent network. Every edge carries one message
-    a round; a self-loop rides with its node's phase of the first sweep. Nodes without a message do not update.
+    after all its parents. On a chain this is a bidirectional recurrent network. Every edge carries one
+    message a round; a self-loop rides with its node's phase of the first sweep. A node without a message does
+    not update.
 
     Args:
         data: the graph. The search follows edges from sender to receiver, neighbours in the order of the edge
