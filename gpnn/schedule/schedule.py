@@ -34,13 +34,23 @@ class Schedule:
 
     def __repr__(self) -> str:
         return (
-            f"Schedule(rounds={self.num_rounds}, phases={sum(map(len, self.rounds))}, "
+            f"Schedule(rounds={self.num_rounds}, phases={self.num_phases}, "
             f"messages={self.num_messages}, updates={self.num_updates})"
         )
 
     @property
     def num_rounds(self) -> int:
         return len(self.rounds)
+
+    @property
+    def num_phases(self) -> int:
+        """Phases in all rounds."""
+        return sum(map(len, self.rounds))
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in all rounds, one for each repeat of each phase: the depth of the computation."""
+        return sum(phase.repeat for phases in self.rounds for phase in phases)
 
     @property
     def num_messages(self) -> int:

@@ -1,0 +1,145 @@
+"""The broadcast problem: has information from every node reached every other, and at what cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from gpnn.graph import Graph, GraphLike, as_graph
+from gpnn.schedule.phase import Phase
+from gpnn.schedule.reach import Reach, tally
+from gpnn.schedule.schedule import Schedule, check_count
+
+MAX_NODES = 100_000
+_ROOM = 1 << 26  # bytes for the bits of one group of sources
+
+
+def broadcast(
+    data: GraphLike, schedule: Schedule, sources: int | Tensor | None = None, seed: int = 0
+) -> Reach:
+    """Whether `schedule` solves the broadcast problem of Sect. 3.2, and after how many messages and updates.
+
+    The paper counts 36 messages for its example, whole rounds: `Schedule.num_messages`. This counts up to the
+    step that solves it, 34, as the paper's proposition does.
+
+    Args:
+        data: the graph that the schedule was built for.
+        schedule: the schedule to follow.
+        sources: the nodes whose information is followed, ids or how many to draw; None: all of them.
+        seed: of the draw.
+
+    Raises:
+        ValueError: when the schedule is another graph's, when `sources` are not distinct nodes, or when all
+            nodes are asked for in a graph of more than 100,000 (the work grows with N·E).
+
+    >>> from gpnn import Graph
+    >>> from gpnn.schedule import partitioned, synchronous
+    >>> chain = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=6).to_undirected()
+    >>> broadcast(chain, synchronous(chain, rounds=5)).num_messages
+    50
+    >>> broadcast(chain, partitioned(chain, [0, 0, 0, 1, 1, 1], rounds=2, intra=2)).num_messages
+    34
+    """
+    graph = as_graph(data)
+    _check_same(graph, schedule)
+    followed = _sources(sources, graph.num_nodes, seed)
+    labels = schedule.graph.components().numpy()  # [N + virtual]
+    component_sizes = np.bincount(labels[: graph.num_nodes])
+    within = int((component_sizes[labels[followed]] - 1).sum())
+    reached, last = 0, 0
+    for group in _groups(followed, schedule.graph.num_nodes):
+        gained, end = _follow(schedule, group, labels, graph.num_nodes)
+        reached, last = reached + gained, max(last, end)
+    return tally(schedule, reached, within, last, len(followed), int(np.count_nonzero(component_sizes)))
+
+
+class _Arrivals(NamedTuple):
+    """The edges of a phase grouped by receiver."""
+
+    receivers: np.ndarray  # [n]
+    ptr: np.ndarray  # [n + 1]
+    senders: np.ndarray  # [e]
+
+
+def _arrivals(graph: Graph, phase: Phase) -> _Arrivals:
+    from gpnn.csr import compress
+
+    src, dst = graph.src[phase.edges].numpy(), graph.dst[phase.edges].numpy()
+    receivers, row = np.unique(dst, return_inverse=True)
+    ptr, senders, _ = compress(row, src, len(receivers), with_edge=False)
+    return _Arrivals(receivers, ptr, senders.astype(np.int64))
+
+
+def _follow(schedule: Schedule, group: np.ndarray, labels: np.ndarray, num_real: int) -> tuple[int, int]:
+    """Pairs (source of `group`, other node) reached, and the last step that reached one."""
+    from gpnn.schedule.reach_kernel import step
+
+    arrivals = {id(phase): _arrivals(schedule.graph, phase) for phase in schedule.distinct_phases()}
+    heard, missing = _start(group, labels)
+    fresh = np.empty(
+        (max((len(a.receivers) for a in arrivals.values()), default=0), heard.shape[1]), np.uint64
+    )
+    left, reached, last, number = int(missing[:num_real].sum()), 0, 0, 0
+    for phases in schedule.rounds:
+        for phase in phases:
+            for _ in range(phase.repeat):
+                if reached == left:
+                    return reached, last
+                number += 1
+                gained = step(heard, missing, fresh, *arrivals[id(phase)], num_real)
+                reached, last = reached + gained, number if gained else last
+    return reached, last
+
+
+def _start(group: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each source has heard of itself; each node may yet hear of the others of its component."""
+    heard = np.zeros((len(labels), -(-len(group) // 64)), np.uint64)
+    bit = np.arange(len(group))
+    heard[group, bit // 64] = np.uint64(1) << (bit % 64).astype(np.uint64)
+    missing = np.bincount(labels[group], minlength=int(labels.max()) + 1)[labels]
+    missing[group] -= 1
+    return heard, missing
+
+
+def _groups(followed: np.ndarray, num_nodes: int) -> Iterator[np.ndarray]:
+    """The sources in groups whose bits fit the room, so that memory grows with N and not with N²."""
+    size = 64 * max(1, _ROOM // (8 * num_nodes))
+    for begin in range(0, len(followed), size):
+        yield followed[begin : begin + size]
+
+
+def _sources(sources: int | Tensor | None, num_nodes: int, seed: int) -> np.ndarray:
+    if sources is None:
+        if num_nodes > MAX_NODES:
+            raise ValueError(
+                f"Following every node's information is for graphs of at most {MAX_NODES:,} nodes. "
+                f"Got {num_nodes:,}: pass `sources`, how many to draw."
+            )
+        return np.arange(num_nodes)
+    if isinstance(sources, int):
+        check_count("sources", sources, at_least=1)
+        if sources > num_nodes:
+            raise ValueError(f"`sources` must be at most the {num_nodes} nodes. Got {sources}.")
+        return np.sort(np.random.default_rng(seed).choice(num_nodes, sources, replace=False))
+    ids = np.asarray(sources, np.int64)
+    if (
+        ids.ndim != 1
+        or not len(ids)
+        or ids.min() < 0
+        or ids.max() >= num_nodes
+        or len(np.unique(ids)) < len(ids)
+    ):
+        raise ValueError(
+            f"`sources` must hold distinct nodes from 0 to {num_nodes - 1}. Got {ids.tolist()[:8]}."
+        )
+    return ids
+
+
+def _check_same(graph: Graph, schedule: Schedule) -> None:
+    own, size = schedule.graph, graph.num_edges
+    same = own.num_nodes - schedule.num_virtual == graph.num_nodes and own.num_edges >= size
+    if not same or not (own.src[:size].equal(graph.src) and own.dst[:size].equal(graph.dst)):
+        raise ValueError(f"`schedule` must be one of the graph given, {graph}. Got one of {own}.")
