@@ -290,7 +290,9 @@ def _check_structure(graph: Graph) -> None:
             raise ValueError(f"`{name}` must hold node ids from 0 to {graph.num_nodes - 1}. Got {bad}.")
     for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
         if values is not None and values.numel() != graph.num_edges:
-            raise ValueError(f"`{name}` must have one entry for each of the {graph.num_edges} edges. Got {values.numel()}.")
+            raise ValueError(
+                f"`{name}` must have one entry for each of the {graph.num_edges} edges. Got {values.numel()}."
+            )
     if graph.edge_type is not None and graph.num_edges and int(graph.edge_type.min()) < 0:
         raise ValueError(f"`edge_type` must not be negative. Got {int(graph.edge_type.min())}.")
 

@@ -1,0 +1,149 @@
+"""Block: a piece of a phase that can be computed alone, from the state rows that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gpnn.csr import compress
+from gpnn.kernels import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One self-contained step: it reads the state rows `inputs` and writes the first `num_rows` of them.
+
+    Attributes:
+        inputs: plan rows that the step reads, the written ones first, `[m]`; a slice where they are contiguous.
+        num_rows: how many rows the step writes, n.
+        operators: for each edge type, who hears whom with normalised weights, `[n, m]`.
+        raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
+        edges: for each edge type, the ids of the edges in the operator's order, `[e]`, on the CPU.
+        diagonal: weight with which each written row also hears itself, `[n]`, or None.
+    """
+
+    inputs: Tensor | slice
+    num_rows: int
+    operators: tuple[Operator, ...]
+    raw_weights: tuple[Tensor | None, ...]
+    edges: tuple[Tensor, ...]
+    diagonal: Tensor | None
+
+    @property
+    def num_inputs(self) -> int:
+        return self.inputs.stop - self.inputs.start if isinstance(self.inputs, slice) else self.inputs.numel()
+
+    @property
+    def rows(self) -> Tensor | slice:
+        """Plan rows that the step writes, `[n]`."""
+        if isinstance(self.inputs, slice):
+            return slice(self.inputs.start, self.inputs.start + self.num_rows)
+        return self.inputs[: self.num_rows]
+
+    def read(self, state: Tensor) -> Tensor:
+        """The rows of `state` that the step reads, `[m, d]`."""
+        return state[self.inputs] if isinstance(self.inputs, slice) else state.index_select(0, self.inputs)
+
+    def edge_index(self) -> tuple[Tensor, Tensor]:
+        """Sender and receiver of each edge among the inputs, `[2, e]`, and the edges' ids, `[e]`."""
+        pairs = [torch.stack([operator.col.long(), operator.rows()]) for operator in self.operators]
+        return torch.cat(pairs, dim=1), torch.cat(self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """The edges of a phase in plan numbering: what blocks are cut from.
+
+    Attributes:
+        nodes: plan rows that update, `[n]`.
+        src: plan row of each sender, `[e]`.
+        dst: plan row of each receiver, `[e]`.
+        edges: id of each edge in the schedule's graph, `[e]`.
+        weight: normalised weight of each edge, `[e]`, or None.
+        raw_weight: the graph's own weight of each edge, `[e]`, or None.
+        edge_type: type of each edge, `[e]`, or None: one type.
+        diagonal: weight with which each updating node hears itself, `[n]`, or None.
+    """
+
+    nodes: Tensor
+    src: Tensor
+    dst: Tensor
+    edges: Tensor
+    weight: Tensor | None
+    raw_weight: Tensor | None
+    edge_type: Tensor | None
+    diagonal: Tensor | None
+
+    def select(self, nodes: slice, edges: Tensor | slice) -> Messages:
+        """The part that updates `nodes` by `edges` (positions)."""
+
+        def pick(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[edges]
+
+        return Messages(
+            self.nodes[nodes],
+            self.src[edges],
+            self.dst[edges],
+            self.edges[edges],
+            pick(self.weight),
+            pick(self.raw_weight),
+            pick(self.edge_type),
+            None if self.diagonal is None else self.diagonal[nodes],
+        )
+
+
+class BlockBuilder:
+    """Cuts blocks out of messages; it keeps one scratch array of the size of the graph between them."""
+
+    def __init__(self, num_nodes: int, num_edge_types: int, device: torch.device | str) -> None:
+        self.num_edge_types = num_edge_types
+        self.device = device
+        self._position = torch.full((num_nodes,), -1, dtype=torch.int64)  # where each plan row stands in a block
+
+    def build(self, messages: Messages) -> Block:
+        """The block that does all of `messages`."""
+        inputs = self._inputs(messages)
+        self._position[inputs] = torch.arange(len(inputs))
+        src, dst = self._position[messages.src], self._position[messages.dst]
+        self._position[inputs] = -1
+        shape = (messages.nodes.numel(), len(inputs))
+        pieces = [self._operator(messages, src, dst, kind, shape) for kind in range(self.num_edge_types)]
+        operators, raw_weights, edges = zip(*pieces)
+        diagonal = None if messages.diagonal is None else messages.diagonal.to(self.device)
+        return Block(self._compact(inputs), shape[0], operators, raw_weights, edges, diagonal)
+
+    def _inputs(self, messages: Messages) -> Tensor:
+        """The updating nodes, then the senders that do not update, `[m]`."""
+        self._position[messages.nodes] = 0
+        heard = messages.src[self._position[messages.src] < 0].unique()
+        self._position[messages.nodes] = -1
+        return torch.cat([messages.nodes, heard])
+
+    def _compact(self, inputs: Tensor) -> Tensor | slice:
+        start = int(inputs[0]) if len(inputs) else 0
+        if torch.equal(inputs, torch.arange(start, start + len(inputs))):
+            return slice(start, start + len(inputs))
+        return inputs.to(self.device)
+
+    def _operator(
+        self, messages: Messages, src: Tensor, dst: Tensor, kind: int, shape: tuple[int, int]
+    ) -> tuple[Operator, Tensor | None, Tensor]:
+        chosen = torch.arange(len(src))
+        if messages.edge_type is not None:
+            chosen = (messages.edge_type == kind).nonzero().flatten()
+        rows = compress(dst[chosen].numpy(), src[chosen].numpy(), shape[0])
+        assert rows.edge is not None
+        order = chosen[torch.from_numpy(rows.edge).long()]
+
+        def arrange(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[order].to(self.device)
+
+        ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
+        operator = Operator.from_csr(ptr, col, None, shape).to(self.device)
+        return (
+            operator.with_weight(arrange(messages.weight)),
+            arrange(messages.raw_weight),
+            messages.edges[order],
+        )

@@ -1,0 +1,44 @@
+"""Boundary: a state at the start of a round, kept for the backward pass in memory, in bf16, or on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+
+class Boundary:
+    """A stored state.
+
+    Args:
+        state: the state to keep, `[N, s]`.
+        dtype: the type to store it in, or None: its own.
+        device: where to store it, or None: where it is.
+        folder: a folder for a memory-mapped file that holds it, or None: memory.
+        copy: whether `state` will be overwritten, so that even an unchanged form must be copied.
+    """
+
+    def __init__(
+        self,
+        state: Tensor,
+        dtype: torch.dtype | None,
+        device: str | None,
+        folder: Path | str | None,
+        *,
+        copy: bool,
+    ) -> None:
+        stored = state.to(device=device or state.device, dtype=dtype or state.dtype, copy=copy)
+        self._file = None
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=".state")  # noqa: SIM115  lives as long as we
+            size = stored.numel()
+            mapped = torch.from_file(self._file.name, shared=True, size=size, dtype=stored.dtype)
+            stored = mapped.view(stored.shape).copy_(stored)
+        self._stored = stored
+
+    def load(self, into: Tensor) -> None:
+        """Copy the state into `into`, `[N, s]`."""
+        into.copy_(self._stored)

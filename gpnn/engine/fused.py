@@ -1,0 +1,32 @@
+"""The fused runner: each phase is one kernel over all its blocks, gradients by autograd."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gpnn.engine.plan import LoweredPhase, Plan
+from gpnn.engine.step import CellLike, Step
+
+
+def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
+    """The working state after each round, or after the last one only, in plan order, `[N + V, s]`.
+
+    K disjoint subgraphs are one block-diagonal operator, so a phase takes one pass over nodes ordered by part.
+    """
+    states = []
+    for number, phases in enumerate(plan.rounds):
+        for phase in phases:
+            for repeat in range(phase.repeat):
+                state = _step(cell, phase, state, Step(number, phase.kind, repeat), initial)
+        states.append(state)
+    return states if collect else states[-1:]
+
+
+def _step(cell: CellLike, phase: LoweredPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
+    block = phase.whole
+    if initial is not None:
+        step = step._replace(initial=initial[block.rows])
+    updated = cell.advance(block, block.read(state), step)
+    if isinstance(block.inputs, slice) and block.num_rows == state.shape[0]:
+        return updated
+    return state.index_copy(0, phase.row_index, updated)

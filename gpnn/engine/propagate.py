@@ -1,0 +1,54 @@
+"""propagate: run a cell over a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from gpnn.engine.fused import fused
+from gpnn.engine.plan import Plan
+from gpnn.engine.step import CellLike
+from gpnn.engine.streamed import Streamed
+
+Runner = Callable[..., list[Tensor]]
+
+RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}
+
+
+def propagate(
+    cell: CellLike,
+    plan: Plan,
+    state: Tensor,
+    *,
+    initial: Tensor | None = None,
+    runner: str | Runner | None = None,
+    collect: bool = False,
+) -> Tensor | list[Tensor]:
+    """The states after all rounds of `plan`, `[N, d]`, in the user's order.
+
+    Args:
+        cell: how nodes send, aggregate and update.
+        plan: which messages travel when.
+        state: the states before the first round, `[N, d]`.
+        initial: h0 for cells with an initial residual, `[N, d]`; None: `state` itself.
+        runner: "fused", "streamed", or a runner with settings such as ``Streamed(dtype=torch.bfloat16)``.
+            All give the same numbers; they differ in memory and speed. None is "fused".
+        collect: return the states after each round, a list of T, instead of the last one.
+
+    Raises:
+        ValueError: when the runner is unknown or `state` does not fit the plan.
+    """
+    if isinstance(runner, str) and runner not in RUNNERS:
+        raise ValueError(f"`runner` must be one of {', '.join(RUNNERS)}. Got {runner!r}.")
+    run = RUNNERS[runner] if isinstance(runner, str) else runner or fused
+    entered = plan.enter(state)
+    h0 = None
+    if cell.residual:
+        h0 = entered if initial is None else plan.enter(initial)
+    if plan.num_rounds:
+        states = run(cell, plan, cell.start(entered), initial=h0, collect=collect)
+    else:
+        states = [] if collect else [cell.start(entered)]
+    visible = [plan.leave(cell.finish(working)) for working in states]
+    return visible if collect else visible[-1]

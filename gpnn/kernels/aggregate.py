@@ -1,0 +1,127 @@
+"""Aggregation of messages at their receivers: sum, max and min over an Operator, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from gpnn.kernels.operator import Operator
+
+
+def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0) -> Tensor:
+    """What each row of `operator` hears of `x`, `[R, d]`.
+
+    Args:
+        operator: who hears whom, with weights, `[R, C]`.
+        x: a row for each column of the operator, `[C, d]`.
+        how: "sum", "max" or "min" of the weighted rows.
+        fill: the value of a row that hears nothing, under "max" and "min".
+
+    Raises:
+        ValueError: when `how` is unknown or the shapes do not fit.
+
+    >>> op = Operator.from_edges(torch.tensor([0, 0]), torch.tensor([0, 1]), None, (2, 2))
+    >>> aggregate(op, torch.tensor([[-1.0], [-3.0]]), "max").tolist()
+    [[-1.0], [0.0]]
+    """
+    if how not in AGGREGATORS:
+        raise ValueError(f"`how` must be one of {', '.join(AGGREGATORS)}. Got {how!r}.")
+    if x.dim() != 2 or x.shape[0] != operator.shape[1]:
+        raise ValueError(f"`x` must have {operator.shape[1]} rows. Got shape {list(x.shape)}.")
+    return AGGREGATORS[how](operator, x, fill)
+
+
+class _Sum(Function):
+    @staticmethod
+    def forward(ctx: Any, operator: Operator, x: Tensor) -> Tensor:
+        ctx.operator = operator
+        return _weighted_sum(operator, x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        return None, _weighted_sum_transposed(ctx.operator, grad)
+
+
+class _Extreme(Function):
+    @staticmethod
+    def forward(ctx: Any, operator: Operator, x: Tensor, sign: int, fill: float) -> Tensor:
+        out, winner = _weighted_extreme(operator, x, sign, fill)
+        ctx.operator = operator
+        ctx.save_for_backward(winner)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
+        (winner,) = ctx.saved_tensors
+        return None, _extreme_backward(ctx.operator, winner, grad), None, None
+
+
+AGGREGATORS: dict[str, Callable[[Operator, Tensor, float], Tensor]] = {
+    "sum": lambda operator, x, fill: _Sum.apply(operator, x),
+    "max": lambda operator, x, fill: _Extreme.apply(operator, x, 1, fill),
+    "min": lambda operator, x, fill: _Extreme.apply(operator, x, -1, fill),
+}
+
+
+def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
+    if x.device.type != "cpu":
+        return _matrix(operator.ptr, operator.col, operator.weight, operator.shape, x) @ x
+    none = operator.col[:0]
+    return _sum_on_cpu(operator.ptr, operator.col, none, operator.weight, x, operator.shape[0])
+
+
+def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
+    if grad.device.type != "cpu":
+        shape = (operator.shape[1], operator.shape[0])
+        return _matrix(operator.t_ptr, operator.t_row, operator.t_weight, shape, grad) @ grad
+    parts = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
+    return _sum_on_cpu(*parts, grad, operator.shape[1])
+
+
+def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None, x: Tensor, num_rows: int) -> Tensor:
+    from gpnn.kernels.cpu import weighted_sum
+
+    x = x.detach().contiguous()
+    out = torch.empty(num_rows, x.shape[1], dtype=x.dtype)
+    arrays = (ptr, index, entry, _weights(weight, x), x, out)
+    weighted_sum(*(array.numpy() for array in arrays))
+    return out
+
+
+def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> tuple[Tensor, Tensor]:
+    from gpnn.kernels.cpu import weighted_max
+
+    device, x = x.device, x.detach().cpu().contiguous()
+    operator = operator.to("cpu")
+    out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
+    winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
+    edges = (operator.ptr.numpy(), operator.col.numpy(), _weights(operator.weight, x).numpy())
+    weighted_max(*edges, sign, x.numpy(), out.numpy(), winner.numpy())
+    return out.to(device), winner
+
+
+def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tensor:
+    from gpnn.kernels.cpu import weighted_max_backward
+
+    device, grad = grad.device, grad.cpu().contiguous()
+    operator = operator.to("cpu")
+    out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
+    edges = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator.weight, grad))
+    weighted_max_backward(*(array.numpy() for array in (*edges, winner, grad, out)))
+    return out.to(device)
+
+
+def _weights(weight: Tensor | None, like: Tensor) -> Tensor:
+    return like.new_empty(0) if weight is None else weight.detach().to(like.dtype)
+
+
+def _matrix(ptr: Tensor, index: Tensor, weight: Tensor | None, shape: tuple[int, int], x: Tensor) -> Tensor:
+    values = x.new_ones(index.numel()) if weight is None else weight.to(x.dtype)
+    return torch.sparse_csr_tensor(ptr, index.long(), values, shape)

@@ -1,0 +1,76 @@
+"""Random masks as a pure function of where they stand, so that a recomputed or sharded pass sees the same ones.
+
+An entry is kept or dropped by a hash of (key, row, column): no state, no order, the same on every device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+_WORD = 0xFFFFFFFF
+
+
+def hash_key(*numbers: int) -> int:
+    """A 64-bit key from any integers (seed, epoch, pass, layer, …).
+
+    >>> hash_key(0, 1) == hash_key(0, 1), hash_key(0, 1) == hash_key(1, 0)
+    (True, False)
+    """
+    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """1/(1 − p) where an entry is kept and 0 where it is dropped, with probability `p`, `[len(rows), num_columns]`.
+
+    Args:
+        key: from :func:`hash_key`.
+        rows: the ids that stand for the rows (the user's node ids), `[n]`.
+        num_columns: number of columns.
+        p: probability that an entry is dropped, at least 0 and below 1.
+        dtype: floating type of the result.
+    """
+    if not 0 <= p < 1:
+        raise ValueError(f"A dropout probability must be at least 0 and below 1. Got {p}.")
+    low, high, threshold = key & _WORD, key >> 32, int(p * 2**32)
+    if rows.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
+        columns = torch.arange(num_columns, device=rows.device)
+        row_hash = _mix(rows[:, None] & _WORD ^ low)
+        value = _mix((row_hash + columns * 0x9E3779B9 & _WORD) ^ high)
+        return (value >= threshold).to(dtype) / (1 - p)
+    import numpy as np
+
+    from gpnn.kernels.cpu import fill_mask
+
+    out = torch.empty(rows.numel(), num_columns, dtype=dtype)
+    scale = np.dtype(str(dtype).removeprefix("torch.")).type(1 / (1 - p))
+    fill_mask(np.uint64(low), np.uint64(high), rows.numpy(), np.uint64(threshold), scale, out.numpy())
+    return out
+
+
+def row_mask(key: int, rows: Tensor, p: float, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The same for whole rows (DropNode), `[len(rows), 1]`."""
+    return dropout_mask(key, rows, 1, p, dtype=dtype)
+
+
+def entry_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torch.dtype) -> Tensor:
+    """The mask of single entries `(rows[e], columns[e])`, equal to those of :func:`dropout_mask`, `[E]`."""
+    row_hash = _mix(rows.long() & _WORD ^ (key & _WORD))
+    value = _mix((row_hash + columns.long() * 0x9E3779B9 & _WORD) ^ (key >> 32))
+    return (value >= int(p * 2**32)).to(dtype) / (1 - p)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """ "lowbias32" (Wellons 2018) on 32-bit words held in int64."""
+    x = x ^ (x >> 16)
+    x = _multiply(x, 0x7FEB352D)
+    x = x ^ (x >> 15)
+    x = _multiply(x, 0x846CA68B)
+    return x ^ (x >> 16)
+
+
+def _multiply(x: Tensor, factor: int) -> Tensor:
+    return x * factor & _WORD  # int64 wraps, and the low 32 bits of a product survive wrapping

@@ -1,0 +1,94 @@
+"""Operator: a weighted sum over edges, stored with its transpose so that no backward pass sorts anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """The map y[r] = Σ over the entries e of row r of weight[e] · x[col[e]], and its transpose.
+
+    Attributes:
+        shape: number of rows R and of columns C.
+        ptr: row r owns entries `ptr[r]:ptr[r + 1]`, int64, `[R + 1]`.
+        col: column of each entry, int32 where it fits, `[E]`.
+        weight: weight of each entry, `[E]`, or None: all one.
+        t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, int64, `[C + 1]`.
+        t_row: row of each transposed entry, `[E]`.
+        t_entry: which entry of the row order each transposed entry is, `[E]`.
+    """
+
+    shape: tuple[int, int]
+    ptr: Tensor
+    col: Tensor
+    weight: Tensor | None
+    t_ptr: Tensor
+    t_row: Tensor
+    t_entry: Tensor
+
+    @classmethod
+    def from_edges(cls, rows: Tensor, cols: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
+        """The operator with an entry for each edge `(rows[e], cols[e])`; equal entries add up.
+
+        >>> op = Operator.from_edges(torch.tensor([1, 0, 1]), torch.tensor([0, 1, 1]), None, (2, 2))
+        >>> op.ptr.tolist(), op.col.tolist()
+        ([0, 1, 3], [1, 0, 1])
+        """
+        from gpnn.csr import compress
+
+        forward = compress(rows.numpy(), cols.numpy(), shape[0])
+        assert forward.edge is not None
+        ordered = None if weight is None else weight[torch.from_numpy(forward.edge).long()]
+        return cls.from_csr(torch.from_numpy(forward.ptr), torch.from_numpy(forward.index), ordered, shape)
+
+    @classmethod
+    def from_csr(cls, ptr: Tensor, col: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
+        """The operator whose entries are already in row order; only the transpose is computed."""
+        from gpnn.csr import compress, index_type
+
+        rows = np.repeat(np.arange(shape[0], dtype=index_type(shape[0])), np.diff(ptr.numpy()))
+        back = compress(col.numpy(), rows, shape[1])
+        assert back.edge is not None
+        narrow = torch.int32 if max(shape) < 2**31 else torch.int64
+        return cls(
+            shape,
+            ptr.long(),
+            col.to(narrow),
+            weight,
+            torch.from_numpy(back.ptr),
+            torch.from_numpy(back.index),
+            torch.from_numpy(back.edge),
+        )
+
+    @property
+    def num_entries(self) -> int:
+        return self.col.numel()
+
+    @property
+    def t_weight(self) -> Tensor | None:
+        """The weights in transposed order, `[E]`."""
+        return None if self.weight is None else self.weight[self.t_entry.long()]
+
+    def rows(self) -> Tensor:
+        """Row of each entry, `[E]`."""
+        return torch.repeat_interleave(torch.arange(self.shape[0], device=self.ptr.device), self.ptr.diff())
+
+    def with_weight(self, weight: Tensor | None) -> Operator:
+        """The same entries with other weights (in row order)."""
+        return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, self.t_entry)
+
+    def to(self, device: torch.device | str) -> Operator:
+        """The same operator on another device."""
+        tensors = (self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry)
+        return Operator(self.shape, *(None if t is None else t.to(device) for t in tensors))  # type: ignore[arg-type]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that the operator's arrays take."""
+        tensors = (self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry)
+        return sum(t.numel() * t.element_size() for t in tensors if t is not None)

@@ -1,0 +1,10 @@
+"""Cells, inputs, outputs, and the models made of them."""
+
+from gpnn.nn.cell import Cell, CellBank
+from gpnn.nn.dropout import Draw
+from gpnn.nn.gpnn import GPNN
+from gpnn.nn.message import MESSAGES
+from gpnn.nn.readout import READOUTS
+from gpnn.nn.update import UPDATES
+
+__all__ = ["GPNN", "MESSAGES", "READOUTS", "UPDATES", "Cell", "CellBank", "Draw"]

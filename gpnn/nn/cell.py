@@ -1,0 +1,96 @@
+"""Cell: message, aggregation and update as one module that any schedule can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor, nn
+
+from gpnn.engine import Block, Step, hear
+from gpnn.nn.message import Message
+from gpnn.nn.update import Update
+
+AGGREGATIONS = ("mean", "sum", "max", "min")
+
+
+class Cell(nn.Module):
+    r"""One step of a node: send, aggregate, update (equations 1 to 3 of the paper).
+
+    .. math::
+        \bar m_u = A(\{M_{c}(h_v) \mid v \in N_{in}(u)\}), \qquad h_u' = U(h_u, \bar m_u)
+
+    Args:
+        message: M, a module of (visible states, edge type); see :data:`gpnn.nn.MESSAGES`.
+        update: U, a module of (working states, messages, step); see :data:`gpnn.nn.UPDATES`.
+        aggregate: A. "mean" sums with the plan's normalised weights; "sum", "max" and "min" use the graph's own
+            weights, and the plan's normalisation, self-loops included, does not touch them.
+
+    Raises:
+        ValueError: when the aggregation is unknown.
+    """
+
+    def __init__(self, message: Message, update: Update, aggregate: str = "mean") -> None:
+        super().__init__()
+        if aggregate not in AGGREGATIONS:
+            raise ValueError(f"`aggregate` must be one of {', '.join(AGGREGATIONS)}. Got {aggregate!r}.")
+        self.message = message
+        self.update = update
+        self.aggregate = aggregate
+
+    @property
+    def residual(self) -> bool:
+        return self.update.residual
+
+    def start(self, state: Tensor) -> Tensor:
+        return self.update.start(state)
+
+    def finish(self, working: Tensor) -> Tensor:
+        return self.update.visible(working)
+
+    def emit(self, inputs: Tensor, edge_type: int) -> Tensor:
+        return self.message(self.update.visible(inputs), edge_type)
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        """The next working state, `[n, s]`, of nodes in `state` that heard `messages`, `[n, d]`."""
+        return self.update(state, messages, step)
+
+    def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
+        return self(inputs[: block.num_rows], hear(self, block, inputs), step)
+
+
+class CellBank(nn.Module):
+    """Several cells, of which each step uses one: one a round, or one a kind of phase.
+
+    Args:
+        cells: the cells; they must share their working state's form.
+        choose: number of the cell for a step.
+    """
+
+    def __init__(self, cells: Sequence[Cell], choose: Callable[[Step], int]) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(cells)
+        self.choose = choose
+
+    @classmethod
+    def by_round(cls, cells: Sequence[Cell]) -> CellBank:
+        """Cell t in round t; rounds past the last cell use the last."""
+        return cls(cells, lambda step: min(step.round, len(cells) - 1))
+
+    @classmethod
+    def by_kind(cls, cells: Sequence[Cell], kinds: Sequence[str]) -> CellBank:
+        """The cell of the phase's kind; kinds that are not named use the first."""
+        number = {kind: position for position, kind in enumerate(kinds)}
+        return cls(cells, lambda step: number.get(step.kind, 0))
+
+    @property
+    def residual(self) -> bool:
+        return any(cell.residual for cell in self.cells)
+
+    def start(self, state: Tensor) -> Tensor:
+        return self.cells[0].start(state)  # type: ignore[operator]
+
+    def finish(self, working: Tensor) -> Tensor:
+        return self.cells[0].finish(working)  # type: ignore[operator]
+
+    def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
+        return self.cells[self.choose(step)].advance(block, inputs, step)  # type: ignore[operator]

@@ -1,0 +1,56 @@
+"""Dropout whose masks are named, not drawn: the same Draw gives the same masks on any device, in any order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpnn.kernels import Operator, dropout_mask, hash_key, row_mask
+from gpnn.kernels.masks import entry_mask
+
+
+class Draw(NamedTuple):
+    """The name of one forward pass's random masks.
+
+    Attributes:
+        seed: the run's seed.
+        epoch: number of the epoch.
+        number: number of the pass inside the epoch.
+    """
+
+    seed: int
+    epoch: int = 0
+    number: int = 0
+
+    @classmethod
+    def random(cls) -> Draw:
+        """A draw from torch's global generator."""
+        return cls(int(torch.randint(2**62, ())))
+
+
+def drop_entries(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
+    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); as it is without a draw."""
+    if draw is None or p == 0:
+        return x
+    rows = torch.arange(x.shape[0], device=x.device)
+    return x * dropout_mask(hash_key(*draw, layer), rows, x.shape[1], p, dtype=x.dtype)
+
+
+def drop_rows(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
+    """The same for whole rows: DropNode of GRAND (Feng et al. 2020)."""
+    if draw is None or p == 0:
+        return x
+    rows = torch.arange(x.shape[0], device=x.device)
+    return x * row_mask(hash_key(*draw, layer), rows, p, dtype=x.dtype)
+
+
+def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) -> Operator:
+    """The same for the stored entries of a sparse matrix."""
+    if draw is None or p == 0:
+        return operator
+    weight = operator.weight
+    dtype = torch.float32 if weight is None else weight.dtype
+    mask = entry_mask(hash_key(*draw, layer), operator.rows(), operator.col, p, dtype=dtype)
+    return operator.with_weight(mask if weight is None else weight * mask)

@@ -1,0 +1,55 @@
+"""Embedding input: a learnable state for every node of one graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class NodeEmbedding(nn.Module):
+    """A learnable vector a node, started from its features where it has any (Section "Node Features" of the paper).
+
+    A row of features as wide as the embedding starts it as it is, a narrower one is padded with zeros, and a wider one
+    goes through a fixed random projection with columns of expected norm one, which keeps distances approximately
+    (Johnson and Lindenstrauss 1984). Rows are scaled to norm one. All other nodes start uniformly in ±1/√d.
+
+    Args:
+        num_nodes: number of nodes N of the graph that the embeddings belong to.
+        channels: width d.
+        generator: where random starts come from.
+        features: features to start from, dense or sparse, `[N, F]`, or None.
+    """
+
+    def __init__(
+        self, num_nodes: int, channels: int, generator: torch.Generator, features: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        weight = (torch.rand(num_nodes, channels, generator=generator) * 2 - 1) / channels**0.5
+        if features is not None:
+            projected = _project(features, channels, generator)
+            norm = projected.norm(dim=1, keepdim=True)
+            weight = torch.where(norm > 0, projected / norm.clamp(min=1e-12), weight)
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, num_nodes: int) -> Tensor:
+        """All embeddings, `[N, d]`.
+
+        Raises:
+            ValueError: when asked for another graph's nodes.
+        """
+        if num_nodes != self.weight.shape[0]:
+            raise ValueError(
+                f"Embeddings belong to one graph of {self.weight.shape[0]} nodes; a model that is to run on others "
+                f"must take features as input. Got a graph of {num_nodes} nodes."
+            )
+        return self.weight
+
+
+def _project(features: Tensor, channels: int, generator: torch.Generator) -> Tensor:
+    """The features in `channels` columns, `[N, d]`."""
+    width = features.shape[1]
+    if width <= channels:
+        dense = features.to_dense() if features.layout != torch.strided else features
+        return torch.nn.functional.pad(dense.float(), (0, channels - width))
+    projection = torch.randn(width, channels, generator=generator) / channels**0.5
+    return features.float() @ projection

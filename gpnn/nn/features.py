@@ -1,0 +1,68 @@
+"""Input features: a linear map that stays sparse where the features are, gradients included."""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.kernels import Operator, aggregate
+from gpnn.nn.dropout import Draw, drop_entries, drop_weights
+from gpnn.nn.parameters import glorot
+
+SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
+
+_operators: dict[int, tuple[weakref.ref[Tensor], Operator | None]] = {}
+
+
+class FeatureLinear(nn.Module):
+    """x W + b for dense or sparse `x`; neither x nor the gradient of W is ever made dense by it.
+
+    Args:
+        in_channels: number of features F.
+        out_channels: width of the result, d.
+        generator: where the weights come from.
+        bias: whether there is a b.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, generator: torch.Generator, *, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(glorot(in_channels, out_channels, generator))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    def forward(self, x: Tensor, p: float = 0.0, draw: Draw | None = None, layer: int = 0) -> Tensor:
+        """The product, `[N, d]`, after dropping entries of `x` with probability `p`."""
+        if x.shape[1] != self.weight.shape[0]:
+            raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
+        operator = None if x.requires_grad else feature_operator(x)
+        if operator is None:
+            out = drop_entries(x.to(self.weight.dtype), p, draw, layer) @ self.weight
+        else:
+            out = aggregate(drop_weights(operator, p, draw, layer), self.weight)
+        return out if self.bias is None else out + self.bias
+
+
+def feature_operator(x: Tensor) -> Operator | None:
+    """The features as an operator with its transpose, made once a tensor; None for features that are dense.
+
+    The tensor must not be changed in place after its first use.
+    """
+    known = _operators.get(id(x))
+    if known is not None and known[0]() is x:
+        return known[1]
+    operator = _make_operator(x)
+    key = id(x)
+    _operators[key] = (weakref.ref(x, lambda _: _operators.pop(key, None)), operator)
+    return operator
+
+
+def _make_operator(x: Tensor) -> Operator | None:
+    if x.layout == torch.strided:
+        if x.count_nonzero() >= SPARSE_BELOW * x.numel():
+            return None
+        x = x.detach().cpu().to_sparse_csr() if x.device.type == "cpu" else x.detach().to_sparse_csr()
+    elif x.layout != torch.sparse_csr:
+        x = x.to_sparse_csr()
+    parts = (x.crow_indices().cpu(), x.col_indices().cpu(), x.values().cpu())
+    return Operator.from_csr(*parts, (x.shape[0], x.shape[1])).to(x.device)

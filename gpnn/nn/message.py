@@ -1,0 +1,72 @@
+"""Message functions M: what a node sends along an edge, one instance an edge type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.nn.parameters import glorot
+
+
+class Message(Protocol):
+    """A message function."""
+
+    def __call__(self, state: Tensor, edge_type: int) -> Tensor:
+        """What nodes in these visible states, `[m, d]`, send along edges of this type, `[m, d]`."""
+
+
+class IdentityMessage(nn.Module):
+    """The state itself, along every type of edge."""
+
+    def forward(self, state: Tensor, edge_type: int) -> Tensor:
+        return state
+
+
+class LinearMessage(nn.Module):
+    """A linear map of the state, one an edge type.
+
+    With one type, what a node hears of itself (edge type −1) goes through the same map; with several it has a map of
+    its own, the last one, as the root weight of R-GCN.
+
+    Args:
+        channels: width of states and messages, d.
+        num_edge_types: number of edge types C.
+        generator: where the weights come from.
+    """
+
+    def __init__(self, channels: int, num_edge_types: int, generator: torch.Generator) -> None:
+        super().__init__()
+        count = _instances(num_edge_types)
+        self.weight = nn.Parameter(torch.stack([glorot(channels, channels, generator) for _ in range(count)]))
+
+    def forward(self, state: Tensor, edge_type: int) -> Tensor:
+        return state @ self.weight[edge_type]
+
+
+class MLPMessage(nn.Module):
+    """A network with one hidden ReLU layer, one an edge type; arguments as :class:`LinearMessage`."""
+
+    def __init__(self, channels: int, num_edge_types: int, generator: torch.Generator) -> None:
+        super().__init__()
+        count = _instances(num_edge_types)
+        self.hidden = nn.Parameter(torch.stack([glorot(channels, channels, generator) for _ in range(count)]))
+        self.weight = nn.Parameter(torch.stack([glorot(channels, channels, generator) for _ in range(count)]))
+        self.bias = nn.Parameter(torch.zeros(count, channels))
+
+    def forward(self, state: Tensor, edge_type: int) -> Tensor:
+        hidden = torch.addmm(self.bias[edge_type], state, self.hidden[edge_type])
+        return hidden.relu() @ self.weight[edge_type]
+
+
+def _instances(num_edge_types: int) -> int:
+    return 1 if num_edge_types == 1 else num_edge_types + 1
+
+
+MESSAGES: dict[str, Callable[[int, int, torch.Generator], Message]] = {
+    "identity": lambda channels, num_edge_types, generator: IdentityMessage(),
+    "linear": LinearMessage,
+    "mlp": MLPMessage,
+}

@@ -1,0 +1,44 @@
+"""Update functions U: the next state of a node from its state and what it heard.
+
+A working state may hold more than others hear of it: an LSTM's memory stands beside its visible state.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from torch import Tensor
+
+from gpnn.engine import Step
+from gpnn.nn.update.gcnii import GCNIIUpdate
+from gpnn.nn.update.gru import GRUUpdate
+from gpnn.nn.update.linear import LinearUpdate
+from gpnn.nn.update.lstm import LSTMUpdate
+from gpnn.nn.update.mlp import MLPUpdate
+
+
+class Update(Protocol):
+    """An update function."""
+
+    @property
+    def residual(self) -> bool:
+        """Whether it reads `step.initial`."""
+
+    def start(self, state: Tensor) -> Tensor:
+        """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
+
+    def visible(self, working: Tensor) -> Tensor:
+        """The visible state, `[N, d]`, of a working state."""
+
+    def __call__(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        """The next working state, `[n, s]`, of nodes in the working state `state` that heard `messages`."""
+
+
+UPDATES: dict[str, Callable[..., Update]] = {
+    "gru": GRUUpdate,
+    "lstm": LSTMUpdate,
+    "mlp": MLPUpdate,
+    "linear": LinearUpdate,
+    "gcnii": GCNIIUpdate,
+}
+
+__all__ = ["UPDATES", "GCNIIUpdate", "GRUUpdate", "LSTMUpdate", "LinearUpdate", "MLPUpdate", "Update"]

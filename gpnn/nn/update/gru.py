@@ -1,0 +1,65 @@
+"""Gated recurrent unit."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.engine import Step
+from gpnn.nn.parameters import glorot
+
+RESETS = ("after", "before")
+
+
+class GRUUpdate(nn.Module):
+    r"""The gated recurrent unit of Cho et al. (2014), as GGNN uses it (Li et al. 2015).
+
+    .. math::
+        r = \sigma(W_r m + U_r h), \quad z = \sigma(W_z m + U_z h), \quad
+        n = \tanh(W_n m + r \odot U_n h), \quad h' = (1 - z) n + z h
+
+    Weights are laid out as in :class:`torch.nn.GRUCell`, so that they can be exchanged with it.
+
+    Args:
+        channels: width of states and messages, d.
+        generator: where the weights come from.
+        update_bias: start of the update gate's bias; 1, as in the reference code, begins close to the identity.
+        reset: where the reset gate acts: "after" the matrix product as in PyTorch and the equation above, or
+            "before" it, n = tanh(W m + U(r ⊙ h)), as in the papers.
+    """
+
+    residual = False
+
+    def __init__(
+        self, channels: int, generator: torch.Generator, update_bias: float = 1.0, reset: str = "after"
+    ) -> None:
+        super().__init__()
+        if reset not in RESETS:
+            raise ValueError(f"`reset` must be one of {', '.join(RESETS)}. Got {reset!r}.")
+        self.reset = reset
+        self.weight_ih = nn.Parameter(_gates(channels, generator))
+        self.weight_hh = nn.Parameter(_gates(channels, generator))
+        bias = torch.zeros(3 * channels)
+        bias[channels : 2 * channels] = update_bias
+        self.bias_ih = nn.Parameter(bias)
+        self.bias_hh = nn.Parameter(torch.zeros(3 * channels))
+
+    def start(self, state: Tensor) -> Tensor:
+        return state
+
+    def visible(self, working: Tensor) -> Tensor:
+        return working
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        if self.reset == "after":
+            return torch.gru_cell(messages, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T)  # [n, 3d]
+        width = state.shape[1]
+        own = torch.addmm(self.bias_hh[: 2 * width], state, self.weight_hh[: 2 * width].T)
+        reset, keep = torch.sigmoid(heard[:, : 2 * width] + own).chunk(2, dim=1)
+        candidate = torch.addmm(self.bias_hh[2 * width :], reset * state, self.weight_hh[2 * width :].T)
+        return torch.lerp(torch.tanh(heard[:, 2 * width :] + candidate), state, keep)
+
+
+def _gates(channels: int, generator: torch.Generator) -> Tensor:
+    return torch.cat([glorot(channels, channels, generator) for _ in range(3)])

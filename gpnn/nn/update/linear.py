@@ -1,0 +1,50 @@
+"""Linear propagation with teleport."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.engine import Step
+
+TELEPORTS = ("phase", "round")
+_PARTIAL = ("cut", "gather", "scatter")  # kinds of phase that finish a round rather than make one
+
+
+class LinearUpdate(nn.Module):
+    """h' = (1 − α) m + α h₀: personalised propagation (APPNP, Gasteiger et al. 2019); α = 0 is plain smoothing.
+
+    It has no parameters. With the readout "learned" over rounds and α = 0 it is GPR-GNN, with "mean" the propagation
+    of GRAND.
+
+    Args:
+        channels: width of states and messages, d (not used).
+        generator: not used.
+        alpha: probability α of the teleport, from 0 to 1.
+        teleport: "phase" teleports in every phase, "round" once a round: not in the cut phase that ends it.
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator, alpha: float = 0.1, teleport: str = "round") -> None:
+        super().__init__()
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"`alpha` must lie from 0 to 1. Got {alpha}.")
+        if teleport not in TELEPORTS:
+            raise ValueError(f"`teleport` must be one of {', '.join(TELEPORTS)}. Got {teleport!r}.")
+        self.alpha = alpha
+        self.teleport = teleport
+
+    @property
+    def residual(self) -> bool:
+        return self.alpha > 0
+
+    def start(self, state: Tensor) -> Tensor:
+        return state
+
+    def visible(self, working: Tensor) -> Tensor:
+        return working
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        if not self.alpha or (self.teleport == "round" and step.kind in _PARTIAL):
+            return messages
+        assert step.initial is not None
+        return torch.lerp(messages, step.initial, self.alpha)
