@@ -1,0 +1,30 @@
+"""Slow broadcast: each node's set of sources, one message at a time."""
+
+from gpnn.schedule import Schedule
+
+
+def heard_by_step(schedule: Schedule) -> list[list[set[int]]]:
+    """The sources that each node has heard of, before the first step and after each one."""
+    src, dst = schedule.graph.src.tolist(), schedule.graph.dst.tolist()
+    num_real = schedule.graph.num_nodes - schedule.num_virtual
+    heard = [{node} if node < num_real else set() for node in range(schedule.graph.num_nodes)]
+    history = [heard]
+    for phases in schedule.rounds:
+        for phase in phases:
+            for _ in range(phase.repeat):
+                new = [set(sources) for sources in heard]
+                for edge in phase.edges.tolist():
+                    new[dst[edge]] |= heard[src[edge]]
+                heard = new
+                history.append(heard)
+    return history
+
+
+def step_costs(schedule: Schedule) -> list[tuple[int, int]]:
+    """Messages and updates of each step."""
+    return [
+        (len(phase.edges), len(phase.nodes))
+        for phases in schedule.rounds
+        for phase in phases
+        for _ in range(phase.repeat)
+    ]
