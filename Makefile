@@ -1,0 +1,39 @@
+# The two commands: `make demo` trains on the embedded default, `make test` passes the suite.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.installed
+
+.PHONY: demo test test-slow check format wheel clean
+
+demo: $(SETUP)
+	$(BIN)/gpnn train
+
+test: $(SETUP)
+	$(BIN)/python -m pytest
+
+test-slow: $(SETUP)
+	$(BIN)/python -m pytest -m slow
+
+check: $(SETUP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+wheel: $(SETUP)
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache
+
+# torch first and pinned: a looser requirement with no torch installed pulls the CUDA packages.
+$(SETUP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,metis]"
+	touch $@

@@ -1,0 +1,75 @@
+"""Imports point one way, and the first import is cheap."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "gpnn"
+
+# A module may import from its own room and from the rooms of earlier rows; rooms of one row do not know each other.
+ROWS = [
+    {"graph", "csr"},
+    {"data", "partition"},
+    {"schedule"},
+    {"kernels"},
+    {"engine"},
+    {"nn"},
+    {"train"},
+    {"estimator", "baselines", "report"},
+    {"config"},
+    {"build"},
+    {"cli", "__main__"},
+]
+RANK = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
+HEAVY = ("torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "networkx", "numba", "matplotlib")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+            if node.module == "gpnn":
+                names = [f"gpnn.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("gpnn.")}
+    return rooms
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    assert room in RANK, f"the room {room} has no place in the house"
+    for other in imported_rooms(path) - {room}:
+        same_row = RANK.get(other) == RANK[room] == 0
+        assert other in RANK, f"{path.name} imports {other}, which has no place in the house"
+        assert RANK[other] < RANK[room] or same_row, f"{room} must not import {other}"
+
+
+def test_every_public_name_loads() -> None:
+    import gpnn
+
+    for name in gpnn.__all__:
+        assert getattr(gpnn, name) is not None
+
+
+def test_import_loads_nothing_heavy() -> None:
+    """`import gpnn` may cost little more than `import torch`; what torch itself loads does not count."""
+    code = (
+        "import sys, torch; before = set(sys.modules); import gpnn; "
+        "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & set(HEAVY), loaded
