@@ -60,7 +60,8 @@ class GPNN(nn.Module):
         head: widths of the head's tanh layers.
         readout: last, mean or learned, over the states after each round.
         input_dropout: probability that an entry of the features is dropped.
-        dropout: probability that an entry of the hidden states is dropped, before the propagation and in the head.
+        state_dropout: probability that an entry of the initial states is dropped before they propagate.
+        dropout: probability that an entry of a hidden layer is dropped, in the encoder and before the head.
         drop_node: probability that a whole row of the initial states is dropped (DropNode).
         runner: how the plan is run; see :func:`gpnn.engine.propagate`.
         seed: where the parameters start from.
@@ -98,6 +99,7 @@ class GPNN(nn.Module):
         head: Sequence[int] = (),
         readout: str = "last",
         input_dropout: float = 0.0,
+        state_dropout: float = 0.0,
         dropout: float = 0.0,
         drop_node: float = 0.0,
         runner: str | Runner | None = None,
@@ -110,14 +112,15 @@ class GPNN(nn.Module):
         _choose("activation", activation, ACTIVATIONS)
         _choose("readout", readout, READOUTS)
         _check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        for name, p in (("input_dropout", input_dropout), ("dropout", dropout), ("drop_node", drop_node)):
-            if not 0 <= p < 1:
-                raise ValueError(f"`{name}` must be at least 0 and below 1. Got {p}.")
+        _check_probabilities(
+            input_dropout=input_dropout, state_dropout=state_dropout, dropout=dropout, drop_node=drop_node
+        )
         if readout == "learned" and num_rounds is None:
             raise ValueError("The readout 'learned' needs `num_rounds`. Got None.")
         generator = torch.Generator().manual_seed(seed)
         state_channels = out_channels if predict == "before" else hidden_channels
-        self.input_dropout, self.dropout, self.drop_node = input_dropout, dropout, drop_node
+        self.input_dropout, self.state_dropout = input_dropout, state_dropout
+        self.dropout, self.drop_node = dropout, drop_node
         self.predict, self.activation, self.concat = predict, ACTIVATIONS[activation], concat
         self.runner = runner
         self.encoder = None
@@ -147,7 +150,7 @@ class GPNN(nn.Module):
         state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE)
         if self.predict == "before":
             return self._propagate(self._score(self.activation(state), state, x, draw), plan)
-        final = self._propagate(drop_entries(state, self.dropout, draw, _STATE), plan)
+        final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE), plan)
         return self._score(self.activation(final), state, x, draw)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
@@ -242,3 +245,9 @@ def _check_sizes(**sizes: int) -> None:
         least = 0 if name == "in_channels" else 1
         if value < least:
             raise ValueError(f"`{name}` must be at least {least}. Got {value}.")
+
+
+def _check_probabilities(**probabilities: float) -> None:
+    for name, p in probabilities.items():
+        if not 0 <= p < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1. Got {p}.")
