@@ -1,0 +1,16 @@
+"""Configuration: the sections of a run's TOML file, read and written."""
+
+from gpnn.config.parse import parse_config, read_settings, setting_names, unknown_setting
+from gpnn.config.sections import Config, DataConfig, ModelConfig, PartitionConfig, ScheduleConfig
+
+__all__ = [
+    "Config",
+    "DataConfig",
+    "ModelConfig",
+    "PartitionConfig",
+    "ScheduleConfig",
+    "parse_config",
+    "read_settings",
+    "setting_names",
+    "unknown_setting",
+]

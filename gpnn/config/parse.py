@@ -1,0 +1,113 @@
+"""Settings from TOML and dotted key=value, checked all at once."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from gpnn.config.sections import SECTIONS, Config
+from gpnn.config.values import convert, describe, parse_literal
+
+
+def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
+    """The Config of nested settings, and a sentence for each one that is unknown or of the wrong type.
+
+    A key of [data], [partition] or [schedule] that is none of theirs is an option, for the builder to judge.
+
+    >>> parse_config({"train": {"epoch": 10}})[1]
+    ['`train.epoch` is not a setting. Did you mean `train.epochs`?']
+    """
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    hints = get_type_hints(Config)
+    for key, value in settings.items():
+        if key not in hints:
+            problems.append(unknown_setting(key))
+        elif key in SECTIONS and isinstance(value, Mapping):
+            values[key] = _parse_section(key, value, problems)
+        elif key in SECTIONS:
+            problems.append(f"`{key}` must be a section. Got {value!r}.")
+        else:
+            _parse_value(key, value, hints[key], values, problems)
+    return Config(**values), problems
+
+
+def read_settings(file: Path | None, overrides: Sequence[str]) -> dict[str, Any]:
+    """The nested settings of a TOML file with `section.key=value` laid over them.
+
+    A value is read as TOML where it is TOML (`0.1`, `true`, `[256, 256]`), else as the text it is.
+
+    Raises:
+        ValueError: for a file that is not TOML and for a word without `=`.
+    """
+    settings = {} if file is None else _read_toml(file)
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ValueError(f"A setting must look like section.key=value. Got {override!r}.")
+        *path, last = key.strip().split(".")
+        table = settings
+        for name in path:
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise ValueError(f"`{key}` must lie in a section. `{name}` is a value.")
+        table[last] = parse_literal(text.strip())
+    return settings
+
+
+def unknown_setting(key: str, also: Sequence[str] = ()) -> str:
+    """The sentence for a setting that does not exist, with the nearest that does."""
+    known = [*setting_names(), *SECTIONS, *also]
+    ends = {name.rpartition(".")[2]: name for name in known}
+    near = difflib.get_close_matches(key, known, 1, 0.75)
+    if not near:
+        near = [ends[end] for end in difflib.get_close_matches(key.rpartition(".")[2], list(ends), 1, 0.7)]
+    hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or seed, device."
+    return f"`{key}` is not a setting. {hint}"
+
+
+def setting_names() -> list[str]:
+    """Every setting by its dotted name, options aside."""
+    names = [each.name for each in fields(Config) if each.name not in SECTIONS]
+    for section, kind in SECTIONS.items():
+        names += [f"{section}.{each.name}" for each in fields(kind) if each.name != "options"]
+    return names
+
+
+def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str]) -> Any:
+    kind = SECTIONS[section]
+    hints = get_type_hints(kind)
+    takes_options = hints.pop("options", None) is not None
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key in hints:
+            _parse_value(f"{section}.{key}", value, hints[key], values, problems)
+        elif takes_options and not isinstance(value, Mapping):
+            values.setdefault("options", {})[key] = value
+        else:
+            problems.append(unknown_setting(f"{section}.{key}"))
+    try:
+        return kind(**values)
+    except ValueError as error:  # the recipe checks its ranges
+        problems.append(str(error).replace("`", f"`{section}.", 1))
+        return kind()
+
+
+def _parse_value(key: str, value: Any, hint: Any, values: dict[str, Any], problems: list[str]) -> None:
+    try:
+        values[key.rpartition(".")[2]] = convert(value, hint)
+    except TypeError:
+        problems.append(f"`{key}` must be {describe(hint)}. Got {value!r}.")
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"The configuration file must exist. {str(file)!r} does not.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} must be TOML. {error}.") from None

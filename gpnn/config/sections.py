@@ -1,0 +1,120 @@
+"""The sections of a configuration as frozen dataclasses with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+from gpnn.config.toml import dump_toml
+from gpnn.train.recipe import Recipe
+
+Auto = Literal["auto"]
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """[data]: the dataset's name or folder, and where downloads are kept; other keys are the loader's own."""
+
+    name: str = "digits"
+    root: str = ""
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartitionConfig:
+    """[partition]: the method and its K, or a saved partition's file; other keys are the method's own."""
+
+    method: str = "flood_fill"
+    k: int | Auto = "auto"
+    file: str = ""
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """[schedule]: the schedule and how its messages are normalised; other keys are the schedule's own."""
+
+    name: str = "partitioned"
+    rounds: int | Auto = "auto"
+    normalization: str = "phase"
+    self_loops: bool = False
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
+
+    Embeddings start from the features where `embedding_start` says so and there are any.
+    """
+
+    hidden_channels: int | Auto = "auto"
+    cell: str = "gru"
+    message: str = "identity"
+    aggregate: str = "mean"
+    sharing: str = "shared"
+    input: str = "features"
+    embedding_start: Literal["features", "random"] = "features"
+    encoder: tuple[int, ...] = ()
+    predict: str = "after"
+    activation: str = "identity"
+    concat: str = "features"
+    head: tuple[int, ...] = ()
+    readout: str = "last"
+    input_dropout: float = 0.0
+    dropout: float = 0.0
+    drop_node: float = 0.0
+    runner: str = "fused"
+    cell_options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run; [train] is :class:`gpnn.train.Recipe`.
+
+    Attributes:
+        seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
+        device: "auto", "cpu", "cuda" or "cuda:N".
+
+    >>> Config().data.name
+    'digits'
+    """
+
+    seed: int = 0
+    device: str = "auto"
+    data: DataConfig = field(default_factory=DataConfig)
+    partition: PartitionConfig = field(default_factory=PartitionConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: Recipe = field(default_factory=Recipe)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The settings as nested plain values, a section's options among its keys."""
+        return _to_mapping(self)
+
+    def to_toml(self) -> str:
+        """The settings as a TOML file, which :func:`parse_config` reads back to an equal Config."""
+        return dump_toml(self.to_mapping())
+
+
+SECTIONS: dict[str, type] = {
+    "data": DataConfig,
+    "partition": PartitionConfig,
+    "schedule": ScheduleConfig,
+    "model": ModelConfig,
+    "train": Recipe,
+}
+
+
+def _to_mapping(section: Any) -> dict[str, Any]:
+    mapping: dict[str, Any] = {}
+    for each in fields(section):
+        value = getattr(section, each.name)
+        if is_dataclass(value):
+            mapping[each.name] = _to_mapping(value)
+        elif each.name == "options":
+            mapping |= value
+        else:
+            mapping[each.name] = list(value) if isinstance(value, tuple) else value
+    return mapping

@@ -1,0 +1,59 @@
+"""What a model predicts, and how good that is on each split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.train.loss import supervised_loss
+from gpnn.train.metrics import METRICS
+from gpnn.train.task import Task
+
+if TYPE_CHECKING:
+    from gpnn.engine import Plan
+
+
+def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32") -> Tensor:
+    """The logits `[N, C]` of every node, float32, in evaluation mode and without gradients.
+
+    Args:
+        model: called as `model(x, plan)`; its mode is left as it was found.
+        x: features `[N, F]` on the model's device, or None.
+        plan: the lowered schedule.
+        precision: "float32" or "bf16".
+    """
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), autocast(model, precision):
+            return model(x, plan).float()
+    finally:
+        model.train(training)
+
+
+def probabilities(logits: Tensor, *, multi_label: bool = False) -> Tensor:
+    """Softmax over the classes, or the sigmoid of each label, `[N, C]`."""
+    return torch.sigmoid(logits) if multi_label else torch.softmax(logits, 1)
+
+
+def score(logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS)) -> dict[str, float]:
+    """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes."""
+    nodes = task.nodes[split]
+    if not nodes.numel():
+        return {}
+    target = task.target(split)
+    scores = {f"{split}_loss": float(supervised_loss(logits[nodes], target))}
+    likely = probabilities(logits[nodes], multi_label=task.multi_label)
+    for name in metrics:
+        scores[f"{split}_{name}"] = METRICS[name](likely, target)
+    return scores
+
+
+def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:
+    """The context in which the model's products run in bf16, where that is asked for."""
+    device = next(model.parameters()).device.type
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")

@@ -1,0 +1,226 @@
+"""fit: full-batch training with exact gradients, validated, checkpointed and resumable."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import torch
+from torch import nn
+
+from gpnn.nn import Draw
+from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
+from gpnn.train.evaluate import autocast, predict_logits, score
+from gpnn.train.metrics import choose_metric
+from gpnn.train.objective import Objective
+from gpnn.train.optimizer import learning_rate, make_optimizer
+from gpnn.train.progress import Progress
+from gpnn.train.recipe import Recipe
+from gpnn.train.task import SPLITS, Task
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
+
+Record: TypeAlias = dict[str, Any]
+
+
+class Watcher(Protocol):
+    """Someone who follows a training: a progress bar, a history file, a plot."""
+
+    def start(self, history: list[Record]) -> None:
+        """Training begins; `history` holds the epochs done before, when it goes on from a checkpoint."""
+
+    def epoch(self, record: Record) -> bool | None:
+        """An epoch is done; True ends the training here, with a checkpoint to continue from."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a training came to; the model itself holds the best weights.
+
+    Attributes:
+        metrics: final figures: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, ….
+        history: one record an epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
+        stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
+        problem: one sentence when it ended badly, else None.
+    """
+
+    metrics: dict[str, Any]
+    history: list[Record]
+    stopped: str
+    problem: str | None = None
+
+
+def fit(
+    model: nn.Module,
+    data: Data,
+    plan: Plan,
+    *,
+    recipe: Recipe | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    watchers: Sequence[Watcher] = (),
+) -> FitResult:
+    """Train the model on the labelled training nodes of `data`; it ends with its best weights.
+
+    An epoch is one step along the exact gradient of the whole graph. The best weights are those with the best
+    validation metric (ties: the smaller validation loss); without validation nodes, those of the last epoch.
+    The same model, data, recipe and seed give the same bits, also through a checkpoint.
+
+    Args:
+        model: called as `model(x, plan, draw=Draw(seed, epoch, pass))`; gives logits `[N, C]`.
+        data: features, labels and masks of N nodes.
+        plan: the lowered schedule, on the model's device.
+        recipe: how to train; None is `Recipe()`.
+        seed: names the random masks.
+        checkpoint: file to continue from where it exists, and to write to as the recipe says.
+        watchers: each is told of the start and of every epoch.
+
+    Raises:
+        ValueError: when there is nothing to learn from, or the checkpoint is another model's.
+    """
+    trainer = _Trainer.of(model, data, plan, recipe or Recipe(), seed)
+    if checkpoint is not None and checkpoint.exists():
+        trainer.progress = load_checkpoint(checkpoint, model, trainer.optimizer)
+    progress = trainer.progress
+    for watcher in watchers:
+        watcher.start(progress.history)
+    stopped, problem = trainer.run(checkpoint, watchers)
+    if progress.best_weights:
+        model.load_state_dict(progress.best_weights)
+    metrics = {} if stopped == "interrupted" else trainer.final_metrics() | {"stopped": stopped}
+    return FitResult(metrics, progress.history, stopped, problem)
+
+
+@dataclass
+class _Trainer:
+    """The moving parts of one training; `run` turns them."""
+
+    model: nn.Module
+    task: Task
+    plan: Plan
+    recipe: Recipe
+    seed: int
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    rate: Callable[[int], float]
+    metric: str
+    progress: Progress = field(default_factory=Progress)
+
+    @classmethod
+    def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
+        task = Task.from_data(data, next(model.parameters()).device)
+        if not task.nodes["train"].numel():
+            raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
+        optimizer = make_optimizer(
+            model,
+            recipe.optimizer,
+            learning_rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            decay_on=recipe.decay_on,
+        )
+        rate = learning_rate(
+            recipe.learning_rate,
+            schedule=recipe.learning_rate_schedule,
+            warmup=recipe.warmup,
+            epochs=recipe.epochs,
+        )
+        metric = choose_metric(recipe.metric, task.y)
+        return cls(model, task, plan, recipe, seed, Objective.of(task, recipe), optimizer, rate, metric)
+
+    def run(self, checkpoint: Path | None, watchers: Sequence[Watcher]) -> tuple[str, str | None]:
+        """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
+        progress, last_saved = self.progress, time.monotonic()
+        while progress.epoch < self.recipe.epochs and not self._out_of_patience():
+            problem = self._epoch()
+            if problem is not None:
+                return "non_finite", problem
+            answers = [watcher.epoch(progress.history[-1]) for watcher in watchers]
+            if checkpoint is not None and (any(answers) or self._due(last_saved)):
+                save_checkpoint(checkpoint, self.model, self.optimizer, progress)
+                last_saved = time.monotonic()
+            if any(answers):
+                return "interrupted", None
+        return ("patience" if self._out_of_patience() else "epochs"), None
+
+    def final_metrics(self) -> dict[str, Any]:
+        """Every metric of every split with the weights that the model holds now."""
+        logits = self._predict()
+        scores: dict[str, Any] = {}
+        for split in SPLITS:
+            scores |= score(logits, self.task, split)
+        progress = self.progress
+        return scores | {
+            "metric": self.metric,
+            "epochs": progress.epoch,
+            "best_epoch": progress.best_epoch or progress.epoch,
+            "seconds": progress.seconds,
+        }
+
+    def _epoch(self) -> str | None:
+        """One step and, when it is due, one validation; the problem if a number is not finite."""
+        began, epoch = time.perf_counter(), self.progress.epoch + 1
+        loss, norm = self._step(epoch)
+        if not math.isfinite(loss + norm):
+            return _advice(epoch, loss, self.rate(epoch), self.progress.best_epoch)
+        self.progress.epoch = epoch
+        record: Record = {"epoch": epoch, "loss": loss}
+        if epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs:
+            record |= self._validate()
+        seconds = time.perf_counter() - began
+        record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds}
+        self.progress.seconds += seconds
+        self.progress.history.append(record)
+        return None
+
+    def _step(self, epoch: int) -> tuple[float, float]:
+        """One optimiser step, unless loss or gradient is not finite; the loss and the gradient's norm."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(epoch)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        with autocast(self.model, self.recipe.precision):
+            draws = [Draw(self.seed, epoch, number) for number in range(self.recipe.passes)]
+            logits = [self.model(self.task.x, self.plan, draw=draw).float() for draw in draws]
+        loss = self.objective.loss(logits, epoch)
+        loss.backward()
+        parameters = [each for each in self.model.parameters() if each.grad is not None]
+        norm = float(nn.utils.clip_grad_norm_(parameters, self.recipe.clip or math.inf))
+        if math.isfinite(loss.item() + norm):
+            self.optimizer.step()
+        return loss.item(), norm
+
+    def _validate(self) -> Record:
+        if not self.task.nodes["val"].numel():
+            return {}
+        names = sorted({"accuracy", self.metric} - {"loss"})
+        scores = score(self._predict(), self.task, "val", names)
+        value = -scores["val_loss"] if self.metric == "loss" else scores[f"val_{self.metric}"]
+        self.progress.check(self.model, value, scores["val_loss"])
+        return scores
+
+    def _predict(self) -> torch.Tensor:
+        return predict_logits(self.model, self.task.x, self.plan, precision=self.recipe.precision)
+
+    def _out_of_patience(self) -> bool:
+        return 0 < self.recipe.patience <= self.progress.checks_since_best
+
+    def _due(self, last_saved: float) -> bool:
+        every, seconds = self.recipe.checkpoint_every, self.recipe.checkpoint_seconds
+        by_epochs = every > 0 and self.progress.epoch % every == 0
+        return by_epochs or (seconds > 0 and time.monotonic() - last_saved >= seconds)
+
+
+def _advice(epoch: int, loss: float, rate: float, best_epoch: int) -> str:
+    what = "The gradient is no longer finite" if math.isfinite(loss) else f"The loss became {loss}"
+    kept = f"the weights of epoch {best_epoch} are kept" if best_epoch else "there are no weights to keep yet"
+    return (
+        f"{what} in epoch {epoch}; {kept}. Try a smaller learning rate than {rate:g}, "
+        "a smaller gradient norm (`clip`), float32 precision, or features of a smaller scale."
+    )

@@ -1,0 +1,125 @@
+"""Recipe: how a model is trained, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args, get_type_hints
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of :func:`gpnn.train.fit`; they check themselves when they are made.
+
+    Attributes:
+        epochs: the most epochs, each one exact gradient step over the whole graph.
+        optimizer: "adam", "adamw", "sgd" or "rmsprop".
+        learning_rate: the step size after the warm-up.
+        learning_rate_schedule: how it moves after the warm-up: "constant", "cosine" or "linear" (both towards
+            zero at the last epoch), or "step" (a tenth after one half and again after three quarters).
+        warmup: epochs over which the learning rate rises linearly to `learning_rate`.
+        weight_decay: wd, for wd·½‖w‖² added to the loss (decoupled with "adamw").
+        decay_on: what decays: "all_but_embeddings", "matrices" (no bias, no embedding) or "all".
+        clip: the largest gradient norm; 0 leaves gradients alone.
+        class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight a class.
+        label_smoothing: the share of each target spread over all classes.
+        passes: S, forward passes an epoch, each with its own dropout and DropNode masks.
+        consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
+        consistency_warmup: epochs over which λ rises linearly.
+        consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
+        consistency_threshold: only nodes whose average prediction is at least this sure take part.
+        temperature: of the sharpening; below 1 is sharper.
+        precision: "float32", or "bf16" (autocast; weights, loss and optimiser stay float32).
+        metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
+        check_every: epochs between two validations.
+        patience: validations without improvement after which training stops; 0 never stops early.
+        checkpoint_every: epochs between two checkpoints; 0 leaves it to the clock.
+        checkpoint_seconds: seconds between two checkpoints; 0 leaves it to the epochs.
+
+    Raises:
+        ValueError: naming every setting that is out of range.
+
+    >>> Recipe(epochs=10).learning_rate
+    0.01
+    """
+
+    epochs: int = 200
+    optimizer: str = "adam"
+    learning_rate: float = 0.01
+    learning_rate_schedule: str = "constant"
+    warmup: int = 0
+    weight_decay: float = 5e-4
+    decay_on: Literal["all_but_embeddings", "matrices", "all"] = "all_but_embeddings"
+    clip: float = 5.0
+    class_weight: Literal["none", "balanced"] | tuple[float, ...] = "none"
+    label_smoothing: float = 0.0
+    passes: int = 1
+    consistency: float = 0.0
+    consistency_warmup: int = 50
+    consistency_on: Literal["all", "unlabelled"] = "all"
+    consistency_threshold: float = 0.0
+    temperature: float = 0.5
+    precision: Literal["float32", "bf16"] = "float32"
+    metric: str = "auto"
+    check_every: int = 1
+    patience: int = 50
+    checkpoint_every: int = 0
+    checkpoint_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        problems = [*_out_of_range(self), *_unknown_choices(self)]
+        if self.consistency > 0 and self.passes < 2:
+            problems.append(f"`consistency` needs `passes` of at least 2. Got {self.passes}.")
+        if problems:
+            raise ValueError(" ".join(problems))
+
+
+_AT_LEAST = {
+    "epochs": 1,
+    "warmup": 0,
+    "weight_decay": 0,
+    "clip": 0,
+    "label_smoothing": 0,
+    "passes": 1,
+    "consistency": 0,
+    "consistency_warmup": 0,
+    "consistency_threshold": 0,
+    "check_every": 1,
+    "patience": 0,
+    "checkpoint_every": 0,
+    "checkpoint_seconds": 0,
+}
+_POSITIVE = ("learning_rate", "temperature")
+_AT_MOST_ONE = ("label_smoothing", "consistency_threshold")
+
+
+def _out_of_range(recipe: Recipe) -> list[str]:
+    problems = []
+    for name, low in _AT_LEAST.items():
+        value = getattr(recipe, name)
+        if not low <= value < float("inf"):
+            problems.append(f"`{name}` must be at least {low}. Got {value}.")
+    for name in _POSITIVE:
+        value = getattr(recipe, name)
+        if not 0 < value < float("inf"):
+            problems.append(f"`{name}` must be greater than 0. Got {value}.")
+    for name in _AT_MOST_ONE:
+        if getattr(recipe, name) > 1:
+            problems.append(f"`{name}` must be at most 1. Got {getattr(recipe, name)}.")
+    return problems
+
+
+def _unknown_choices(recipe: Recipe) -> list[str]:
+    from gpnn.train.metrics import METRICS
+    from gpnn.train.optimizer import LEARNING_RATE_SCHEDULES, OPTIMIZERS
+
+    choices = {name: get_args(hint) for name, hint in get_type_hints(Recipe).items()}
+    choices["class_weight"] = ("none", "balanced")
+    choices["optimizer"] = tuple(OPTIMIZERS)
+    choices["learning_rate_schedule"] = tuple(LEARNING_RATE_SCHEDULES)
+    choices["metric"] = ("auto", "loss", *METRICS)
+    problems = []
+    for name, allowed in choices.items():
+        value = getattr(recipe, name)
+        if allowed and isinstance(value, str) and value not in allowed:
+            problems.append(f"`{name}` must be one of {', '.join(allowed)}. Got {value!r}.")
+    return problems

@@ -1,0 +1,180 @@
+"""RunFolder: all that a training leaves behind, consistent at every instant."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from gpnn.train.atomic import finite, replace_file, sync_folder, write_json, write_text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run and the names of its files.
+
+    `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line an epoch;
+    `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet` come at the
+    end and `metrics.json` last: where it stands, the run is finished. `report.html` is `gpnn.report`'s.
+
+    >>> RunFolder(Path("runs/demo")).metrics.name
+    'metrics.json'
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.json"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint" / "training.safetensors"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.parquet"
+
+    @property
+    def environment(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def finished(self) -> bool:
+        return self.metrics.exists()
+
+    @classmethod
+    def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
+        """Make the folder with its first files in it; it appears whole or not at all.
+
+        Args:
+            path: where; it must not exist, or be empty.
+            files: the text of each file, by name.
+
+        Raises:
+            ValueError: when there is something at `path` already.
+        """
+        check_free(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            partial.mkdir()
+            (partial / "checkpoint").mkdir()
+            for name, text in files.items():
+                write_text(partial / name, text)
+            partial.replace(path)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        sync_folder(path.parent)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The run at `path`.
+
+        Raises:
+            ValueError: when there is none.
+        """
+        run = cls(path)
+        if not run.config.is_file():
+            raise ValueError(f"A run folder must hold config.toml. {str(path)!r} does not.")
+        return run
+
+    def append_history(self, record: Mapping[str, Any]) -> None:
+        """Add one epoch's record; one write, so that a reader never sees half a line of a living run."""
+        with self.history.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+
+    def rewrite_history(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Make the history these records: what a checkpoint knows, when a run goes on from it."""
+        write_text(self.history, "".join(map(_line, records)))
+
+    def read_history(self) -> list[dict[str, Any]]:
+        """The records of the epochs so far; a last line that a kill cut short is left out."""
+        if not self.history.exists():
+            return []
+        lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def write_model(self, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+        """Write the weights, with the model's description as JSON in the metadata."""
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
+        metadata = {"format": "pt", "gpnn": json.dumps(description, sort_keys=True)}
+        replace_file(self.model, lambda partial: save_file(tensors, partial, metadata))
+
+    def read_model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The weights and the description that :meth:`write_model` wrote.
+
+        Raises:
+            ValueError: when the run has none yet or the file is damaged.
+        """
+        return read_model(self.model)
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        write_json(self.metrics, metrics)
+
+    def read_metrics(self) -> dict[str, Any]:
+        return json.loads(self.metrics.read_text(encoding="utf-8"))
+
+
+def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights and description of a model file; nothing is unpickled.
+
+    Raises:
+        ValueError: when there is no such file or it is no model of ours.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ValueError(f"A finished run must hold {path.name}. {str(path.parent)!r} does not.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            description = json.loads((file.metadata() or {})["gpnn"])
+            return {name: file.get_tensor(name) for name in file.keys()}, description  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError, KeyError) as error:
+        raise ValueError(f"{path} must be a model that gpnn wrote. Got a damaged file ({error}).") from None
+
+
+def check_free(path: Path) -> None:
+    """Raise ValueError unless a run folder can be made at `path`."""
+    if RunFolder(path).config.exists():
+        raise ValueError(
+            f"The run folder must be new. {str(path)!r} holds a run; continue it with `gpnn train --resume {path}`."
+        )
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(f"The run folder must be new or empty. {str(path)!r} is not.")
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(finite(record), allow_nan=False) + "\n"
+
+
+def default_run_path(name: str, parent: Path = Path("runs")) -> Path:
+    """`runs/NAME-YYYYmmdd-HHMMSS`, numbered where that is taken."""
+    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    path, number = parent / stem, 2
+    while path.exists():
+        path, number = parent / f"{stem}-{number}", number + 1
+    return path

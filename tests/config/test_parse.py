@@ -1,0 +1,95 @@
+import pytest
+
+from gpnn.config import Config, parse_config, read_settings, setting_names
+from gpnn.train import Recipe
+
+
+def test_nothing_said_is_the_default():
+    assert parse_config({}) == (Config(), [])
+
+
+def test_file_and_overrides(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('seed = 3\n[train]\nepochs = 7\n[model]\nhead = [16, 8]\n[data]\nname = "cora"\nsplit = "random"\n')
+    settings = read_settings(file, ["train.learning_rate=1e-3", "data.seed=5", "model.cell_options.alpha=0.1"])
+    config, problems = parse_config(settings)
+    assert problems == []
+    assert config.seed == 3
+    assert config.train == Recipe(epochs=7, learning_rate=0.001)
+    assert config.model.head == (16, 8)
+    assert config.model.cell_options == {"alpha": 0.1}
+    assert (config.data.name, config.data.options) == ("cora", {"split": "random", "seed": 5})
+
+
+def test_all_problems_are_reported_together():
+    _, problems = parse_config(
+        {
+            "sed": 1,
+            "train": {"epoch": 10, "clip": "tight", "patience": -1},
+            "model": {"hiden_channels": 3, "concat": 1},
+            "modell": {},
+        }
+    )
+    assert problems == [
+        "`sed` is not a setting. Did you mean `seed`?",
+        "`train.epoch` is not a setting. Did you mean `train.epochs`?",
+        "`train.clip` must be a number. Got 'tight'.",
+        "`train.patience` must be at least 0. Got -1.",
+        "`model.hiden_channels` is not a setting. Did you mean `model.hidden_channels`?",
+        "`model.concat` must be text. Got 1.",
+        "`modell` is not a setting. Did you mean `model`?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [("epochs", "train.epochs"), ("model.epochs", "train.epochs"), ("train.learningrate", "train.learning_rate")],
+)
+def test_the_nearest_name_is_found_across_sections(key, nearest):
+    settings = read_settings(None, [f"{key}=1"])
+    assert parse_config(settings)[1] == [f"`{key}` is not a setting. Did you mean `{nearest}`?"]
+
+
+def test_a_name_like_nothing_lists_the_sections():
+    (problem,) = parse_config({"zzz": 1})[1]
+    assert problem == "`zzz` is not a setting. Sections: data, partition, schedule, model, train; or seed, device."
+
+
+def test_whole_numbers_pass_as_floats_and_auto_as_a_size():
+    config, problems = parse_config({"train": {"clip": 1}, "partition": {"k": "auto"}})
+    assert problems == []
+    assert config.train.clip == 1.0
+    _, problems = parse_config({"partition": {"k": "many"}, "seed": True})
+    assert problems == [
+        "`partition.k` must be an integer or 'auto'. Got 'many'.",
+        "`seed` must be an integer. Got True.",
+    ]
+
+
+def test_a_section_must_be_a_table():
+    assert parse_config({"train": 5})[1] == ["`train` must be a section. Got 5."]
+
+
+@pytest.mark.parametrize("word", ["epochs", "=3"])
+def test_a_word_without_a_key_is_refused(word):
+    with pytest.raises(ValueError, match=r"must look like section.key=value"):
+        read_settings(None, [word])
+
+
+def test_a_setting_below_a_value_is_refused():
+    with pytest.raises(ValueError, match=r"`seed.deep` must lie in a section. `seed` is a value"):
+        read_settings(None, ["seed=3", "seed.deep=4"])
+
+
+def test_a_file_that_is_missing_or_not_toml_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="configuration file must exist"):
+        read_settings(tmp_path / "none.toml", [])
+    (tmp_path / "bad.toml").write_text("seed = = 3")
+    with pytest.raises(ValueError, match=r"bad.toml must be TOML. Invalid value"):
+        read_settings(tmp_path / "bad.toml", [])
+
+
+def test_every_setting_has_a_dotted_name():
+    names = setting_names()
+    assert {"seed", "device", "data.name", "partition.k", "train.consistency", "model.drop_node"} <= set(names)
+    assert not any(name.endswith("options") and name != "model.cell_options" for name in names)

@@ -1,0 +1,64 @@
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
+from gpnn.train.optimizer import make_optimizer
+from gpnn.train.progress import Progress, copy_weights
+
+
+def trained(seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+    model = nn.Linear(3, 2)
+    nn.init.constant_(model.weight, float(seed))
+    optimizer = make_optimizer(model)
+    model(torch.ones(1, 3)).square().sum().backward()
+    optimizer.step()
+    return model, optimizer
+
+
+def test_everything_comes_back(tmp_path):
+    path = tmp_path / "training.safetensors"
+    model, optimizer = trained(1)
+    progress = Progress(3, 2, 0.75, 0.1 + 0.2, 1, 4.5, [{"epoch": 1, "loss": 0.1}], copy_weights(model))
+    save_checkpoint(path, model, optimizer, progress)
+    other, second = trained(2)
+    restored = load_checkpoint(path, other, second)
+    assert torch.equal(other.weight, model.weight)
+    assert second.state_dict()["state"][0]["exp_avg"].equal(optimizer.state_dict()["state"][0]["exp_avg"])
+    assert torch.equal(restored.best_weights.pop("weight"), model.weight)
+    progress.best_weights.pop("weight")
+    assert torch.equal(restored.best_weights.pop("bias"), progress.best_weights.pop("bias"))
+    assert restored == progress
+
+
+def test_it_is_one_file_that_holds_no_code(tmp_path):
+    model, optimizer = trained(1)
+    save_checkpoint(tmp_path / "a.safetensors", model, optimizer, Progress())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+    with safe_open(tmp_path / "a.safetensors", framework="pt") as file:
+        assert json.loads(file.metadata()["gpnn"])["epoch"] == 0
+
+
+def test_another_models_checkpoint_is_refused(tmp_path):
+    model, optimizer = trained(1)
+    save_checkpoint(tmp_path / "a.safetensors", model, optimizer, Progress())
+    wide = nn.Linear(4, 2)
+    with pytest.raises(ValueError, match=r"must fit the model. Got other parameters"):
+        load_checkpoint(tmp_path / "a.safetensors", wide, make_optimizer(wide))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\xff" * 64])
+def test_a_damaged_file_is_refused(tmp_path, content):
+    (tmp_path / "a.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"must be a checkpoint. Got a damaged file"):
+        load_checkpoint(tmp_path / "a.safetensors", *trained(1))
+
+
+def test_another_safetensors_file_is_refused(tmp_path):
+    save_file({"x": torch.ones(1)}, tmp_path / "a.safetensors")
+    with pytest.raises(ValueError, match=r"must be a checkpoint of format 1. Got None"):
+        load_checkpoint(tmp_path / "a.safetensors", *trained(1))

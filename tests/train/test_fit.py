@@ -1,0 +1,239 @@
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from gpnn.nn import GPNN, Draw
+from gpnn.train import Recipe, fit
+
+
+class Table(nn.Module):
+    """One learnable row of logits a node: what the trainer does to it can be worked out by hand."""
+
+    def __init__(self, num_nodes: int = 4, num_classes: int = 2) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(num_nodes, num_classes))
+        self.draws: list[Draw | None] = []
+
+    def forward(self, x, plan, draw=None):
+        self.draws.append(draw)
+        return self.logits * 1.0
+
+
+class Stop:
+    """A watcher that ends the training after an epoch and remembers what it saw."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.started, self.seen = after, [], []
+
+    def start(self, history):
+        self.started.append(len(history))
+
+    def epoch(self, record):
+        self.seen.append(record["epoch"])
+        return record["epoch"] == self.after
+
+
+@pytest.fixture
+def four() -> Data:
+    yes, no = True, False
+    return Data(
+        y=torch.tensor([0, 1, 0, 1]),
+        train_mask=torch.tensor([yes, yes, no, no]),
+        val_mask=torch.tensor([no, no, yes, yes]),
+        num_nodes=4,
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        num_classes=2,
+    )
+
+
+def weights(model: nn.Module) -> list[torch.Tensor]:
+    return [tensor.clone() for tensor in model.state_dict().values()]
+
+
+def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return all(torch.equal(left, right) for left, right in zip(a, b, strict=True))
+
+
+def test_one_sgd_step_by_hand(four):
+    model = Table()
+    recipe = Recipe(epochs=1, optimizer="sgd", learning_rate=1.0, weight_decay=0.0, clip=0.0)
+    result = fit(model, four, None, recipe=recipe)
+    # the gradient of the mean cross entropy at zero logits is (softmax − one-hot) / 2
+    assert model.logits.tolist() == [[0.25, -0.25], [-0.25, 0.25], [0.0, 0.0], [0.0, 0.0]]
+    assert result.history[0]["loss"] == pytest.approx(math.log(2))
+    assert result.history[0]["gradient_norm"] == pytest.approx(0.5)
+
+
+def test_clipping_scales_the_gradient(four):
+    model = Table()
+    fit(model, four, None, recipe=Recipe(epochs=1, optimizer="sgd", learning_rate=1.0, weight_decay=0.0, clip=0.05))
+    assert model.logits[0].tolist() == pytest.approx([0.025, -0.025], rel=1e-4)
+
+
+def test_draws_name_seed_epoch_and_pass(four):
+    model = Table()
+    fit(model, four, None, recipe=Recipe(epochs=2, passes=2), seed=7)
+    training = [draw for draw in model.draws if draw is not None]
+    assert training == [Draw(7, 1, 0), Draw(7, 1, 1), Draw(7, 2, 0), Draw(7, 2, 1)]
+
+
+def test_it_learns_and_keeps_the_best_weights(planted, plan, model):
+    result = fit(model, planted, plan, recipe=Recipe(epochs=60, patience=0))
+    best = max(record["val_accuracy"] for record in result.history)
+    assert result.metrics["val_accuracy"] == best > 0.8
+    assert result.metrics["test_accuracy"] > 0.8
+    assert result.history[result.metrics["best_epoch"] - 1]["val_accuracy"] == best
+    assert result.stopped == "epochs"
+
+
+def test_same_seed_same_bits_whatever_the_global_generator(planted, plan, model):
+    other = copy.deepcopy(model)
+    torch.manual_seed(1)
+    fit(model, planted, plan, recipe=Recipe(epochs=5), seed=3)
+    torch.manual_seed(2)
+    fit(other, planted, plan, recipe=Recipe(epochs=5), seed=3)
+    assert equal(weights(model), weights(other))
+
+
+def test_another_seed_draws_other_masks(planted, plan, model):
+    other = copy.deepcopy(model)
+    fit(model, planted, plan, recipe=Recipe(epochs=5), seed=3)
+    fit(other, planted, plan, recipe=Recipe(epochs=5), seed=4)
+    assert not equal(weights(model), weights(other))
+
+
+def test_patience_counts_checks(four):
+    model = Table()  # validation nodes never learn: no check after the first is better
+    result = fit(model, four, None, recipe=Recipe(epochs=100, check_every=3, patience=2, weight_decay=0.0))
+    assert (result.stopped, result.metrics["epochs"], result.metrics["best_epoch"]) == ("patience", 9, 3)
+
+
+def test_checks_come_every_few_epochs_and_at_the_last(planted, plan, model):
+    result = fit(model, planted, plan, recipe=Recipe(epochs=7, check_every=3))
+    assert [record["epoch"] for record in result.history if "val_accuracy" in record] == [3, 6, 7]
+
+
+def test_any_metric_selects_the_best(planted, plan, model):
+    result = fit(model, planted, plan, recipe=Recipe(epochs=20, metric="loss", patience=0))
+    losses = [record["val_loss"] for record in result.history]
+    assert result.metrics["best_epoch"] == losses.index(min(losses)) + 1
+    result = fit(model, planted, plan, recipe=Recipe(epochs=2, metric="macro_f1"))
+    assert "val_macro_f1" in result.history[0]
+
+
+def test_without_validation_the_last_weights_are_kept(planted, plan, model):
+    data = planted.clone()
+    del data.val_mask
+    result = fit(model, data, plan, recipe=Recipe(epochs=4))
+    assert result.metrics["best_epoch"] == 4
+    assert "val_accuracy" not in result.metrics
+
+
+def test_multi_label_targets(planted, plan, model):
+    data = planted.clone()
+    data.y = nn.functional.one_hot(planted.y, 3).float()
+    result = fit(model, data, plan, recipe=Recipe(epochs=30, passes=2, consistency=0.5, class_weight="balanced"))
+    assert result.metrics["metric"] == "roc_auc"
+    assert result.metrics["val_roc_auc"] > 0.8
+
+
+def test_consistency_over_unlabelled_nodes_pulls_them_to_one_answer(four):
+    model = Table()
+    with torch.no_grad():
+        model.logits[2] = torch.tensor([0.5, 0.0])
+    base = Recipe(epochs=20, passes=2, weight_decay=0.0, consistency_warmup=0, patience=0, temperature=0.1)
+    spread = []
+    for strength in (0.0, 5.0):
+        trained = copy.deepcopy(model)
+        recipe = replace(base, consistency=strength, consistency_on="unlabelled")
+        fit(trained, four, None, recipe=recipe)
+        spread.append((trained.logits[2, 0] - trained.logits[2, 1]).item())
+    assert spread[0] == 0.5 < spread[1]
+
+
+def test_non_finite_loss_stops_and_keeps_the_best(four):
+    class Bursts(Table):
+        def forward(self, x, plan, draw=None):
+            logits = super().forward(x, plan, draw)
+            return logits * math.inf if draw is not None and draw.epoch == 4 else logits
+
+    model = Bursts()
+    result = fit(model, four, None, recipe=Recipe(epochs=10, weight_decay=0.0))
+    assert result.stopped == "non_finite"
+    assert "in epoch 4; the weights of epoch 1 are kept. Try a smaller learning rate than 0.01" in result.problem
+    assert torch.isfinite(model.logits).all()
+    assert result.metrics["epochs"] == 3
+
+
+def test_a_non_finite_gradient_is_not_applied(four):
+    class Steep(Table):
+        def forward(self, x, plan, draw=None):
+            return super().forward(x, plan, draw) + torch.sqrt(self.logits.abs())  # slope ∞ at 0
+
+    model = Steep()
+    result = fit(model, four, None, recipe=Recipe(epochs=3, clip=0.0))
+    assert "The gradient is no longer finite in epoch 1; there are no weights to keep yet" in result.problem
+    assert torch.isfinite(model.logits).all()
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
+def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, optimizer):
+    recipe = Recipe(
+        epochs=12, optimizer=optimizer, passes=2, consistency=1.0, learning_rate_schedule="cosine", patience=9
+    )
+    whole, parts, path = copy.deepcopy(model), copy.deepcopy(model), tmp_path / "training.safetensors"
+    expected = fit(whole, planted, plan, recipe=recipe)
+    first = fit(parts, planted, plan, recipe=recipe, checkpoint=path, watchers=[Stop(5)])
+    assert (first.stopped, first.metrics) == ("interrupted", {})
+    fresh, watcher = copy.deepcopy(model), Stop(0)
+    second = fit(fresh, planted, plan, recipe=recipe, checkpoint=path, watchers=[watcher])
+    assert watcher.started == [5]
+    assert watcher.seen[0] == 6
+    assert equal(weights(whole), weights(fresh))
+    timed = ("seconds",)
+    strip = lambda figures: {name: value for name, value in figures.items() if name not in timed}  # noqa: E731
+    assert strip(second.metrics) == strip(expected.metrics)
+    assert [strip(record) for record in second.history] == [strip(record) for record in expected.history]
+
+
+def test_checkpoints_come_every_few_epochs(planted, plan, model, tmp_path):
+    path = tmp_path / "training.safetensors"
+    fit(model, planted, plan, recipe=Recipe(epochs=5, checkpoint_every=2, checkpoint_seconds=0), checkpoint=path)
+    watcher = Stop(0)
+    fit(model, planted, plan, recipe=Recipe(epochs=5), checkpoint=path, watchers=[watcher])
+    assert watcher.started == [4]
+
+
+def test_bf16_stays_close_to_float32(planted, plan, model):
+    other = copy.deepcopy(model)
+    exact = fit(model, planted, plan, recipe=Recipe(epochs=3))
+    rounded = fit(other, planted, plan, recipe=Recipe(epochs=3, precision="bf16"))
+    assert all(parameter.dtype == torch.float32 for parameter in other.parameters())
+    assert rounded.history[-1]["loss"] == pytest.approx(exact.history[-1]["loss"], rel=0.05)
+
+
+def test_embeddings_learn_without_features(planted, plan):
+    model = GPNN(0, 8, 3, input="embedding", concat="none", num_nodes=90)
+    data = planted.clone()
+    del data.x
+    assert fit(model, data, plan, recipe=Recipe(epochs=3)).history[-1]["loss"] < math.log(3)
+
+
+def test_nothing_to_learn_from_is_refused(planted, plan, model):
+    data = planted.clone()
+    data.train_mask = torch.zeros(90, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"`train_mask` must hold at least one labelled node. Got none."):
+        fit(model, data, plan)
+    del data.y
+    with pytest.raises(ValueError, match="`data` must have labels `y` to learn from"):
+        fit(model, data, plan)
+
+
+def test_class_weights_must_fit_the_classes(planted, plan, model):
+    with pytest.raises(ValueError, match=r"one weight for each of the 3 classes. Got 2."):
+        fit(model, planted, plan, recipe=Recipe(class_weight=(1.0, 2.0)))

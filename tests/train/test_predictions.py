@@ -1,0 +1,39 @@
+import pytest
+import torch
+from pyarrow import csv, parquet
+
+from gpnn.train.predictions import predictions_table, write_predictions
+
+
+@pytest.fixture
+def table():
+    scores = torch.tensor([[0.25, 0.75], [0.5, 0.5]])
+    return predictions_table(scores, classes=["cat", "dog"], labelled=torch.tensor([True, False]))
+
+
+def test_columns(table):
+    assert table.column_names == ["node", "prediction", "confidence", "labelled", "p_cat", "p_dog"]
+    assert table.to_pylist()[0] == {
+        "node": 0,
+        "prediction": "dog",
+        "confidence": 0.75,
+        "labelled": True,
+        "p_cat": 0.25,
+        "p_dog": 0.75,
+    }
+
+
+def test_parquet_and_csv_hold_the_same(table, tmp_path):
+    write_predictions(table, tmp_path / "a.parquet")
+    write_predictions(table, tmp_path / "a.csv")
+    assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == table.to_pylist()
+    assert csv.read_csv(tmp_path / "a.csv").to_pylist() == table.to_pylist()
+
+
+def test_the_users_ids_are_kept():
+    assert predictions_table(torch.ones(2, 1), nodes=["a", "b"]).column("node").to_pylist() == ["a", "b"]
+
+
+def test_another_ending_is_refused(table, tmp_path):
+    with pytest.raises(ValueError, match=r"must end in .parquet or .csv. Got 'a.txt'"):
+        write_predictions(table, tmp_path / "a.txt")

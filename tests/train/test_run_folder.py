@@ -1,0 +1,77 @@
+import json
+import re
+
+import pytest
+import torch
+
+from gpnn.train.run_folder import RunFolder, default_run_path
+
+
+@pytest.fixture
+def run(tmp_path) -> RunFolder:
+    return RunFolder.create(tmp_path / "runs" / "one", {"config.toml": "seed = 0\n", "environment.json": "{}\n"})
+
+
+def test_it_appears_whole(run):
+    assert sorted(path.name for path in run.path.iterdir()) == ["checkpoint", "config.toml", "environment.json"]
+    assert [path.name for path in run.path.parent.iterdir()] == ["one"]
+    assert not run.finished
+    assert RunFolder.open(run.path) == run
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    with pytest.raises(TypeError):
+        RunFolder.create(tmp_path / "one", {"config.toml": 3})  # type: ignore[dict-item]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_is_never_overwritten(run, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(f"continue it with `gpnn train --resume {run.path}`")):
+        RunFolder.create(run.path, {})
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="must be new or empty"):
+        RunFolder.create(tmp_path / "full", {})
+    (tmp_path / "empty").mkdir()
+    assert RunFolder.create(tmp_path / "empty", {"config.toml": ""}).config.exists()
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must hold config.toml"):
+        RunFolder.open(tmp_path)
+
+
+def test_history_grows_by_lines_and_survives_half_a_line(run):
+    assert run.read_history() == []
+    run.append_history({"epoch": 1, "loss": 0.5})
+    run.append_history({"epoch": 2, "loss": float("nan")})
+    with run.history.open("a") as file:
+        file.write('{"epoch": 3, "lo')
+    assert run.read_history() == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": None}]
+    run.rewrite_history([{"epoch": 1}])
+    assert run.history.read_text() == '{"epoch": 1}\n'
+
+
+def test_model_and_metrics_come_back(run):
+    run.write_model({"w": torch.arange(3.0)}, {"in_channels": 3})
+    weights, description = run.read_model()
+    assert (weights["w"].tolist(), description) == ([0.0, 1.0, 2.0], {"in_channels": 3})
+    run.write_metrics({"val_accuracy": 0.5, "val_roc_auc": float("nan")})
+    assert run.finished
+    assert json.loads(run.metrics.read_text()) == {"val_accuracy": 0.5, "val_roc_auc": None} == run.read_metrics()
+
+
+def test_a_missing_or_damaged_model_is_refused(run):
+    with pytest.raises(ValueError, match=r"A finished run must hold model.safetensors"):
+        run.read_model()
+    run.model.write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r"must be a model that gpnn wrote. Got a damaged file"):
+        run.read_model()
+
+
+def test_default_names_do_not_collide(tmp_path):
+    first = default_run_path("digits", tmp_path)
+    assert re.fullmatch(r"digits-\d{8}-\d{6}", first.name)
+    first.mkdir()
+    second = default_run_path("digits", tmp_path)
+    assert second != first
