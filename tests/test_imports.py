@@ -21,6 +21,7 @@ ROWS = [
     {"estimator", "baselines", "report"},
     {"config"},
     {"build"},
+    {"experiment"},
     {"cli", "__main__"},
 ]
 RANK = {room: row for row, rooms in enumerate(ROWS) for room in rooms}

@@ -1,0 +1,5 @@
+"""Doctests of modules that need what this machine does not have are not collected."""
+
+from importlib.util import find_spec
+
+collect_ignore = [] if find_spec("triton") else ["gpnn/kernels/gpu.py"]

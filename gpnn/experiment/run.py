@@ -1,0 +1,77 @@
+"""Run an experiment's cells, in this process or in several, skipping those that are finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any
+
+from gpnn.experiment.results import Results
+from gpnn.experiment.spec import Cell, Experiment
+
+
+def run_experiment(
+    experiment: Experiment,
+    results: Results,
+    *,
+    jobs: int = 1,
+    quick: bool = False,
+    progress: Callable[[Cell, int, int], None] | None = None,
+) -> None:
+    """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
+
+    Args:
+        experiment: what to run.
+        results: what is finished, and where it is kept.
+        jobs: number of processes, each with one thread.
+        quick: run the quick form.
+        progress: told of each finished cell, with the number finished and the number of all.
+    """
+    cells = list(experiment.cells(quick=quick))
+    waiting = [cell for cell in cells if cell.key not in results.outcomes]
+    finished = len(cells) - len(waiting)
+    with_test = not experiment.measure.startswith("val_")
+    for cell, metrics in _outcomes(waiting, with_test, jobs):
+        results.add(cell, metrics)
+        finished += 1
+        if progress is not None:
+            progress(cell, finished, len(cells))
+
+
+def _outcomes(cells: list[Cell], with_test: bool, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    if jobs == 1:
+        for cell in cells:
+            yield cell, run_cell(cell, with_test=with_test)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
+        waiting = {pool.submit(run_cell, cell, with_test=with_test): cell for cell in cells}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def run_cell(cell: Cell, *, with_test: bool = True) -> dict[str, Any]:
+    """Train one cell's configuration; its metrics, without those of the test nodes unless they are asked for."""
+    from gpnn.build import build
+    from gpnn.config import parse_config
+    from gpnn.train import fit
+
+    config, problems = parse_config({**cell.settings, "seed": cell.seed})
+    if problems:
+        raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
+    began = time.perf_counter()
+    run = build(config)
+    result = fit(run.model, run.data, run.plan, recipe=config.train, seed=config.seed)
+    metrics = {**result.metrics, "seconds_in_all": time.perf_counter() - began}
+    return {name: value for name, value in metrics.items() if with_test or not name.startswith("test_")}
+
+
+def _single_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
