@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gpnn.schedule.broadcast import broadcast
 from gpnn.schedule.compare import Comparison, compare_schedules
+from gpnn.schedule.draw import draw_schedule
 from gpnn.schedule.partitioned import partitioned
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.random_edges import random_edges
@@ -32,5 +33,6 @@ __all__ = [
     "Schedule",
     "broadcast",
     "compare_schedules",
+    "draw_schedule",
     *SCHEDULES,
 ]

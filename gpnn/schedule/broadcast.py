@@ -17,9 +17,7 @@ MAX_NODES = 100_000
 _ROOM = 1 << 26  # bytes for the bits of one group of sources
 
 
-def broadcast(
-    data: GraphLike, schedule: Schedule, sources: int | Tensor | None = None, seed: int = 0
-) -> Reach:
+def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None = None, seed: int = 0) -> Reach:
     """Whether `schedule` solves the broadcast problem of Sect. 3.2, and after how many messages and updates.
 
     The paper counts 36 messages for its example, whole rounds: `Schedule.num_messages`. This counts up to the
@@ -79,9 +77,7 @@ def _follow(schedule: Schedule, group: np.ndarray, labels: np.ndarray, num_real:
 
     arrivals = {id(phase): _arrivals(schedule.graph, phase) for phase in schedule.distinct_phases()}
     heard, missing = _start(group, labels)
-    fresh = np.empty(
-        (max((len(a.receivers) for a in arrivals.values()), default=0), heard.shape[1]), np.uint64
-    )
+    fresh = np.empty((max((len(a.receivers) for a in arrivals.values()), default=0), heard.shape[1]), np.uint64)
     left, reached, last, number = int(missing[:num_real].sum()), 0, 0, 0
     for phases in schedule.rounds:
         for phase in phases:
@@ -125,16 +121,8 @@ def _sources(sources: int | Tensor | None, num_nodes: int, seed: int) -> np.ndar
             raise ValueError(f"`sources` must be at most the {num_nodes} nodes. Got {sources}.")
         return np.sort(np.random.default_rng(seed).choice(num_nodes, sources, replace=False))
     ids = np.asarray(sources, np.int64)
-    if (
-        ids.ndim != 1
-        or not len(ids)
-        or ids.min() < 0
-        or ids.max() >= num_nodes
-        or len(np.unique(ids)) < len(ids)
-    ):
-        raise ValueError(
-            f"`sources` must hold distinct nodes from 0 to {num_nodes - 1}. Got {ids.tolist()[:8]}."
-        )
+    if ids.ndim != 1 or not len(ids) or ids.min() < 0 or ids.max() >= num_nodes or len(np.unique(ids)) < len(ids):
+        raise ValueError(f"`sources` must hold distinct nodes from 0 to {num_nodes - 1}. Got {ids.tolist()[:8]}.")
     return ids
 
 

@@ -65,10 +65,7 @@ def compare_schedules(
     [('sync', 18, 12), ('seq', 6, 6)]
     """
     graph = as_graph(data)
-    return [
-        _row(name, schedule, broadcast(graph, schedule, sources, seed))
-        for name, schedule in schedules.items()
-    ]
+    return [_row(name, schedule, broadcast(graph, schedule, sources, seed)) for name, schedule in schedules.items()]
 
 
 def _row(name: str, schedule: Schedule, reach: Reach) -> Comparison:

@@ -40,18 +40,12 @@ class Phase:
             raise ValueError(f"`repeat` must be at least 1. Got {self.repeat}.")
         if (self.edge_ptr is None) != (self.node_ptr is None):
             raise ValueError("A phase with blocks needs both `edge_ptr` and `node_ptr`. Got one of them.")
-        if (
-            self.edge_ptr is not None
-            and self.node_ptr is not None
-            and len(self.edge_ptr) != len(self.node_ptr)
-        ):
+        if self.edge_ptr is not None and self.node_ptr is not None and len(self.edge_ptr) != len(self.node_ptr):
             counts = f"{len(self.edge_ptr)} and {len(self.node_ptr)}"
             raise ValueError(f"`edge_ptr` and `node_ptr` must be equally long. Got {counts}.")
         for name, ptr, length in self._pointers():
             if ptr.dtype != torch.int64 or ptr.dim() != 1 or not ptr.numel():
-                raise ValueError(
-                    f"`{name}` must be an int64 tensor [B + 1]. Got {ptr.dtype}, {list(ptr.shape)}."
-                )
+                raise ValueError(f"`{name}` must be an int64 tensor [B + 1]. Got {ptr.dtype}, {list(ptr.shape)}.")
             if int(ptr[0]) != 0 or int(ptr[-1]) != length or bool((ptr.diff() < 0).any()):
                 raise ValueError(f"`{name}` must rise from 0 to {length}. Got {ptr.tolist()[:8]}.")
 
@@ -115,9 +109,7 @@ class Phase:
 
 def _check_ids(name: str, ids: Tensor, bound: int) -> None:
     if ids.dtype != torch.int64 or ids.dim() != 1:
-        raise ValueError(
-            f"`{name}` must be a one-dimensional int64 tensor. Got {ids.dtype}, {list(ids.shape)}."
-        )
+        raise ValueError(f"`{name}` must be a one-dimensional int64 tensor. Got {ids.dtype}, {list(ids.shape)}.")
     if ids.numel():
         low, high = (int(value) for value in torch.aminmax(ids))
         if low < 0 or high >= bound:

@@ -34,7 +34,5 @@ def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
     chunks = [torch.from_numpy(np.sort(chunk)) for chunk in np.array_split(dealt, rounds)]
     return Schedule(
         graph,
-        tuple(
-            (Phase(edges, graph.dst[edges].unique(), kind="chunk"),) if len(edges) else () for edges in chunks
-        ),
+        tuple((Phase(edges, graph.dst[edges].unique(), kind="chunk"),) if len(edges) else () for edges in chunks),
     )

@@ -47,9 +47,7 @@ class Reach:
     components_updates: int
 
 
-def tally(
-    schedule: Schedule, reached: int, within: int, last: int, num_sources: int, num_components: int
-) -> Reach:
+def tally(schedule: Schedule, reached: int, within: int, last: int, num_sources: int, num_components: int) -> Reach:
     """The counts, from the pairs reached, the pairs within components and the last step that reached any."""
     ends = _step_ends(schedule)
     everywhere = num_sources * (schedule.graph.num_nodes - schedule.num_virtual - 1)

@@ -65,9 +65,7 @@ def test_the_papers_example():
     assert not broadcast(graph, synchronous(graph, 4)).solved
 
 
-@pytest.mark.parametrize(
-    ("size", "parts"), [(n, k) for n in range(2, 25) for k in range(1, n + 1) if n % k == 0]
-)
+@pytest.mark.parametrize(("size", "parts"), [(n, k) for n in range(2, 25) for k in range(1, n + 1) if n % k == 0])
 def test_the_proposition_on_chains(size, parts):
     """A.1: 2(N−1)² messages, and 2((N−K)² + (K−1)²) with T_S = N/K − 1, T_C = 1, wherever K divides N."""
     graph = chain(size)

@@ -46,9 +46,7 @@ def test_levels_are_those_of_the_two_acyclic_graphs(graph, data):
 @given(graph=graphs())
 def test_every_edge_is_sent_exactly_once_a_round_and_only_receivers_update(graph):
     schedule = sequential(graph, rounds=2)
-    assert sorted(e for phase in schedule.rounds[1] for e in phase.edges.tolist()) == list(
-        range(graph.num_edges)
-    )
+    assert sorted(e for phase in schedule.rounds[1] for e in phase.edges.tolist()) == list(range(graph.num_edges))
     for phase in schedule.distinct_phases():
         assert set(phase.nodes.tolist()) == set(graph.dst[phase.edges].tolist())
 
