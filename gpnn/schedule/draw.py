@@ -65,7 +65,8 @@ def _compose(schedule: Schedule, sheet: Sheet, max_panels: int, title: str | Non
     panels = list(_panels(schedule))
     shown = panels[:max_panels]
     across, down = max(sheet.width, 190.0) + _GAP, sheet.height + _HEADING + _GAP
-    columns = max(1, min(len(shown), int((_PAGE - 2 * _MARGIN) // across)))
+    rows = -(-len(shown) // max(1, int((_PAGE - 2 * _MARGIN) // across)))
+    columns = -(-len(shown) // max(1, rows))  # rows of equal length
     width = max(columns * across - _GAP + 2 * _MARGIN, 640.0)
     heading = title if title is not None else _counts(schedule)
     parts = [svg.text(heading, _MARGIN, 31, 17, font_weight="bold")]
@@ -73,7 +74,7 @@ def _compose(schedule: Schedule, sheet: Sheet, max_panels: int, title: str | Non
         corner = f"translate({_MARGIN + at % columns * across:.1f},{_TOP + at // columns * down:.1f})"
         panel = _panel(sheet, name, phase, across - _GAP)
         parts.append(svg.element("g", *panel, transform=corner))
-    bottom = _TOP + -(-len(shown) // columns) * down + 14
+    bottom = _TOP + rows * down + 14
     if len(panels) > len(shown):
         parts.append(svg.text(f"… and {len(panels) - len(shown)} more phases", _MARGIN, bottom, 13))
         bottom += 26

@@ -186,3 +186,25 @@ def test_the_public_name_is_the_function():
     import gpnn
 
     assert gpnn.schedule.broadcast is public_broadcast
+
+
+@pytest.mark.slow
+def test_how_often_two_subgraphs_need_more_than_synchronous():
+    """All connected graphs of 3 to 6 nodes, all splits into two connected subgraphs, T_S = D_S, T_C = 1."""
+    networkx = pytest.importorskip("networkx")
+    worse = total = 0
+    for shape in networkx.graph_atlas_g():
+        size = shape.number_of_nodes()
+        if not 3 <= size <= 6 or not networkx.is_connected(shape):
+            continue
+        graph = Graph.from_networkx(shape)
+        plain = broadcast(graph, synchronous(graph, networkx.diameter(shape)))
+        for mask in range(1, 2 ** (size - 1)):
+            labels = [mask >> node & 1 for node in range(size)]
+            halves = [shape.subgraph([n for n in range(size) if labels[n] == half]) for half in (0, 1)]
+            if all(map(networkx.is_connected, halves)):
+                steps = max(map(networkx.diameter, halves))
+                reach = broadcast(graph, partitioned(graph, labels, rounds=6, intra=steps))
+                assert reach.solved
+                total, worse = total + 1, worse + (reach.num_messages > plain.num_messages)
+    assert (worse, total) == (704, 1913)
