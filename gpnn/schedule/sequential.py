@@ -44,7 +44,7 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     rank[visit] = np.arange(len(visit))
     follows = rank[src] <= rank[dst]  # self-loops ride with the first sweep
     forward = longest_path_levels(ptr, neighbours, visit)
-    backward = longest_path_levels(ptr, neighbours, visit[::-1])
+    backward = longest_path_levels(ptr, neighbours, np.ascontiguousarray(visit[::-1]))  # compiled once
     sweeps = level_phases(np.flatnonzero(follows), dst, forward, "level")
     sweeps += level_phases(np.flatnonzero(~follows), dst, backward, "level")
     return Schedule(graph, (sweeps,) * rounds)
