@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from gpnn.csr import compress
+from gpnn.graph import Graph
 from gpnn.kernels import Operator
 
 
@@ -20,7 +21,7 @@ class Block:
         num_rows: how many rows the step writes, n.
         operators: for each edge type, who hears whom with normalised weights, `[n, m]`.
         raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
-        edges: for each edge type, the ids of the edges in the operator's order, `[e]`, on the CPU.
+        edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU.
         diagonal: weight with which each written row also hears itself, `[n]`, or None.
     """
 
@@ -46,10 +47,28 @@ class Block:
         """The rows of `state` that the step reads, `[m, d]`."""
         return state[self.inputs] if isinstance(self.inputs, slice) else state.index_select(0, self.inputs)
 
-    def edge_index(self) -> tuple[Tensor, Tensor]:
-        """Sender and receiver of each edge among the inputs, `[2, e]`, and the edges' ids, `[e]`."""
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """Sender and receiver of each edge as positions in `inputs`, int64, `[2, e]`, by edge type."""
         pairs = [torch.stack([operator.col.long(), operator.rows()]) for operator in self.operators]
-        return torch.cat(pairs, dim=1), torch.cat(self.edges)
+        return torch.cat(pairs, dim=1)
+
+    @cached_property
+    def edge_type(self) -> Tensor:
+        """The type of each edge of `edge_index`, int64, `[e]`."""
+        counts = torch.tensor([operator.num_entries for operator in self.operators])
+        return torch.repeat_interleave(torch.arange(len(counts)), counts).to(self.operators[0].ptr.device)
+
+    @property
+    def edge_weight(self) -> Tensor | None:
+        """The graph's own weight of each edge of `edge_index`, `[e]`, or None: all one."""
+        weights = [weight for weight in self.raw_weights if weight is not None]
+        return torch.cat(weights) if weights else None
+
+    @property
+    def edge_id(self) -> Tensor:
+        """The id of each edge of `edge_index`, int64, `[e]`, on the CPU."""
+        return torch.cat(self.edges).long()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +116,10 @@ class Messages:
 class BlockBuilder:
     """Cuts blocks out of messages; it keeps one scratch array of the size of the graph between them."""
 
-    def __init__(self, num_nodes: int, num_edge_types: int, device: torch.device | str) -> None:
-        self.num_edge_types = num_edge_types
+    def __init__(self, graph: Graph, device: torch.device | str) -> None:
+        self.num_edges, self.num_edge_types = graph.num_edges, graph.num_edge_types
         self.device = device
-        self._position = torch.full((num_nodes,), -1, dtype=torch.int64)  # where each plan row stands in a block
+        self._position = torch.full((graph.num_nodes,), -1, dtype=torch.int64)  # where each plan row stands in a block
 
     def build(self, messages: Messages) -> Block:
         """The block that does all of `messages`."""
@@ -109,10 +128,17 @@ class BlockBuilder:
         src, dst = self._position[messages.src], self._position[messages.dst]
         self._position[inputs] = -1
         shape = (messages.nodes.numel(), len(inputs))
-        pieces = [self._operator(messages, src, dst, kind, shape) for kind in range(self.num_edge_types)]
+        pieces = [self._operator(messages, src, dst, chosen, shape) for chosen in self._by_type(messages)]
         operators, raw_weights, edges = zip(*pieces)
         diagonal = None if messages.diagonal is None else messages.diagonal.to(self.device)
         return Block(self._compact(inputs), shape[0], operators, raw_weights, edges, diagonal)
+
+    def _by_type(self, messages: Messages) -> tuple[Tensor, ...]:
+        """The positions of the edges of each type, in order."""
+        if messages.edge_type is None:
+            return (torch.arange(len(messages.edges)),)
+        counts = torch.bincount(messages.edge_type, minlength=self.num_edge_types)
+        return messages.edge_type.argsort(stable=True).split(counts.tolist())
 
     def _inputs(self, messages: Messages) -> Tensor:
         """The updating nodes, then the senders that do not update, `[m]`."""
@@ -128,11 +154,10 @@ class BlockBuilder:
         return inputs.to(self.device)
 
     def _operator(
-        self, messages: Messages, src: Tensor, dst: Tensor, kind: int, shape: tuple[int, int]
+        self, messages: Messages, src: Tensor, dst: Tensor, chosen: Tensor, shape: tuple[int, int]
     ) -> tuple[Operator, Tensor | None, Tensor]:
-        chosen = torch.arange(len(src))
-        if messages.edge_type is not None:
-            chosen = (messages.edge_type == kind).nonzero().flatten()
+        from gpnn.csr import compress
+
         rows = compress(dst[chosen].numpy(), src[chosen].numpy(), shape[0])
         assert rows.edge is not None
         order = chosen[torch.from_numpy(rows.edge).long()]
@@ -141,9 +166,6 @@ class BlockBuilder:
             return None if values is None else values[order].to(self.device)
 
         ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
-        operator = Operator.from_csr(ptr, col, None, shape).to(self.device)
-        return (
-            operator.with_weight(arrange(messages.weight)),
-            arrange(messages.raw_weight),
-            messages.edges[order],
-        )
+        operator = Operator.from_csr(ptr, col, arrange(messages.weight), shape).to(self.device)
+        edges = messages.edges[order].to(torch.int32 if self.num_edges < 2**31 else torch.int64)
+        return operator, arrange(messages.raw_weight), edges

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gpnn.engine.plan import LoweredPhase, Plan
-from gpnn.engine.step import CellLike, Step
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.plan import Plan
+from gpnn.engine.step import CellLike, Step, check_width
 
 
 def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
@@ -15,9 +16,10 @@ def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, 
     """
     states = []
     for number, phases in enumerate(plan.rounds):
-        for phase in phases:
+        for position, phase in enumerate(phases):
             for repeat in range(phase.repeat):
-                state = _step(cell, phase, state, Step(number, phase.kind, repeat), initial)
+                step = Step(number, phase.kind, repeat, phase=position)
+                state = _step(cell, phase, state, step, initial)
         states.append(state)
     return states if collect else states[-1:]
 
@@ -29,4 +31,5 @@ def _step(cell: CellLike, phase: LoweredPhase, state: Tensor, step: Step, initia
     updated = cell.advance(block, block.read(state), step)
     if isinstance(block.inputs, slice) and block.num_rows == state.shape[0]:
         return updated
+    check_width(updated, state)
     return state.index_copy(0, phase.row_index, updated)

@@ -2,87 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from gpnn.engine.block import Block, BlockBuilder, Messages
-from gpnn.engine.normalize import Normalizer, bind_rule
+from gpnn.engine.block import BlockBuilder
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.normalize import bind_rule
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule import Phase, Schedule
-
-CHUNK_ROWS = 65536  # receivers a chunk when a phase without blocks is streamed
-
-
-@dataclass(frozen=True, eq=False)
-class LoweredPhase:
-    """A phase with its edges renumbered, weighted and compressed.
-
-    `whole` is the phase as one block, for the fused runner; `blocks` are the pieces that the streamed runner takes
-    one after the other. Each is built when first asked for.
-
-    Attributes:
-        kind: the phase's kind.
-        repeat: how often it is done.
-    """
-
-    kind: str
-    repeat: int
-    _messages: Messages
-    _edge_ptr: Tensor | None
-    _node_ptr: Tensor | None
-    _builder: BlockBuilder
-
-    @cached_property
-    def whole(self) -> Block:
-        return self._builder.build(self._messages)
-
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        return tuple(self._builder.build(piece) for piece in self._pieces())
-
-    @property
-    def independent(self) -> bool:
-        """Whether no block reads a row that another writes, so that each may finish all repeats before the next."""
-        return self._edge_ptr is not None or len(self.blocks) == 1
-
-    @property
-    def nodes(self) -> Tensor:
-        """Plan rows that update, `[n]`, in the order of `whole` and of the blocks one after the other."""
-        return self._messages.nodes
-
-    @cached_property
-    def row_index(self) -> Tensor:
-        """The same on the plan's device."""
-        return self._messages.nodes.to(self._builder.device)
-
-    def _pieces(self) -> Iterator[Messages]:
-        if self._edge_ptr is not None and self._node_ptr is not None:
-            edges, nodes = self._edge_ptr.tolist(), self._node_ptr.tolist()
-            for block in range(len(nodes) - 1):
-                if nodes[block + 1] > nodes[block]:
-                    rows = slice(nodes[block], nodes[block + 1])
-                    yield self._messages.select(rows, slice(edges[block], edges[block + 1]))
-            return
-        yield from self._chunks()
-
-    def _chunks(self) -> Iterator[Messages]:
-        """Receivers in runs of CHUNK_ROWS, each with the edges into it."""
-        num_rows = self.nodes.numel()
-        if num_rows <= CHUNK_ROWS:
-            yield self._messages
-            return
-        position = torch.empty(int(self.nodes.max()) + 1, dtype=torch.int64)
-        position[self.nodes] = torch.arange(num_rows)
-        chunk = position[self._messages.dst].div(CHUNK_ROWS, rounding_mode="floor")
-        order = chunk.argsort(stable=True)
-        ends = torch.bincount(chunk, minlength=-(-num_rows // CHUNK_ROWS)).cumsum(0).tolist()
-        for number, (start, stop) in enumerate(zip([0, *ends], ends)):
-            rows = slice(number * CHUNK_ROWS, min((number + 1) * CHUNK_ROWS, num_rows))
-            yield self._messages.select(rows, order[start:stop])
+from gpnn.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +75,9 @@ class Plan:
 
     def enter(self, state: Tensor) -> Tensor:
         """A state in plan order, `[N + V, d]`, from one in the user's order, `[N, d]`; virtual nodes start at zero."""
-        if state.shape[0] != self.num_nodes:
-            raise ValueError(f"`state` must have one row for each of the {self.num_nodes} nodes. Got {state.shape[0]}.")
+        if state.dim() != 2 or state.shape[0] != self.num_nodes:
+            shape = list(state.shape)
+            raise ValueError(f"`state` must have one row for each of the {self.num_nodes} nodes. Got shape {shape}.")
         if self.num_virtual:
             state = torch.cat([state, state.new_zeros(self.num_virtual, state.shape[1])])
         return state if self.order is None else state.index_select(0, self.order)
@@ -190,28 +121,11 @@ def lower(
     rule = bind_rule(normalization, schedule.graph, schedule.num_virtual, self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
-    builder = BlockBuilder(schedule.graph.num_nodes, schedule.graph.num_edge_types, device)
-    lowered = {id(phase): _lower_phase(phase, rule, place, builder) for phase in schedule.distinct_phases()}
+    builder = BlockBuilder(schedule.graph, device)
+    lowered = {id(phase): LoweredPhase(phase, rule, place, builder) for phase in schedule.distinct_phases()}
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     order = None if order is None else order.to(device)
     return Plan(schedule, rounds, order, torch.device(device), normalization)
-
-
-def _lower_phase(phase: Phase, rule: Normalizer, place: Tensor | None, builder: BlockBuilder) -> LoweredPhase:
-    graph = rule.graph
-    weight, diagonal = rule.phase_weights(phase.edges, phase.nodes)
-    dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype
-    messages = Messages(
-        _renumber(phase.nodes, place),
-        _renumber(graph.src[phase.edges], place),
-        _renumber(graph.dst[phase.edges], place),
-        phase.edges,
-        None if weight is None else weight.to(dtype),
-        None if graph.edge_weight is None else graph.edge_weight[phase.edges],
-        None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[phase.edges],
-        None if diagonal is None else diagonal.to(dtype),
-    )
-    return LoweredPhase(phase.kind, phase.repeat, messages, phase.edge_ptr, phase.node_ptr, builder)
 
 
 def _plan_order(schedule: Schedule) -> Tensor | None:
@@ -234,14 +148,22 @@ def _invert(order: Tensor | None, num_nodes: int) -> Tensor | None:
     return place
 
 
-def _renumber(nodes: Tensor, place: Tensor | None) -> Tensor:
-    return nodes if place is None else place[nodes]
-
-
 def _check_same(graph: Graph, schedule: Schedule) -> None:
-    nodes = schedule.graph.num_nodes - schedule.num_virtual
-    if graph.num_nodes != nodes:
-        raise ValueError(f"The schedule was made for a graph of {nodes} nodes. Got one of {graph.num_nodes}.")
-    if not schedule.num_virtual and graph.num_edges != schedule.graph.num_edges:
-        edges = schedule.graph.num_edges
-        raise ValueError(f"The schedule was made for a graph of {edges} edges. Got one of {graph.num_edges}.")
+    own, size = schedule.graph, graph.num_edges
+    num_nodes = own.num_nodes - schedule.num_virtual
+    if graph.num_nodes != num_nodes:
+        raise ValueError(f"The schedule was made for a graph of {num_nodes} nodes. Got one of {graph.num_nodes}.")
+    if own.num_edges != size and not (schedule.num_virtual and own.num_edges > size):
+        raise ValueError(f"The schedule was made for a graph of {own.num_edges} edges. Got one of {size}.")
+    columns = {
+        "src": (graph.src, own.src),
+        "dst": (graph.dst, own.dst),
+        "edge_type": (graph.edge_type, own.edge_type),
+        "edge_weight": (graph.edge_weight, own.edge_weight),
+    }
+    for name, (given, made) in columns.items():
+        if name == "edge_type" and given is None and schedule.num_virtual:
+            continue  # virtual edges have types of their own, and then all edges have one
+        same = given is made if given is None or made is None else torch.equal(given, made[:size])
+        if not same:
+            raise ValueError(f"The schedule was made for another graph. Got one whose `{name}` differs.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import torch
@@ -21,12 +22,14 @@ class Step(NamedTuple):
         kind: kind of the phase.
         repeat: number of the repeat inside the phase, from 0.
         initial: the states before the first round, of the rows that update, `[n, d]`, where they were given.
+        phase: number of the phase inside the round, from 0.
     """
 
     round: int
     kind: str
     repeat: int
     initial: Tensor | None = None
+    phase: int = 0
 
 
 class CellLike(Protocol):
@@ -35,6 +38,20 @@ class CellLike(Protocol):
     @property
     def residual(self) -> bool:
         """Whether steps need `Step.initial`."""
+
+    @property
+    def local(self) -> bool:
+        """Whether a row's next state follows from the states of the row and its senders alone.
+
+        Then a phase may be cut into chunks of receivers. A convolution that reads the degree of a sender is not local.
+        """
+
+    @property
+    def random(self) -> bool:
+        """Whether `advance` draws from torch's global generator, so that recomputing it must repeat the draws."""
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The tensors besides the states that gradients flow to."""
 
     def start(self, state: Tensor) -> Tensor:
         """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
@@ -59,13 +76,12 @@ def hear(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
     """The aggregated messages of the rows that `block` writes, `[n, d]`; a row without any hears zero."""
     if speaker.aggregate in ("max", "min"):
         return _hear_extreme(speaker, block, inputs)
-    mean = speaker.aggregate == "mean"
-    heard = []
+    mean, total = speaker.aggregate == "mean", None
     for kind, (operator, raw) in enumerate(zip(block.operators, block.raw_weights)):
         if operator.num_entries or kind == 0:
-            weighted = operator if mean else operator.with_weight(raw)
-            heard.append(aggregate(weighted, speaker.emit(inputs, kind)))
-    total = heard[0] if len(heard) == 1 else torch.stack(heard).sum(0)
+            heard = aggregate(operator if mean else operator.with_weight(raw), speaker.emit(inputs, kind))
+            total = heard if total is None else total + heard
+    assert total is not None
     if mean and block.diagonal is not None:
         own = speaker.emit(inputs[: block.num_rows], OWN)
         total = torch.addcmul(total, block.diagonal[:, None].to(total.dtype), own)
@@ -83,3 +99,12 @@ def _hear_extreme(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
             total = heard if total is None else combine(total, heard)
     assert total is not None
     return torch.where(total == worst, 0.0, total)
+
+
+def check_width(updated: Tensor, state: Tensor) -> None:
+    """Raise ValueError unless the rows that a step writes are as wide as the state that they are written into."""
+    if updated.shape[1] != state.shape[1]:
+        raise ValueError(
+            "Rows that a phase does not write keep their state, so a cell must give states as wide as it takes, "
+            f"{state.shape[1]}. Got {updated.shape[1]}."
+        )

@@ -88,34 +88,39 @@ def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
 def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None, x: Tensor, num_rows: int) -> Tensor:
     from gpnn.kernels.cpu import weighted_sum
 
-    x = x.detach().contiguous()
+    dtype, x = x.dtype, _wide(x)
     out = torch.empty(num_rows, x.shape[1], dtype=x.dtype)
     arrays = (ptr, index, entry, _weights(weight, x), x, out)
     weighted_sum(*(array.numpy() for array in arrays))
-    return out
+    return out.to(dtype)
 
 
 def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> tuple[Tensor, Tensor]:
     from gpnn.kernels.cpu import weighted_max
 
-    device, x = x.device, x.detach().cpu().contiguous()
+    like, x = x, _wide(x.cpu())
     operator = operator.to("cpu")
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
     winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
     edges = (operator.ptr.numpy(), operator.col.numpy(), _weights(operator.weight, x).numpy())
     weighted_max(*edges, sign, x.numpy(), out.numpy(), winner.numpy())
-    return out.to(device), winner
+    return out.to(like), winner
 
 
 def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tensor:
     from gpnn.kernels.cpu import weighted_max_backward
 
-    device, grad = grad.device, grad.cpu().contiguous()
+    like, grad = grad, _wide(grad.cpu())
     operator = operator.to("cpu")
     out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
     edges = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator.weight, grad))
     weighted_max_backward(*(array.numpy() for array in (*edges, winner, grad, out)))
-    return out.to(device)
+    return out.to(like)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Rows that the CPU kernels can read: half precision becomes single, in which sums are taken anyway."""
+    return x.detach().contiguous().to(torch.float64 if x.dtype == torch.float64 else torch.float32)
 
 
 def _weights(weight: Tensor | None, like: Tensor) -> Tensor:

@@ -26,24 +26,21 @@ def weighted_sum(ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-
 
 @njit(cache=True, parallel=True)
 def weighted_max(ptr, index, weight, sign, x, out, winner):  # type: ignore[no-untyped-def]
-    """out[r] = the largest of sign · weight · x[index] over the row, times sign; `winner` is the entry that gave it.
+    """out[r] = the largest (sign 1) or smallest (sign −1) of weight · x[index] over the row; `winner` is its entry.
 
-    A row without entries keeps what `out` holds and has winner −1.
+    The first of equal entries wins. A row without entries keeps what `out` holds and has winner −1.
     """
     for row in prange(len(ptr) - 1):
+        first = ptr[row]
         for j in range(x.shape[1]):
-            best = -np.inf
-            chosen = -1
-            for e in range(ptr[row], ptr[row + 1]):
-                value = sign * x[index[e], j]
-                if len(weight):
-                    value *= weight[e]
-                if value > best or chosen < 0:
-                    best = value
-                    chosen = e
-            winner[row, j] = chosen
-            if chosen >= 0:
-                out[row, j] = sign * best
+            winner[row, j] = -1
+        for e in range(first, ptr[row + 1]):
+            source = index[e]
+            for j in range(x.shape[1]):
+                value = x[source, j] * weight[e] if len(weight) else x[source, j]
+                if e == first or sign * value > sign * out[row, j]:
+                    out[row, j] = value
+                    winner[row, j] = e
 
 
 @njit(cache=True, parallel=True)

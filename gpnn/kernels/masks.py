@@ -35,19 +35,17 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
     """
     if not 0 <= p < 1:
         raise ValueError(f"A dropout probability must be at least 0 and below 1. Got {p}.")
-    low, high, threshold = key & _WORD, key >> 32, int(p * 2**32)
     if rows.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
         columns = torch.arange(num_columns, device=rows.device)
-        row_hash = _mix(rows[:, None] & _WORD ^ low)
-        value = _mix((row_hash + columns * 0x9E3779B9 & _WORD) ^ high)
-        return (value >= threshold).to(dtype) / (1 - p)
+        return entry_mask(key, rows[:, None], columns, p, dtype=dtype)
     import numpy as np
 
     from gpnn.kernels.cpu import fill_mask
 
     out = torch.empty(rows.numel(), num_columns, dtype=dtype)
     scale = np.dtype(str(dtype).removeprefix("torch.")).type(1 / (1 - p))
-    fill_mask(np.uint64(low), np.uint64(high), rows.numpy(), np.uint64(threshold), scale, out.numpy())
+    words = (np.uint64(key & _WORD), np.uint64(key >> 32))
+    fill_mask(*words, rows.numpy(), np.uint64(_threshold(p)), scale, out.numpy())
     return out
 
 
@@ -60,7 +58,12 @@ def entry_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torc
     """The mask of single entries `(rows[e], columns[e])`, equal to those of :func:`dropout_mask`, `[E]`."""
     row_hash = _mix(rows.long() & _WORD ^ (key & _WORD))
     value = _mix((row_hash + columns.long() * 0x9E3779B9 & _WORD) ^ (key >> 32))
-    return (value >= int(p * 2**32)).to(dtype) / (1 - p)
+    return (value >= _threshold(p)).to(dtype) * (1 / (1 - p))
+
+
+def _threshold(p: float) -> int:
+    """The hashes below it, of 2³², are dropped."""
+    return int(p * 2**32)
 
 
 def _mix(x: Tensor) -> Tensor:

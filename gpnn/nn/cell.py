@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
@@ -28,6 +28,9 @@ class Cell(nn.Module):
     Raises:
         ValueError: when the aggregation is unknown.
     """
+
+    local = True
+    random = False
 
     def __init__(self, message: Message, update: Update, aggregate: str = "mean") -> None:
         super().__init__()
@@ -63,24 +66,23 @@ class CellBank(nn.Module):
 
     Args:
         cells: the cells; they must share their working state's form.
-        choose: number of the cell for a step.
+        kinds: the kind of phase that each cell is for; kinds that are not named use the first. None: cell t is for
+            round t, and rounds past the last cell use the last.
     """
 
-    def __init__(self, cells: Sequence[Cell], choose: Callable[[Step], int]) -> None:
+    local = True
+    random = False
+
+    def __init__(self, cells: Sequence[Cell], kinds: Sequence[str] | None = None) -> None:
         super().__init__()
         self.cells = nn.ModuleList(cells)
-        self.choose = choose
+        self.kinds = kinds
 
-    @classmethod
-    def by_round(cls, cells: Sequence[Cell]) -> CellBank:
-        """Cell t in round t; rounds past the last cell use the last."""
-        return cls(cells, lambda step: min(step.round, len(cells) - 1))
-
-    @classmethod
-    def by_kind(cls, cells: Sequence[Cell], kinds: Sequence[str]) -> CellBank:
-        """The cell of the phase's kind; kinds that are not named use the first."""
-        number = {kind: position for position, kind in enumerate(kinds)}
-        return cls(cells, lambda step: number.get(step.kind, 0))
+    def choose(self, step: Step) -> int:
+        """Number of the cell for a step."""
+        if self.kinds is None:
+            return min(step.round, len(self.cells) - 1)
+        return self.kinds.index(step.kind) if step.kind in self.kinds else 0
 
     @property
     def residual(self) -> bool:

@@ -10,20 +10,24 @@ class NodeEmbedding(nn.Module):
     """A learnable vector a node, started from its features where it has any (Section "Node Features" of the paper).
 
     A row of features as wide as the embedding starts it as it is, a narrower one is padded with zeros, and a wider one
-    goes through a fixed random projection with columns of expected norm one, which keeps distances approximately
+    goes through a fixed random projection that keeps expected norms, and distances approximately
     (Johnson and Lindenstrauss 1984). Rows are scaled to norm one. All other nodes start uniformly in ±1/√d.
 
     Args:
-        num_nodes: number of nodes N of the graph that the embeddings belong to.
+        num_nodes: number of nodes N of the graph that the embeddings belong to; it must be given.
         channels: width d.
         generator: where random starts come from.
         features: features to start from, dense or sparse, `[N, F]`, or None.
     """
 
     def __init__(
-        self, num_nodes: int, channels: int, generator: torch.Generator, features: Tensor | None = None
+        self, num_nodes: int | None, channels: int, generator: torch.Generator, features: Tensor | None = None
     ) -> None:
         super().__init__()
+        if num_nodes is None:
+            raise ValueError("Embeddings need `num_nodes`. Got None.")
+        if features is not None and features.shape[0] != num_nodes:
+            raise ValueError(f"`features` must have a row for each of the {num_nodes} nodes. Got {features.shape[0]}.")
         weight = (torch.rand(num_nodes, channels, generator=generator) * 2 - 1) / channels**0.5
         if features is not None:
             projected = _project(features, channels, generator)

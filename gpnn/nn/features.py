@@ -13,7 +13,7 @@ from gpnn.nn.parameters import glorot
 
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
 
-_operators: dict[int, tuple[weakref.ref[Tensor], Operator | None]] = {}
+_operators: dict[int, tuple[weakref.ref[Tensor], int, Operator | None]] = {}
 
 
 class FeatureLinear(nn.Module):
@@ -44,16 +44,13 @@ class FeatureLinear(nn.Module):
 
 
 def feature_operator(x: Tensor) -> Operator | None:
-    """The features as an operator with its transpose, made once a tensor; None for features that are dense.
-
-    The tensor must not be changed in place after its first use.
-    """
-    known = _operators.get(id(x))
-    if known is not None and known[0]() is x:
-        return known[1]
+    """The features as an operator with its transpose, made once a tensor; None for features that are dense."""
+    key, version = id(x), x._version
+    known = _operators.get(key)
+    if known is not None and known[0]() is x and known[1] == version:
+        return known[2]
     operator = _make_operator(x)
-    key = id(x)
-    _operators[key] = (weakref.ref(x, lambda _: _operators.pop(key, None)), operator)
+    _operators[key] = (weakref.ref(x, lambda _: _operators.pop(key, None)), version, operator)
     return operator
 
 
@@ -61,7 +58,7 @@ def _make_operator(x: Tensor) -> Operator | None:
     if x.layout == torch.strided:
         if x.count_nonzero() >= SPARSE_BELOW * x.numel():
             return None
-        x = x.detach().cpu().to_sparse_csr() if x.device.type == "cpu" else x.detach().to_sparse_csr()
+        x = x.detach().to_sparse_csr()
     elif x.layout != torch.sparse_csr:
         x = x.to_sparse_csr()
     parts = (x.crow_indices().cpu(), x.col_indices().cpu(), x.values().cpu())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -11,26 +10,25 @@ from torch import Tensor, nn
 
 from gpnn.engine import Plan, propagate
 from gpnn.engine.propagate import Runner
-from gpnn.nn.cell import Cell, CellBank
+from gpnn.nn.build_cell import build_cell, share_cells
+from gpnn.nn.choice import check_choice, check_probabilities, check_sizes
 from gpnn.nn.dropout import Draw, drop_entries, drop_rows
 from gpnn.nn.embedding import NodeEmbedding
-from gpnn.nn.features import FeatureLinear
+from gpnn.nn.encoder import Encoder
 from gpnn.nn.head import Head
-from gpnn.nn.message import MESSAGES
-from gpnn.nn.parameters import glorot
 from gpnn.nn.readout import READOUTS
-from gpnn.nn.update import UPDATES
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
 PREDICTIONS = ("after", "before")
-SHARINGS = ("shared", "round", "kind")
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-}
-_INPUT, _NODE, _STATE, _HIDDEN, _HEAD = range(5)  # layers of the random masks
+_NODE_LAYER, _STATE_LAYER, _HEAD_LAYER = 1, 2, 4  # layers of the random masks, besides the encoder's
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": _identity, "relu": torch.relu, "tanh": torch.tanh}
 
 
 class GPNN(nn.Module):
@@ -106,37 +104,29 @@ class GPNN(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        _choose("input", input, INPUTS)
-        _choose("predict", predict, PREDICTIONS)
-        _choose("concat", concat, CONCATENATIONS)
-        _choose("activation", activation, ACTIVATIONS)
-        _choose("readout", readout, READOUTS)
-        _check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        _check_probabilities(
+        check_choice("input", input, INPUTS)
+        check_choice("predict", predict, PREDICTIONS)
+        check_choice("concat", concat, CONCATENATIONS)
+        check_choice("activation", activation, ACTIVATIONS)
+        check_choice("readout", readout, READOUTS)
+        check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
+        check_probabilities(
             input_dropout=input_dropout, state_dropout=state_dropout, dropout=dropout, drop_node=drop_node
         )
-        if readout == "learned" and num_rounds is None:
-            raise ValueError("The readout 'learned' needs `num_rounds`. Got None.")
-        generator = torch.Generator().manual_seed(seed)
-        state_channels = out_channels if predict == "before" else hidden_channels
         self.input_dropout, self.state_dropout = input_dropout, state_dropout
         self.dropout, self.drop_node = dropout, drop_node
         self.predict, self.activation, self.concat = predict, ACTIVATIONS[activation], concat
         self.runner = runner
-        self.encoder = None
-        if input != "embedding":
-            self.encoder = Encoder(in_channels, encoder, hidden_channels, generator)
-        self.embedding = None
-        if input != "features":
-            if num_nodes is None:
-                raise ValueError(f"The input {input!r} needs `num_nodes`. Got None.")
-            self.embedding = NodeEmbedding(num_nodes, hidden_channels, generator, features)
+        generator = torch.Generator().manual_seed(seed)
+        has_features, has_embedding = input != "embedding", input != "features"
+        self.encoder = Encoder(in_channels, encoder, hidden_channels, generator) if has_features else None
+        self.embedding = NodeEmbedding(num_nodes, hidden_channels, generator, features) if has_embedding else None
         beside = {"none": 0, "features": in_channels, "initial": hidden_channels}[concat]
         self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)
-        arguments = (message, cell, aggregate, dict(cell_options or {}))
-        make = lambda: build_cell(*arguments, state_channels, num_edge_types, generator)  # noqa: E731
-        self.cell = _share(sharing, make, num_rounds)
-        self.readout = READOUTS[readout](num_rounds or 0)
+        width = out_channels if predict == "before" else hidden_channels  # of what propagates
+        parts = (message, cell, aggregate, cell_options or {}, width, num_edge_types, generator)
+        self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds)
+        self.readout = READOUTS[readout](num_rounds)
 
     def forward(self, x: Tensor | None, plan: Plan, draw: Draw | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
@@ -147,21 +137,25 @@ class GPNN(nn.Module):
             draw: names the random masks of a training pass; None draws a name from torch's global generator.
         """
         draw = (draw or Draw.random()) if self.training else None
-        state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE)
+        state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE_LAYER)
         if self.predict == "before":
             return self._propagate(self._score(self.activation(state), state, x, draw), plan)
-        final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE), plan)
+        final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE_LAYER), plan)
         return self._score(self.activation(final), state, x, draw)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
-        """The final states of every node, `[N, d]`, without random masks: what the head sees."""
-        return self._propagate(self._initial(x, plan, None), plan)
+        """The states of every node that the head sees, `[N, d]`, without random masks."""
+        state = self._initial(x, plan, None)
+        return self.activation(state if self.predict == "before" else self._propagate(state, plan))
 
     def _initial(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
+        needs_x = self.encoder is not None or (self.concat == "features" and self.head.beside is not None)
+        if needs_x and x is None:
+            raise ValueError("A model with features as input or beside the state needs `x`. Got None.")
+        if x is not None and x.shape[0] != plan.num_nodes:
+            raise ValueError(f"`x` must have one row for each of the {plan.num_nodes} nodes. Got {x.shape[0]}.")
         parts = []
         if self.encoder is not None:
-            if x is None:
-                raise ValueError("A model with features as input needs `x`. Got None.")
             parts.append(self.encoder(x, self.input_dropout, self.dropout, draw))
         if self.embedding is not None:
             parts.append(self.embedding(plan.num_nodes))
@@ -174,80 +168,4 @@ class GPNN(nn.Module):
 
     def _score(self, state: Tensor, initial: Tensor, x: Tensor | None, draw: Draw | None) -> Tensor:
         beside = {"none": None, "features": x, "initial": initial}[self.concat]
-        return self.head(state, beside, self.dropout, draw, _HEAD)
-
-
-class Encoder(nn.Module):
-    """Features to states: a sparse-aware linear map, through ReLU layers where asked for.
-
-    Args:
-        in_channels: number of features F.
-        hidden: widths of the ReLU layers.
-        out_channels: width of the states, d.
-        generator: where the weights come from.
-    """
-
-    def __init__(self, in_channels: int, hidden: Sequence[int], out_channels: int, generator: torch.Generator) -> None:
-        super().__init__()
-        widths = [*hidden, out_channels]
-        self.first = FeatureLinear(in_channels, widths[0], generator)
-        self.weights = nn.ParameterList(glorot(a, b, generator) for a, b in pairwise(widths))
-        self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:])
-
-    def forward(self, x: Tensor, input_dropout: float, dropout: float, draw: Draw | None) -> Tensor:
-        """The states, `[N, d]`."""
-        state = self.first(x, input_dropout, draw, _INPUT)
-        for number, (weight, bias) in enumerate(zip(self.weights, self.biases)):
-            hidden = drop_entries(state.relu(), dropout, draw, 100 * _HIDDEN + number)
-            state = torch.addmm(bias, hidden, weight)
-        return state
-
-
-def build_cell(
-    message: str,
-    update: str,
-    aggregate: str,
-    options: Mapping[str, Any],
-    channels: int,
-    num_edge_types: int,
-    generator: torch.Generator,
-) -> Cell:
-    """A cell from the names of its message and update functions."""
-    _choose("message", message, MESSAGES)
-    _choose("cell", update, UPDATES)
-    sender = MESSAGES[message](channels, num_edge_types, generator)
-    try:
-        updater = UPDATES[update](channels, generator, **options)
-    except TypeError as error:
-        raise ValueError(f"`cell_options` must be arguments of the cell {update!r}. Got {dict(options)}.") from error
-    return Cell(sender, updater, aggregate)
-
-
-def _share(sharing: str, make: Callable[[], Cell], num_rounds: int | None) -> Cell | CellBank:
-    _choose("sharing", sharing, SHARINGS)
-    if sharing == "shared":
-        return make()
-    if sharing == "kind":
-        kinds = ("inside", "cut", "gather", "scatter")
-        return CellBank.by_kind([make() for _ in kinds], kinds)
-    if num_rounds is None:
-        raise ValueError("The sharing 'round' needs `num_rounds`. Got None.")
-    return CellBank.by_round([make() for _ in range(num_rounds)])
-
-
-def _choose(name: str, value: str, choices: Any) -> None:
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Got {value!r}.")
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, value in sizes.items():
-        least = 0 if name == "in_channels" else 1
-        if value < least:
-            raise ValueError(f"`{name}` must be at least {least}. Got {value}.")
-
-
-def _check_probabilities(**probabilities: float) -> None:
-    for name, p in probabilities.items():
-        if not 0 <= p < 1:
-            raise ValueError(f"`{name}` must be at least 0 and below 1. Got {p}.")
+        return self.head(state, beside, self.dropout, draw, _HEAD_LAYER)

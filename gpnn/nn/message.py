@@ -43,7 +43,7 @@ class LinearMessage(nn.Module):
         self.weight = nn.Parameter(torch.stack([glorot(channels, channels, generator) for _ in range(count)]))
 
     def forward(self, state: Tensor, edge_type: int) -> Tensor:
-        return state @ self.weight[edge_type]
+        return state @ self.weight[_checked(edge_type, self.weight)]
 
 
 class MLPMessage(nn.Module):
@@ -57,12 +57,24 @@ class MLPMessage(nn.Module):
         self.bias = nn.Parameter(torch.zeros(count, channels))
 
     def forward(self, state: Tensor, edge_type: int) -> Tensor:
-        hidden = torch.addmm(self.bias[edge_type], state, self.hidden[edge_type])
-        return hidden.relu() @ self.weight[edge_type]
+        number = _checked(edge_type, self.weight)
+        hidden = torch.addmm(self.bias[number], state, self.hidden[number])
+        return hidden.relu() @ self.weight[number]
 
 
 def _instances(num_edge_types: int) -> int:
     return 1 if num_edge_types == 1 else num_edge_types + 1
+
+
+def _checked(edge_type: int, instances: Tensor) -> int:
+    """The edge type, unless the last instance, a node's own, would answer for it."""
+    num_edge_types = max(1, len(instances) - 1)
+    if edge_type >= num_edge_types:
+        raise ValueError(
+            f"The model knows edge types from 0 to {num_edge_types - 1}; make it with a larger `num_edge_types` "
+            f"(virtual nodes need two more than the graph). Got type {edge_type}."
+        )
+    return edge_type
 
 
 MESSAGES: dict[str, Callable[[int, int, torch.Generator], Message]] = {

@@ -35,28 +35,31 @@ class LearnedState(nn.Module):
     Negative γ let neighbours be told apart, which serves graphs whose neighbours differ.
 
     Args:
-        num_rounds: number of rounds T; γ has T + 1 entries, the first for the initial state.
+        num_rounds: number of rounds T, which must be given; γ has T + 1 entries, the first for the initial state.
         alpha: α of the start.
     """
 
     collects = True
 
-    def __init__(self, num_rounds: int, alpha: float = 0.1) -> None:
+    def __init__(self, num_rounds: int | None, alpha: float = 0.1) -> None:
         super().__init__()
+        if num_rounds is None:
+            raise ValueError("The readout 'learned' needs `num_rounds`. Got None.")
         gamma = alpha * (1 - alpha) ** torch.arange(num_rounds + 1.0)
         gamma[-1] = (1 - alpha) ** num_rounds
         self.gamma = nn.Parameter(gamma)
 
     def forward(self, states: list[Tensor]) -> Tensor:
         if len(states) != self.gamma.numel():
-            raise ValueError(f"A learned readout of {self.gamma.numel() - 1} rounds got {len(states) - 1}.")
+            expected, got = self.gamma.numel() - 1, len(states) - 1
+            raise ValueError(f"The plan must have {expected} rounds, as the learned readout has. Got {got}.")
         total = self.gamma[0] * states[0]
         for weight, state in zip(self.gamma[1:], states[1:]):
             total = total + weight * state
         return total
 
 
-READOUTS: dict[str, Callable[[int], nn.Module]] = {
+READOUTS: dict[str, Callable[[int | None], nn.Module]] = {
     "last": lambda num_rounds: LastState(),
     "mean": lambda num_rounds: MeanState(),
     "learned": LearnedState,

@@ -1,0 +1,110 @@
+"""LoweredPhase: a phase with its edges renumbered, weighted and compressed, whole or in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import Block, BlockBuilder, Messages
+from gpnn.engine.normalize import Normalizer
+from gpnn.schedule import Phase
+
+CHUNK_ROWS = 65536  # receivers a chunk when a phase without blocks is cut into pieces
+
+
+@dataclass(frozen=True, eq=False)
+class LoweredPhase:
+    """A phase in the three forms that runners take it in; each is built when first asked for, and kept.
+
+    Attributes:
+        phase: what was lowered.
+        rule: weighs its messages.
+        place: plan row of each node, `[N + V]`, or None where the two orders agree.
+        builder: cuts blocks.
+    """
+
+    phase: Phase
+    rule: Normalizer
+    place: Tensor | None
+    builder: BlockBuilder
+
+    @property
+    def kind(self) -> str:
+        return self.phase.kind
+
+    @property
+    def repeat(self) -> int:
+        return self.phase.repeat
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the phase writes, n."""
+        return self.phase.nodes.numel()
+
+    @cached_property
+    def row_index(self) -> Tensor:
+        """Plan rows that the phase writes, `[n]`, in the order of `whole` and of the pieces one after the other."""
+        return self._renumber(self.phase.nodes).to(self.builder.device)
+
+    @cached_property
+    def whole(self) -> Block:
+        """The phase as one block: the fused runner's form."""
+        return self.builder.build(self._messages())
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The phase's own blocks, none of which reads a row that another writes."""
+        if self.phase.edge_ptr is None or self.phase.node_ptr is None:
+            return (self.whole,)
+        return tuple(self.builder.build(piece) for piece in _blocks(self._messages(), self.phase))
+
+    @cached_property
+    def chunks(self) -> tuple[Block, ...]:
+        """The phase's own blocks or, where it has none, its receivers in runs of CHUNK_ROWS, which read each other."""
+        if self.phase.edge_ptr is not None or self.num_rows <= CHUNK_ROWS:
+            return self.blocks
+        return tuple(self.builder.build(piece) for piece in _chunks(self._messages()))
+
+    def _messages(self) -> Messages:
+        """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
+        graph, phase = self.rule.graph, self.phase
+        weight, diagonal = self.rule.phase_weights(phase.edges, phase.nodes)
+        dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype
+        return Messages(
+            self._renumber(phase.nodes),
+            self._renumber(graph.src[phase.edges]),
+            self._renumber(graph.dst[phase.edges]),
+            phase.edges,
+            None if weight is None else weight.to(dtype),
+            None if graph.edge_weight is None else graph.edge_weight[phase.edges],
+            None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[phase.edges],
+            None if diagonal is None else diagonal.to(dtype),
+        )
+
+    def _renumber(self, nodes: Tensor) -> Tensor:
+        return nodes if self.place is None else self.place[nodes]
+
+
+def _blocks(messages: Messages, phase: Phase) -> Iterator[Messages]:
+    assert phase.edge_ptr is not None
+    assert phase.node_ptr is not None
+    edges, nodes = phase.edge_ptr.tolist(), phase.node_ptr.tolist()
+    for block in range(phase.num_blocks):
+        if nodes[block + 1] > nodes[block]:
+            yield messages.select(slice(nodes[block], nodes[block + 1]), slice(edges[block], edges[block + 1]))
+
+
+def _chunks(messages: Messages) -> Iterator[Messages]:
+    num_rows = messages.nodes.numel()
+    position = torch.empty(int(messages.nodes.max()) + 1, dtype=torch.int64)
+    position[messages.nodes] = torch.arange(num_rows)
+    chunk = position[messages.dst].div(CHUNK_ROWS, rounding_mode="floor")
+    order = chunk.argsort(stable=True)
+    ends = torch.bincount(chunk, minlength=-(-num_rows // CHUNK_ROWS)).cumsum(0).tolist()
+    for number, (start, stop) in enumerate(zip([0, *ends], ends)):
+        rows = slice(number * CHUNK_ROWS, min((number + 1) * CHUNK_ROWS, num_rows))
+        yield messages.select(rows, order[start:stop])

@@ -1,0 +1,89 @@
+"""Replay: the steps of a phase, block by block, that come out the same however often they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import Block
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.plan import Plan
+from gpnn.engine.step import CellLike, Step, check_width
+from gpnn.kernels import hash_key
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A cell bound to a plan and to its random draws.
+
+    Attributes:
+        cell: how nodes send, aggregate and update.
+        plan: which messages travel when.
+        seed: of the draws of a cell that is random; None for one that is not.
+    """
+
+    cell: CellLike
+    plan: Plan
+    seed: int | None
+
+    def pieces(self, phase: LoweredPhase) -> tuple[Block, ...]:
+        """The blocks that are done one after the other."""
+        return phase.chunks if self.cell.local else phase.blocks
+
+    def finishes_blocks(self, phase: LoweredPhase) -> bool:
+        """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
+        return phase.phase.edge_ptr is not None or len(self.pieces(phase)) == 1
+
+    def do_phase(self, phase: LoweredPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
+        """Do the steps of one phase, in place and without gradients."""
+        if self.finishes_blocks(phase):
+            for number, block in enumerate(self.pieces(phase)):
+                state[block.rows] = self.advance(block, number, block.read(state), steps, own_rows(initial, block))
+            return
+        for step in steps:
+            self._do_jointly(phase, step, state, initial)
+
+    def _do_jointly(self, phase: LoweredPhase, step: Step, state: Tensor, initial: Tensor | None) -> None:
+        """One step of blocks that read each other's rows: compute all of them, then write."""
+        updated, start = state.new_empty(phase.num_rows, state.shape[1]), 0
+        for number, block in enumerate(self.pieces(phase)):
+            rows = self.advance(block, number, block.read(state), [step], own_rows(initial, block))
+            updated[start : start + block.num_rows] = rows
+            start += block.num_rows
+        state[phase.row_index] = updated
+
+    def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
+        """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""
+        rows, others = inputs[: block.num_rows], inputs[block.num_rows :]
+        for position, step in enumerate(steps):
+            if position:
+                inputs = torch.cat([rows, others]) if len(others) else rows
+            with self._draws(step, number):
+                rows = self.cell.advance(block, inputs, step._replace(initial=initial))
+            check_width(rows, inputs)
+        return rows
+
+    @contextmanager
+    def _draws(self, step: Step, number: int) -> Iterator[None]:
+        """The same random draws whenever a block's step is done again."""
+        if self.seed is None:
+            yield
+            return
+        device = self.plan.device
+        with torch.random.fork_rng([] if device.type == "cpu" else [device]):
+            torch.manual_seed(hash_key(self.seed, step.round, step.phase, step.repeat, number) >> 1)
+            yield
+
+
+def phase_steps(phase: LoweredPhase, number: int, position: int) -> list[Step]:
+    """The steps of a phase that stands at `position` in round `number`, one a repeat."""
+    return [Step(number, phase.kind, repeat, phase=position) for repeat in range(phase.repeat)]
+
+
+def own_rows(initial: Tensor | None, block: Block) -> Tensor | None:
+    """The initial states of the rows that `block` writes, `[n, s]`."""
+    return None if initial is None else initial[block.rows]

@@ -1,0 +1,108 @@
+"""Sweep: gradients carried back through a plan, round by round, phase by phase, block by block."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import Block
+from gpnn.engine.boundary import Boundary
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.replay import Replay, own_rows, phase_steps
+from gpnn.engine.step import Step
+
+
+class Sweep:
+    """The gradients of the state, of the initial state and of the parameters as far as the sweep has come.
+
+    Args:
+        replay: does the steps again.
+        parameters: the tensors besides the states that gradients flow to.
+        initial: the states before the first round, `[N + V, d]`, where steps need them.
+        grad: the gradient of the last state but for what :meth:`add` adds, `[N + V, s]`; it is overwritten.
+    """
+
+    def __init__(self, replay: Replay, parameters: tuple[Tensor, ...], initial: Tensor | None, grad: Tensor) -> None:
+        self.replay, self.parameters, self.initial, self.grad = replay, parameters, initial, grad
+        self.state = torch.empty_like(grad)
+        self.initial_grad = None if initial is None else torch.zeros_like(initial)
+        self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
+
+    def add(self, grad: Tensor | None) -> None:
+        """Add the gradient of the state that the sweep stands at."""
+        if grad is not None:
+            self.grad += grad
+
+    def through_round(self, number: int, boundary: Boundary) -> None:
+        """Turn the gradient after a round into that before it."""
+        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.replay.plan.rounds[number])]
+        if not phases:
+            return
+        boundary.load(self.state)
+        overwritten: list[Tensor | None] = []
+        for position, (phase, steps) in enumerate(phases[:-1]):
+            overwritten.append(self.state[phase.row_index] if position else None)  # the first is the boundary's
+            self.replay.do_phase(phase, steps, self.state, self.initial)
+        self._through_phase(*phases[-1])
+        for (phase, steps), rows in zip(reversed(phases[:-1]), reversed(overwritten)):
+            if rows is None:
+                boundary.load(self.state)
+            else:
+                self.state[phase.row_index] = rows
+            self._through_phase(phase, steps)
+
+    def _through_phase(self, phase: LoweredPhase, steps: list[Step]) -> None:
+        """The same for one phase; the state stands before it, and is left anywhere inside it."""
+        if self.replay.finishes_blocks(phase):
+            for number, block in enumerate(self.replay.pieces(phase)):
+                received = self.grad[block.rows].clone()
+                self.grad[block.rows] = 0
+                self._through_block(block, number, steps, received)
+            return
+        overwritten = []
+        for step in steps[:-1]:
+            overwritten.append(self.state[phase.row_index])
+            self.replay.do_phase(phase, [step], self.state, self.initial)
+        self._through_joint_step(phase, steps[-1])
+        for step, rows in zip(reversed(steps[:-1]), reversed(overwritten)):
+            self.state[phase.row_index] = rows
+            self._through_joint_step(phase, step)
+
+    def _through_joint_step(self, phase: LoweredPhase, step: Step) -> None:
+        """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
+        received, start = self.grad[phase.row_index], 0
+        self.grad[phase.row_index] = 0
+        for number, block in enumerate(self.replay.pieces(phase)):
+            self._through_block(block, number, [step], received[start : start + block.num_rows])
+            start += block.num_rows
+
+    def _through_block(self, block: Block, number: int, steps: list[Step], received: Tensor) -> None:
+        """Differentiate one block, given the gradient of the rows that it writes, `[n, s]`."""
+        with torch.enable_grad():
+            inputs = block.read(self.state).detach().requires_grad_()
+            initial = own_rows(self.initial, block)
+            initial = None if initial is None else initial.detach().requires_grad_()
+            output = self.replay.advance(block, number, inputs, steps, initial)
+        wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
+        grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
+        _add_rows(self.grad, block.inputs, grads.pop(0))
+        if self.initial_grad is not None:
+            _add_rows(self.initial_grad, block.rows, grads.pop(0))
+        for position, grad in enumerate(grads):
+            self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
+
+
+def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:
+    """None stays None, so that a parameter that no step used has no gradient, as under autograd."""
+    if value is None or total is None:
+        return total if value is None else value.clone()  # autograd may give two parameters one gradient
+    return total.add_(value)
+
+
+def _add_rows(total: Tensor, rows: Tensor | slice, values: Tensor | None) -> None:
+    if values is None:
+        return
+    if isinstance(rows, slice):
+        total[rows] += values
+    else:
+        total.index_add_(0, rows, values)
