@@ -1,0 +1,25 @@
+"""Datasets: every door by which a graph with features, labels and masks comes in as PyG `Data`."""
+
+from gpnn.data.babi import select_graphs
+from gpnn.data.catalog import DatasetInfo, fetch_dataset, list_datasets, verify_files
+from gpnn.data.check import check_data
+from gpnn.data.files import data_folder
+from gpnn.data.load import DATASETS, load_dataset
+from gpnn.data.recall import recall_at_k
+from gpnn.data.splits import Split, split_fractions, split_per_class
+
+__all__ = [
+    "DATASETS",
+    "DatasetInfo",
+    "Split",
+    "check_data",
+    "data_folder",
+    "fetch_dataset",
+    "list_datasets",
+    "load_dataset",
+    "recall_at_k",
+    "select_graphs",
+    "split_fractions",
+    "split_per_class",
+    "verify_files",
+]

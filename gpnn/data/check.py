@@ -1,0 +1,149 @@
+"""One look over features, labels and masks: what `Graph` does for structure, done for the rest of `Data`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def check_data(data: Data) -> Data:
+    """`data`, found sound, with `num_classes` set and `y` of one dimension.
+
+    Features, labels and masks may each be missing. The given object is not changed.
+
+    Args:
+        data: `edge_index` `[2, E]`; `x` dense or sparse CSR, floating point, `[N, F]`; `y` integers, -1 where
+            the class is unknown, `[N]`; `train_mask`, `val_mask`, `test_mask` booleans, `[N]`.
+
+    Raises:
+        ValueError: naming the constraint and the offending value.
+
+    >>> from torch_geometric.data import Data
+    >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+    >>> check_data(Data(x=torch.eye(2), edge_index=edge_index, y=torch.tensor([0, 2]))).num_classes
+    3
+    """
+    from copy import copy
+
+    from torch_geometric.data import Data
+
+    if not isinstance(data, Data):
+        hint = "; make it homogeneous with `data.to_homogeneous()`" if type(data).__name__ == "HeteroData" else ""
+        raise ValueError(f"`data` must be a PyG Data. Got {type(data).__name__}{hint}.")
+    if not data.num_nodes:
+        raise ValueError(f"`data` must have at least one node. Got {data.num_nodes}.")
+    Graph.from_data(data)
+    _check_features(data.get("x"), data.num_nodes)
+    checked = copy(data)
+    if data.get("y") is not None:
+        checked.y = _check_labels(data.y, data.num_nodes)
+        checked.num_classes = _check_classes(checked.y, data.get("num_classes"))
+    _check_masks(checked)
+    return checked
+
+
+def _check_features(x: Any, num_nodes: int) -> None:
+    if x is None:
+        return
+    if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
+        got = str(x.layout).removeprefix("torch.") if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"`x` must be a dense or sparse CSR tensor (`x.to_sparse_csr()`). Got {got}.")
+    if x.dim() != 2:
+        raise ValueError(f"`x` must have shape [{num_nodes}, F]. Got {list(x.shape)}.")
+    if x.shape[0] != num_nodes:
+        raise ValueError(f"`x` must have one row for each of the {num_nodes} nodes. Got {x.shape[0]}.")
+    if not x.is_floating_point():
+        raise ValueError(f"`x` must be floating point (`x.float()`). Got {_kind(x)}.")
+    values = x if x.layout == torch.strided else x.values()
+    if values.numel() and not all(bound.isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
+        _name_infinite(x)
+
+
+def _name_infinite(x: Tensor) -> None:
+    if x.layout == torch.strided:
+        node, column = (~x.isfinite()).nonzero()[0].tolist()
+        value = x[node, column].item()
+    else:
+        entry = int((~x.values().isfinite()).nonzero()[0])
+        node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
+        column, value = int(x.col_indices()[entry]), x.values()[entry].item()
+    raise ValueError(f"`x` must be finite. Got {value} at node {node}, column {column}.")
+
+
+def _check_labels(y: Any, num_nodes: int) -> Tensor:
+    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        got = _kind(y) if isinstance(y, Tensor) else type(y).__name__
+        raise ValueError(f"`y` must hold integer classes, -1 where unknown. Got {got}.")
+    if y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dim() != 1:
+        raise ValueError(f"`y` must have shape [{num_nodes}], one class a node. Got {list(y.shape)}.")
+    if len(y) != num_nodes:
+        raise ValueError(f"`y` must have one class for each of the {num_nodes} nodes. Got {len(y)}.")
+    if int(y.min()) < -1:
+        node = int((y < -1).nonzero()[0])
+        raise ValueError(f"`y` must hold classes from 0, -1 where unknown. Got {int(y[node])} at node {node}.")
+    return y.long()
+
+
+def _check_classes(y: Tensor, num_classes: Any) -> int:
+    top = int(y.max())
+    if num_classes is None:
+        return top + 1
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
+        raise ValueError(f"`num_classes` must be an integer of at least 1. Got {num_classes!r}.")
+    if top >= num_classes:
+        node = int((y == top).nonzero()[0])
+        raise ValueError(f"`y` must hold classes below {num_classes}. Got {top} at node {node}.")
+    return num_classes
+
+
+def _check_masks(data: Data) -> None:
+    masks = {name: data.get(name) for name in MASKS}
+    present = {name: mask for name, mask in masks.items() if mask is not None}
+    for name, mask in present.items():
+        _check_mask(name, mask, data.num_nodes)
+    names = list(present)
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            both = present[first] & present[second]
+            if both.any():
+                node = int(both.nonzero()[0])
+                raise ValueError(f"`{first}` and `{second}` must not overlap. Got node {node} in both.")
+    for name in ("train_mask", "val_mask"):  # test labels may be hidden
+        if name in present:
+            _check_labelled(name, present[name], data.get("y"))
+
+
+def _check_mask(name: str, mask: Any, num_nodes: int) -> None:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = _kind(mask) if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"`{name}` must be a boolean tensor. Got {got}.")
+    if mask.dim() != 1:
+        hint = f" (pick one split: `data.{name}[:, 0]`)" if mask.dim() == 2 else ""
+        raise ValueError(f"`{name}` must have shape [{num_nodes}]{hint}. Got {list(mask.shape)}.")
+    if len(mask) != num_nodes:
+        raise ValueError(f"`{name}` must have one entry for each of the {num_nodes} nodes. Got {len(mask)}.")
+
+
+def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
+    if y is None:
+        raise ValueError(f"`{name}` must come with labels `y`. Got none.")
+    if name == "train_mask" and not mask.any():
+        raise ValueError("`train_mask` must pick at least one labelled node. Got none.")
+    unknown = mask & (y < 0)
+    if unknown.any():
+        raise ValueError(f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is -1.")
+
+
+def _kind(values: Tensor) -> str:
+    return str(values.dtype).removeprefix("torch.")

@@ -1,0 +1,164 @@
+"""Downloads that resume, verify what they got, and appear under their final name only when they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gpnn.data.files import DataFile, sha256_of
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+# Told after every chunk: the file's name, the bytes it has, the bytes it will have (None when unknown).
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+
+ATTEMPTS = 4
+CHUNK = 1 << 16
+TIMEOUT = 30.0
+
+
+def fetch_files(files: Iterable[DataFile], root: Path, progress: Progress | None = None) -> list[Path]:
+    """Fetch the files that are not under `root` yet; their final paths, in the order given.
+
+    Args:
+        files: what to fetch; those without a public home are left out.
+        root: the data folder.
+        progress: told about every chunk; None draws a bar on the terminal.
+
+    Raises:
+        ConnectionError: when a file cannot be reached or is cut again and again; what came is kept to resume.
+        ValueError: when a file's bytes are not the expected ones; nothing of it is kept.
+    """
+    wanted = [(file, file.url) for file in files if file.url is not None]
+    with _only_one_process(root), _bar(progress) as report:
+        for file, url in wanted:
+            if not (root / file.path).is_file():
+                download(url, root / file.path, file.sha256, report)
+    return [root / file.path for file, _ in wanted]
+
+
+def download(url: str, path: Path, sha256: str, progress: Progress | None = None) -> Path:
+    """Fetch `url` to `path`, going on from `path.part` where an earlier try left one.
+
+    Raises:
+        ConnectionError: when the address cannot be reached, or the connection was cut at every attempt.
+        ValueError: when the bytes have another sha256; then nothing is left.
+    """
+    part = path.with_name(path.name + ".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    resumed = part.exists()
+    _complete(url, part, progress or _silent)
+    if resumed and sha256_of(part) != sha256:  # what stood there was not the beginning of this file
+        part.unlink()
+        _complete(url, part, progress or _silent)
+    got = sha256_of(part)
+    if got != sha256:
+        part.unlink()
+        raise ValueError(f"{url} must have sha256 {sha256}. Got {got}; nothing was kept.")
+    part.replace(path)
+    return path
+
+
+def _complete(url: str, part: Path, progress: Progress) -> None:
+    """Transfer until `part` is as long as the server says, from wherever it stands."""
+    for _ in range(ATTEMPTS):
+        if _transfer(url, part, progress):
+            return
+    raise ConnectionError(
+        f"{url} was cut off {ATTEMPTS} times; {part.stat().st_size} bytes are kept in {part.name}. "
+        "Run it again to go on from there."
+    )
+
+
+def _transfer(url: str, part: Path, progress: Progress) -> bool:
+    """Append what is missing to `part`; whether it is complete now."""
+    from http.client import HTTPException
+
+    have = part.stat().st_size if part.exists() else 0
+    with _open(url, have) as response:
+        if response.status == 416:  # nothing lies past what we have: its checksum will judge
+            return True
+        if response.status != 206 or _range_start(response) != have:
+            have = 0
+        length = response.headers.get("Content-Length")
+        total = None if length is None else have + int(length)
+        with part.open("ab" if have else "wb") as stream:
+            try:
+                while chunk := response.read(CHUNK):
+                    stream.write(chunk)
+                    have += len(chunk)
+                    progress(part.name.removesuffix(".part"), have, total)
+            except (HTTPException, OSError):
+                return False
+    return total is None or have == total
+
+
+def _open(url: str, have: int) -> Any:
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, urlopen
+
+    headers = {"User-Agent": "gpnn", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        return urlopen(Request(url, headers=headers), timeout=TIMEOUT)
+    except HTTPError as error:
+        if error.code == 416:
+            return error
+        raise ConnectionError(f"{url} could not be fetched: the server answers {error.code}.") from None
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise ConnectionError(
+            f"{url} could not be fetched: {reason}. Without a network, put the files into a folder by hand and "
+            "name it in GPNN_DATA or `root`."
+        ) from None
+
+
+def _range_start(response: HTTPResponse) -> int:
+    """Where the range that the server sends begins: 5 in `bytes 5-99/100`."""
+    span = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+    return int(span) if span.isdigit() else -1
+
+
+def _silent(name: str, have: int, total: int | None) -> None:
+    pass
+
+
+@contextmanager
+def _bar(progress: Progress | None) -> Iterator[Progress]:
+    """`progress` itself, or a bar on the terminal with one line a file."""
+    if progress is not None:
+        yield progress
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(name: str, have: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=have, total=total)
+
+        yield report
+
+
+@contextmanager
+def _only_one_process(root: Path) -> Iterator[None]:
+    """Wait until no other process fetches into `root`: the ranks of one job ask for the same files."""
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield
+        return
+    with (root / ".fetching").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

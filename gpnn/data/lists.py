@@ -1,0 +1,112 @@
+"""Lists and the items they name: the bipartite graph of DIEL, its distant labels and its gold standard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.sparse import csr_tensor
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+CATEGORIES = ("disease", "drug", "ingredient", "symptom")
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """What an entity-extraction set says, lists and items numbered from 0 each.
+
+    Attributes:
+        has_item: (list, item) of each fact, `[2, E]`.
+        num_lists: number of lists L.
+        num_items: number of items I.
+        word_ptr, words: the words of each list, distinct and rising, `[L + 1]` and `[nnz]`.
+        num_words: number of words F.
+        seeds: for each category its seed items.
+        gold_class: category of each gold pair, `[G]`.
+        similar_ptr, similar: the items that are similar to each gold pair's item, `[G + 1]` and `[S]`.
+        recall_k: how many (item, category) pairs a model may name.
+    """
+
+    has_item: np.ndarray
+    num_lists: int
+    num_items: int
+    word_ptr: np.ndarray
+    words: np.ndarray
+    num_words: int
+    seeds: Sequence[np.ndarray]
+    gold_class: np.ndarray
+    similar_ptr: np.ndarray
+    similar: np.ndarray
+    recall_k: int
+
+    def to_data(self, seed: int = 0) -> Data:
+        """The graph, with lists as nodes 0…L−1 and items after them; a fifth of the seeded lists validates.
+
+        Attributes beyond the usual ones are those that :func:`gpnn.data.recall_at_k` reads: `num_lists`,
+        `gold_class` `[G]`, `similar_ptr` `[G + 1]`, `similar_item` `[S]` (nodes) and `recall_k`.
+        """
+        from torch_geometric.data import Data
+
+        y = self._list_labels()
+        train, val = _fifth(np.flatnonzero(y >= 0), seed)
+        masks = [_mask(self.num_nodes, nodes) for nodes in (train, val, np.flatnonzero(y[: self.num_lists] < 0))]
+        return Data(
+            x=self._features(),
+            edge_index=self._edges(),
+            y=torch.from_numpy(y),
+            train_mask=masks[0],
+            val_mask=masks[1],
+            test_mask=masks[2],
+            num_classes=len(self.seeds),
+            num_lists=self.num_lists,
+            gold_class=torch.from_numpy(self.gold_class),
+            similar_ptr=torch.from_numpy(self.similar_ptr),
+            similar_item=torch.from_numpy(self.similar + self.num_lists),
+            recall_k=self.recall_k,
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return self.num_lists + self.num_items
+
+    def _list_labels(self) -> np.ndarray:
+        """The first category of which a list has a seed item; -1 for other lists and for items, `[N]`."""
+        y = np.full(self.num_nodes, -1, np.int64)
+        lists, items = self.has_item
+        for category in reversed(range(len(self.seeds))):
+            seeded = np.zeros(self.num_items, bool)
+            seeded[self.seeds[category]] = True
+            y[lists[seeded[items]]] = category
+        return y
+
+    def _features(self) -> Tensor:
+        ptr = np.concatenate([self.word_ptr, np.full(self.num_items, self.word_ptr[-1])])  # items have no words
+        values = np.ones(len(self.words), np.float32)
+        return csr_tensor(ptr, self.words, values, (self.num_nodes, self.num_words))
+
+    def _edges(self) -> Tensor:
+        """Each fact from list to item, then each from item to list, `[2, 2E]`."""
+        lists, items = self.has_item
+        edges = np.empty((2, 2 * len(lists)), np.int64)
+        edges[0, : len(lists)] = edges[1, len(lists) :] = lists
+        edges[1, : len(lists)] = edges[0, len(lists) :] = items + self.num_lists
+        return torch.from_numpy(edges)
+
+
+def _fifth(nodes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes that train, and the fifth of them, drawn, that validates instead."""
+    shuffled = np.random.default_rng(seed).permutation(nodes)
+    return shuffled[len(nodes) // 5 :], shuffled[: len(nodes) // 5]
+
+
+def _mask(num_nodes: int, nodes: np.ndarray) -> Tensor:
+    mask = torch.zeros(num_nodes, dtype=torch.bool)
+    mask[torch.from_numpy(nodes)] = True
+    return mask

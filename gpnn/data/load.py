@@ -1,0 +1,136 @@
+"""load_dataset: every door by which a graph with features, labels and masks comes in as PyG `Data`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from copy import copy
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpnn.data.babi import babi
+from gpnn.data.check import check_data
+from gpnn.data.diel import diel
+from gpnn.data.diel_like import diel_like
+from gpnn.data.digits import digits
+from gpnn.data.files import data_folder
+from gpnn.data.lattice import chain, grid
+from gpnn.data.nell import nell
+from gpnn.data.planetoid import citeseer, cora, pubmed
+from gpnn.data.planted import planted
+from gpnn.data.rmat import rmat
+from gpnn.data.tables import tables
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+# A loader's keyword arguments are the dataset's options; one that reads files takes the data folder first.
+DATASETS: dict[str, Callable[..., Data]] = {
+    "digits": digits,
+    "cora": cora,
+    "citeseer": citeseer,
+    "pubmed": pubmed,
+    "nell": nell,
+    "diel": diel,
+    "babi": babi,
+    "planted": planted,
+    "rmat": rmat,
+    "grid": grid,
+    "chain": chain,
+    "diel_like": diel_like,
+}
+
+
+def load_dataset(source: Any, root: str | Path | None = None, **options: Any) -> Data:
+    """The graph, features, labels and masks of a dataset, checked.
+
+    Args:
+        source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), a PyG
+            `Data`, or a PyG dataset object of one graph.
+        root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
+        options: what the dataset's loader takes, such as `split="random", seed=1`.
+
+    Returns:
+        `Data` with `edge_index` `[2, E]`, `x` `[N, F]` dense or sparse CSR, `y` `[N]` (-1 where unknown),
+        `train_mask`, `val_mask`, `test_mask` `[N]` and `num_classes`.
+
+    Raises:
+        ValueError: for an unknown name or option, or data that does not hold together.
+
+    >>> load_dataset("chain", num_nodes=4, num_classes=1).edge_index.tolist()
+    [[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]
+    """
+    if isinstance(source, str) and source in DATASETS:
+        return check_data(_load(DATASETS[source], source, root, options))
+    if isinstance(source, str | Path):
+        folder = Path(source).expanduser()
+        if not folder.is_dir():
+            raise ValueError(_unknown(str(source)))
+        return check_data(_load(tables, str(source), folder, options))
+    if options:
+        raise ValueError(f"A {type(source).__name__} takes no options. Got {', '.join(options)}.")
+    return check_data(_from_object(source))
+
+
+def _load(loader: Callable[..., Data], name: str, root: str | Path | None, options: dict[str, Any]) -> Data:
+    valid = loader_options(loader)
+    unknown = [option for option in options if option not in valid]
+    if unknown:
+        near = _nearest(unknown[0], valid)
+        choices = f"one of {', '.join(valid)}"
+        raise ValueError(f"An option of {name} must be {choices}. Got {', '.join(unknown)}{near}.")
+    first = next(iter(inspect.signature(loader).parameters.values()))
+    if first.kind is inspect.Parameter.KEYWORD_ONLY:
+        return loader(**options)
+    return loader(data_folder(root), **options)
+
+
+def loader_options(loader: Callable[..., Data]) -> dict[str, Any]:
+    """The options of a dataset with their defaults."""
+    parameters = inspect.signature(loader).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _from_object(source: Any) -> Data:
+    """A `Data` itself, or the one graph of a dataset object, with the classes and the split that it knows of."""
+    from torch_geometric.data import Data, HeteroData
+
+    if isinstance(source, Data | HeteroData):
+        return source
+    if not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+        raise ValueError(
+            f"`source` must be a dataset's name, a folder, a PyG Data or a PyG dataset. Got {type(source).__name__}."
+        )
+    if len(source) != 1:
+        raise ValueError(f"A dataset object must hold one graph; pass one of its graphs. Got {len(source)} graphs.")
+    return _complete(source[0], source)
+
+
+def _complete(data: Data, dataset: Any) -> Data:
+    data = copy(data)
+    if data.get("num_classes") is None and data.get("y") is not None:
+        data.num_classes = int(dataset.num_classes)
+    if hasattr(dataset, "get_idx_split") and data.get("train_mask") is None:  # Open Graph Benchmark
+        parts = dataset.get_idx_split()
+        for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
+            data[name] = torch.zeros(data.num_nodes, dtype=torch.bool)
+            data[name][torch.as_tensor(parts[part])] = True
+    return data
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is not in `DATASETS`."""
+    if name not in DATASETS:
+        raise ValueError(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    return f"A dataset must be one of {', '.join(DATASETS)}, or a folder. Got {name!r}{_nearest(name, DATASETS)}."
+
+
+def _nearest(name: str, choices: Iterable[str]) -> str:
+    near = get_close_matches(name, list(choices), 1)
+    return f" (the nearest is {near[0]})" if near else ""

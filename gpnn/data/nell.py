@@ -1,0 +1,94 @@
+"""NELL: entities and relations of a knowledge graph (Carlson et al., 2010; the paper, section 5.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.files import RECOVERED_LABELS, require
+from gpnn.data.planetoid import NUM_VAL, SUFFIXES, Parts, read_parts
+from gpnn.data.sparse import features
+
+if TYPE_CHECKING:
+    import scipy.sparse
+    from torch_geometric.data import Data
+
+RATES = ("0.1", "0.01", "0.001")
+THIS_RATE, OTHER_TEST = 1 | 2, 4  # bits of `source_*`: known at this rate, a test label of another rate
+
+
+def nell(root: Path, *, rate: float = 0.001) -> Data:
+    """Knowledge graph: 9,891 entities of 210 kinds (105 occur) among 55,864 relation nodes; label rates 0.1-0.001.
+
+    A triple (e1, r, e2) is two edges, (e1, r1) and (e2, r2), with a relation node for each. Entities have 5,414
+    sparse counts; each relation node has a column of its own, which makes 61,278. Repeated edges are kept.
+
+    Validation is Kipf's, the 500 entities after the training ones, where `ally` is at hand. Without it (or for
+    want of it) 500 nodes are drawn, seed 0, from those whose label is a test label of another rate.
+
+    Args:
+        root: the data folder.
+        rate: labelled share of each class: 0.1, 0.01 or 0.001.
+    """
+    from torch_geometric.data import Data
+
+    if str(rate) not in RATES:
+        raise ValueError(f"`rate` must be one of {', '.join(RATES)}. Got {rate!r}.")
+    stem = f"nell/ind.nell.{rate}."
+    require([stem + suffix for suffix in SUFFIXES if suffix != "ally"], root)
+    if not (root / RECOVERED_LABELS).is_file():
+        require([stem + "ally"], root)
+    parts = read_parts(root / stem)
+    train, test = (torch.zeros(parts.num_nodes, dtype=torch.bool) for _ in range(2))
+    train[: len(parts.train_labels)] = True
+    test[torch.from_numpy(parts.test_index)] = True
+    y, val = _kipf(parts) if parts.rest_labels is not None else _recovered(parts, root, str(rate))
+    return Data(
+        x=features(_with_relations(parts), sparse=True),
+        edge_index=parts.edge_index,
+        y=y,
+        train_mask=train,
+        val_mask=val,
+        test_mask=test,
+        num_classes=parts.train_labels.shape[1],
+    )
+
+
+def _with_relations(parts: Parts) -> scipy.sparse.csr_matrix:
+    """The entities' counts, and after them one column a relation node, in the order of their ids."""
+    from scipy.sparse import csr_matrix, hstack
+
+    relation = np.ones(parts.num_nodes, bool)
+    relation[: parts.rest_features.shape[0]] = False
+    relation[parts.test_index] = False
+    nodes = np.flatnonzero(relation)
+    columns = np.arange(len(nodes))
+    own = csr_matrix((np.ones(len(nodes), np.float32), (nodes, columns)), (parts.num_nodes, len(nodes)))
+    return hstack([parts.features(), own], format="csr")
+
+
+def _kipf(parts: Parts) -> tuple[Tensor, Tensor]:
+    """All labels, and the 500 nodes after the training ones."""
+    y = parts.labels()
+    val = torch.zeros(parts.num_nodes, dtype=torch.bool)
+    start = len(parts.train_labels)
+    val[start : start + NUM_VAL] = True
+    return y, val & (y >= 0)
+
+
+def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, Tensor]:
+    """The labels carried over from the other rates, and 500 of their test nodes."""
+    with np.load(root / RECOVERED_LABELS, allow_pickle=False) as arrays:
+        key = rate.replace(".", "_")
+        labels, source = arrays[f"labels_{key}"].astype(np.int64), arrays[f"source_{key}"]
+    known = parts.labels().numpy()
+    y = np.where(known >= 0, known, labels)
+    candidates = np.flatnonzero((source & OTHER_TEST > 0) & (source & THIS_RATE == 0))
+    val = torch.zeros(parts.num_nodes, dtype=torch.bool)
+    drawn = np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
+    val[torch.from_numpy(drawn)] = True
+    return torch.from_numpy(y), val

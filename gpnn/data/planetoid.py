@@ -1,0 +1,193 @@
+"""Cora, Citeseer and Pubmed from the files of Planetoid (Yang, Cohen and Salakhutdinov, 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.files import PREFIXES, require
+from gpnn.data.sparse import features
+from gpnn.data.splits import Split, split_per_class
+from gpnn.data.unpickle import read_pickle
+
+if TYPE_CHECKING:
+    import scipy.sparse
+    from torch_geometric.data import Data
+
+SUFFIXES = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+NUM_VAL = 500
+
+
+def cora(
+    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
+) -> Data:
+    """Citations among 2,708 machine-learning papers of 7 topics; 1,433 words."""
+    return _planetoid("cora", root, split, seed, normalize_features=normalize_features, sparse=sparse)
+
+
+def citeseer(
+    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
+) -> Data:
+    """Citations among 3,327 computer-science papers of 6 areas; 3,703 words."""
+    return _planetoid("citeseer", root, split, seed, normalize_features=normalize_features, sparse=sparse)
+
+
+def pubmed(
+    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
+) -> Data:
+    """Citations among 19,717 papers on 3 types of diabetes; 500 words, weighted by tf-idf."""
+    return _planetoid("pubmed", root, split, seed, normalize_features=normalize_features, sparse=sparse)
+
+
+def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_features: bool, sparse: bool) -> Data:
+    """A citation network.
+
+    Every citation of the file is an edge in both directions; repeated ones are kept (`Graph.coalesce` removes
+    them). Citeseer's 15 test ids without a row get zero features and label -1.
+
+    Args:
+        name: cora, citeseer or pubmed.
+        root: the data folder.
+        split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 a
+            class, 500, 1,000, as in the paper's appendix).
+        seed: the draw of a random split.
+        normalize_features: divide each row of features by its sum.
+        sparse: give the features as a sparse CSR tensor.
+    """
+    from torch_geometric.data import Data
+
+    if split not in ("standard", "random"):
+        raise ValueError(f"`split` must be one of standard, random. Got {split!r}.")
+    require([PREFIXES[name] + suffix for suffix in SUFFIXES], root)
+    parts = read_parts(root / PREFIXES[name])
+    y = parts.labels()
+    masks = _standard_split(parts) if split == "standard" else _random_split(y, seed)
+    return Data(
+        x=features(parts.features(), sparse=sparse, normalize=normalize_features),
+        edge_index=parts.edge_index,
+        y=y,
+        num_classes=parts.train_labels.shape[1],
+        **masks._asdict(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The files of one Planetoid dataset: nodes 0…A−1 are the rows of `allx`, the test nodes those of `tx`.
+
+    Attributes:
+        train_labels: one-hot labels of the first nodes, which train, `[T, C]`.
+        rest_features: features of the first A nodes, `[A, F]`.
+        rest_labels: one-hot labels of the first A nodes, `[A, C]`, or None where the file is missing.
+        test_features, test_labels: of the nodes in `test_index`, `[S, F]` and `[S, C]`.
+        test_index: the test nodes, in the order of those rows, `[S]`.
+        edge_index: (node, neighbour) of every adjacency entry in the order of the file, `[2, E]`.
+        num_nodes: nodes of the graph, some of which may have no row at all.
+    """
+
+    train_labels: np.ndarray
+    rest_features: scipy.sparse.csr_matrix
+    rest_labels: np.ndarray | None
+    test_features: scipy.sparse.csr_matrix
+    test_labels: np.ndarray
+    test_index: np.ndarray
+    edge_index: Tensor
+    num_nodes: int
+
+    def features(self) -> scipy.sparse.csr_matrix:
+        """Features of every node, zero where the files have no row, `[N, F]`."""
+        from scipy.sparse import csr_matrix, vstack
+
+        width = self.rest_features.shape[1]
+        empty = csr_matrix((1, width), dtype=np.float32)
+        return vstack([self.rest_features, self.test_features, empty], format="csr")[self._rows()]
+
+    def labels(self) -> Tensor:
+        """Class of every node, -1 where the files have none, `[N]`."""
+        known = self.train_labels if self.rest_labels is None else self.rest_labels
+        y = np.full(self.num_nodes, -1, np.int64)
+        y[: len(known)] = _classes(known)
+        y[self.test_index] = _classes(self.test_labels)
+        return torch.from_numpy(y)
+
+    def _rows(self) -> np.ndarray:
+        """Of each node, its row in the stack of `allx`, `tx` and one empty row, `[N]`."""
+        first, second = self.rest_features.shape[0], self.test_features.shape[0]
+        rows = np.full(self.num_nodes, first + second)
+        rows[:first] = np.arange(first)
+        rows[self.test_index] = first + np.arange(second)
+        return rows
+
+
+def read_parts(stem: Path) -> Parts:
+    """Read the files whose paths begin with `stem`, such as `planetoid/ind.cora.`; `ally` may be missing."""
+    read = {suffix: stem.with_name(stem.name + suffix) for suffix in SUFFIXES}
+    edge_index, num_nodes = _adjacency(read_pickle(read["graph"]), read["graph"])
+    parts = Parts(
+        train_labels=read_pickle(read["y"]),
+        rest_features=read_pickle(read["allx"]),
+        rest_labels=read_pickle(read["ally"]) if read["ally"].is_file() else None,
+        test_features=read_pickle(read["tx"]),
+        test_labels=read_pickle(read["ty"]),
+        test_index=np.loadtxt(read["test.index"], dtype=np.int64, ndmin=1),
+        edge_index=edge_index,
+        num_nodes=num_nodes,
+    )
+    _check_parts(parts, stem.name)
+    return parts
+
+
+def _adjacency(graph: Any, path: Path) -> tuple[Tensor, int]:
+    if type(graph) is not dict or not all(type(neighbours) is list for neighbours in graph.values()):
+        raise ValueError(f"{path.name} must hold a dictionary of lists of neighbours.")
+    lengths = np.fromiter(map(len, graph.values()), np.int64, len(graph))
+    if lengths.sum() > path.stat().st_size:  # a list repeated by reference
+        raise ValueError(f"{path.name} must write each neighbour once. Got {lengths.sum()} entries.")
+    try:
+        nodes = np.fromiter(graph, np.int64, len(graph))
+        dst = np.fromiter(chain.from_iterable(graph.values()), np.int64, int(lengths.sum()))
+    except (TypeError, ValueError):
+        raise ValueError(f"{path.name} must hold integers for nodes.") from None
+    if not np.array_equal(np.sort(nodes), np.arange(len(nodes))):
+        raise ValueError(f"{path.name} must number its {len(nodes)} nodes from 0 without gaps.")
+    return torch.from_numpy(np.stack([np.repeat(nodes, lengths), dst])), len(nodes)
+
+
+def _check_parts(parts: Parts, stem: str) -> None:
+    tables = (parts.train_labels, parts.test_labels, parts.rest_features, parts.test_features)
+    if any(getattr(table, "ndim", 0) != 2 for table in tables):
+        raise ValueError(f"{stem}* must hold features and labels of two dimensions.")
+    test = parts.test_index
+    if len(test) != parts.test_features.shape[0] or len(test) != len(parts.test_labels):
+        raise ValueError(f"{stem}test.index must have one line for each row of tx and ty. Got {len(test)}.")
+    if len(test) and (test.min() < parts.rest_features.shape[0] or test.max() >= parts.num_nodes):
+        raise ValueError(
+            f"{stem}test.index must hold nodes from {parts.rest_features.shape[0]} to {parts.num_nodes - 1}. "
+            f"Got {test.min()} to {test.max()}."
+        )
+    if parts.rest_labels is not None and len(parts.rest_labels) != parts.rest_features.shape[0]:
+        raise ValueError(f"{stem}ally must have as many rows as allx. Got {len(parts.rest_labels)}.")
+
+
+def _classes(one_hot: np.ndarray) -> np.ndarray:
+    """The column of each row's one, -1 for a row of zeros."""
+    return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+
+
+def _standard_split(parts: Parts) -> Split:
+    train, val, test = (torch.zeros(parts.num_nodes, dtype=torch.bool) for _ in range(3))
+    num_train = len(parts.train_labels)
+    train[:num_train] = True
+    val[num_train : num_train + NUM_VAL] = True
+    test[torch.from_numpy(parts.test_index)] = True
+    return Split(train, val, test)
+
+
+def _random_split(y: Tensor, seed: int) -> Split:
+    return split_per_class(y, per_class=20, num_val=500, num_test=1000, seed=seed)

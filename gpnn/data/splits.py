@@ -1,0 +1,96 @@
+"""Random splits of the labelled nodes, class by class."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Split(NamedTuple):
+    """Which nodes train, validate and test: three boolean masks that do not overlap, `[N]` each."""
+
+    train_mask: Tensor
+    val_mask: Tensor
+    test_mask: Tensor
+
+
+def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | None = None, seed: int = 0) -> Split:
+    """A split with `per_class` training nodes of every class; the others are drawn from what remains.
+
+    Args:
+        y: class of each node, -1 where unknown; such nodes are in no mask, `[N]`.
+        per_class: training nodes of each class.
+        num_val: validation nodes.
+        num_test: test nodes; None takes all that remain.
+        seed: the draw.
+
+    Raises:
+        ValueError: when a class or the rest is too small.
+
+    >>> split = split_per_class(torch.tensor([0, 1, 0, 1, -1]), per_class=1, num_val=1)
+    >>> [int(mask.sum()) for mask in split]
+    [2, 1, 1]
+    """
+    labels = y.numpy()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[labels[order] >= 0]
+    rank = _rank_in_class(labels[order])
+    _check_classes(labels[order], per_class)
+    rest = order[rank >= per_class]
+    needed = num_val + (num_test or 0)
+    if needed > len(rest):
+        raise ValueError(f"`num_val` and `num_test` must be at most the {len(rest)} nodes left. Got {needed}.")
+    end = len(rest) if num_test is None else needed
+    return _masks(len(labels), order[rank < per_class], rest[:num_val], rest[num_val:end])
+
+
+def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
+    """A split that gives each class's nodes to training and validation in the given shares, the rest to test.
+
+    Every class has at least one training node.
+
+    Args:
+        y: class of each node, -1 where unknown; such nodes are in no mask, `[N]`.
+        train: share of each class that trains.
+        val: share of each class that validates.
+        seed: the draw.
+    """
+    if not (0 < train <= 1 and val >= 0 and train + val <= 1):
+        raise ValueError(f"`train` and `val` must be shares that sum to at most 1. Got {train} and {val}.")
+    labels = y.numpy()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[labels[order] >= 0]
+    rank = _rank_in_class(labels[order])
+    size = np.bincount(labels[order])[labels[order]] if len(order) else rank
+    num_train = np.maximum(1, np.round(train * size))
+    num_val = np.round(val * size)
+    trains, validates = rank < num_train, (rank >= num_train) & (rank < num_train + num_val)
+    return _masks(len(labels), order[trains], order[validates], order[~trains & ~validates])
+
+
+def _rank_in_class(labels: np.ndarray) -> np.ndarray:
+    """How many earlier entries have the same label, `[n]`."""
+    order = np.argsort(labels, kind="stable")
+    start = np.searchsorted(labels[order], labels[order])
+    rank = np.empty(len(labels), np.int64)
+    rank[order] = np.arange(len(labels)) - start
+    return rank
+
+
+def _check_classes(labels: np.ndarray, per_class: int) -> None:
+    counts = np.bincount(labels) if len(labels) else np.zeros(1, np.int64)
+    present = counts[counts > 0]
+    if not len(present) or present.min() < per_class:
+        least = int(present.min()) if len(present) else 0
+        kind = int(np.flatnonzero(counts == least)[0])
+        raise ValueError(f"`per_class` must be at most the {least} labelled nodes of class {kind}. Got {per_class}.")
+
+
+def _masks(num_nodes: int, *groups: np.ndarray) -> Split:
+    masks = [torch.zeros(num_nodes, dtype=torch.bool) for _ in groups]
+    for mask, nodes in zip(masks, groups):
+        mask[torch.from_numpy(nodes)] = True
+    return Split(*masks)

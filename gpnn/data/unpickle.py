@@ -1,0 +1,249 @@
+"""A reader of the Planetoid pickles that can build numbers, arrays and sparse matrices, and run nothing.
+
+Python's own unpickler calls whatever the file names. This one interprets the opcodes that such files hold and
+knows a handful of constructors, all its own: a name outside the table, an opcode outside the table, an array of objects
+or an index out of range ends the reading. No code is imported or called on the file's behalf, so there is no
+payload to run. Every step consumes bytes and arrays are made once, at the end, so that memory stays
+proportional to the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpnn.data.constructors import CONSTRUCTORS, Array, DType, Matrix, Name, finish
+
+MAX_BYTES = 1 << 28  # the largest file of the Planetoid family has 7.6 MB
+
+
+def read_pickle(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
+    """The dictionary, array or sparse matrix that a Planetoid pickle holds.
+
+    Args:
+        path: the file; Python 2's protocol 2 up to today's protocol 5.
+        max_bytes: the largest file that is read.
+
+    Raises:
+        ValueError: when the file holds anything but numbers, lists, dictionaries, numpy arrays of numbers and
+            scipy CSR matrices.
+    """
+    path = Path(path)
+    size = path.stat().st_size
+    if size > max_bytes:
+        raise ValueError(f"{path.name} must have at most {max_bytes} bytes. Got {size}.")
+    try:
+        return read_pickle_bytes(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path.name} was refused: {error}") from None
+
+
+def read_pickle_bytes(content: bytes) -> Any:
+    """The same from bytes in memory.
+
+    >>> import pickle
+    >>> read_pickle_bytes(pickle.dumps({0: [1, 2]}))
+    {0: [1, 2]}
+    """
+    machine = _Machine(content)
+    try:
+        return finish(machine.run())
+    except (IndexError, KeyError, TypeError, struct.error, OverflowError) as error:
+        raise ValueError(f"it is damaged ({type(error).__name__} at byte {machine.position}).") from None
+
+
+@dataclass
+class _Machine:
+    """The pickle machine's state: what is on the stack, where marks stand, what was memoised."""
+
+    content: bytes
+    position: int = 0
+    stack: list[Any] = field(default_factory=list)
+    marks: list[list[Any]] = field(default_factory=list)
+    memo: dict[int, Any] = field(default_factory=dict)
+
+    def run(self) -> Any:
+        content = self.content
+        while True:
+            code = content[self.position]
+            self.position += 1
+            if code == _STOP:
+                if len(self.stack) != 1 or self.marks:
+                    raise ValueError("it does not end with one value.")
+                return self.stack.pop()
+            action = OPCODES.get(code)
+            if action is None:
+                raise ValueError(f"opcode {bytes([code])!r} at byte {self.position - 1} is not admitted.")
+            action(self)
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        end = self.position + count
+        if end > len(self.content):
+            raise ValueError(f"it ends early: {count} bytes are announced at byte {self.position}.")
+        taken = self.content[self.position : end]
+        self.position = end
+        return taken
+
+    def unsigned(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "little")
+
+    def line(self) -> str:
+        end = self.content.index(b"\n", self.position)
+        return self.take(end + 1 - self.position)[:-1].decode("ascii")
+
+    def since_mark(self) -> list[Any]:
+        """What was pushed since the last mark."""
+        items, self.stack = self.stack, self.marks.pop()
+        return items
+
+
+def _mark(machine: _Machine) -> None:
+    machine.marks.append(machine.stack)
+    machine.stack = []
+
+
+def _append(machine: _Machine) -> None:
+    value = machine.stack.pop()
+    _last(machine, list).append(value)
+
+
+def _appends(machine: _Machine) -> None:
+    items = machine.since_mark()
+    _last(machine, list).extend(items)
+
+
+def _set_item(machine: _Machine) -> None:
+    value, key = machine.stack.pop(), machine.stack.pop()
+    _last(machine, dict)[_plain(key)] = value
+
+
+def _set_items(machine: _Machine) -> None:
+    items = machine.since_mark()
+    target = _last(machine, dict)
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        target[_plain(key)] = value
+
+
+def _last(machine: _Machine, kind: type) -> Any:
+    if type(machine.stack[-1]) is not kind:
+        raise ValueError(f"items are put into a {type(machine.stack[-1]).__name__}, not a {kind.__name__}.")
+    return machine.stack[-1]
+
+
+def _plain(key: Any) -> Any:
+    if type(key) not in (int, str, bytes):
+        raise ValueError(f"a dictionary's keys must be numbers or text. Got {type(key).__name__}.")
+    return key
+
+
+def _tuple(count: int) -> Callable[[_Machine], None]:
+    def build(machine: _Machine) -> None:
+        start = len(machine.stack) - count
+        if start < 0:
+            raise ValueError("it takes from an empty stack.")
+        machine.stack[start:] = [tuple(machine.stack[start:])]
+
+    return build
+
+
+def _tuple_since_mark(machine: _Machine) -> None:
+    items = machine.since_mark()
+    machine.stack.append(tuple(items))
+
+
+def _push(read: Callable[[_Machine], Any]) -> Callable[[_Machine], None]:
+    return lambda machine: machine.stack.append(read(machine))
+
+
+def _put(read: Callable[[_Machine], int]) -> Callable[[_Machine], None]:
+    def put(machine: _Machine) -> None:
+        machine.memo[read(machine)] = machine.stack[-1]
+
+    return put
+
+
+def _name(module: Any, name: Any) -> Name:
+    if (module, name) not in CONSTRUCTORS:
+        raise ValueError(f"the name {module}.{name} is not admitted.")
+    return Name(module, name)
+
+
+def _stack_global(machine: _Machine) -> None:
+    name, module = machine.stack.pop(), machine.stack.pop()
+    machine.stack.append(_name(module, name))
+
+
+def _reduce(machine: _Machine) -> None:
+    arguments, name = machine.stack.pop(), machine.stack.pop()
+    if type(name) is not Name or type(arguments) is not tuple:
+        raise ValueError("it calls something that is not an admitted constructor.")
+    machine.stack.append(CONSTRUCTORS[name.module, name.name](*arguments))
+
+
+def _new_object(machine: _Machine) -> None:
+    arguments, name = machine.stack.pop(), machine.stack.pop()
+    if type(name) is not Name or name.name != "csr_matrix" or arguments != ():
+        raise ValueError("it makes an object that is not an empty csr_matrix.")
+    machine.stack.append(Matrix())
+
+
+def _build(machine: _Machine) -> None:
+    state, target = machine.stack.pop(), machine.stack[-1]
+    if not isinstance(target, Array | DType | Matrix):
+        raise ValueError(f"it sets the state of a {type(target).__name__}.")
+    target.set_state(state)
+
+
+def _long(machine: _Machine) -> int:
+    return int.from_bytes(machine.take(machine.unsigned(1)), "little", signed=True)
+
+
+_STOP = ord(".")
+OPCODES: dict[int, Callable[[_Machine], None]] = {
+    ord(code): action
+    for code, action in {
+        "\x80": lambda machine: machine.take(1),  # PROTO
+        "\x95": lambda machine: machine.take(8),  # FRAME
+        "(": _mark,
+        "]": _push(lambda machine: []),
+        "}": _push(lambda machine: {}),
+        ")": _push(lambda machine: ()),
+        "N": _push(lambda machine: None),
+        "\x88": _push(lambda machine: True),
+        "\x89": _push(lambda machine: False),
+        "K": _push(lambda machine: machine.unsigned(1)),
+        "M": _push(lambda machine: machine.unsigned(2)),
+        "J": _push(lambda machine: int.from_bytes(machine.take(4), "little", signed=True)),
+        "\x8a": _push(_long),
+        "G": _push(lambda machine: struct.unpack(">d", machine.take(8))[0]),
+        "U": _push(lambda machine: machine.take(machine.unsigned(1))),  # Python 2's text stays bytes
+        "T": _push(lambda machine: machine.take(machine.unsigned(4))),
+        "C": _push(lambda machine: machine.take(machine.unsigned(1))),
+        "B": _push(lambda machine: machine.take(machine.unsigned(4))),
+        "\x96": _push(lambda machine: machine.take(machine.unsigned(8))),
+        "\x8c": _push(lambda machine: machine.take(machine.unsigned(1)).decode()),
+        "X": _push(lambda machine: machine.take(machine.unsigned(4)).decode()),
+        "a": _append,
+        "e": _appends,
+        "s": _set_item,
+        "u": _set_items,
+        "\x85": _tuple(1),
+        "\x86": _tuple(2),
+        "\x87": _tuple(3),
+        "t": _tuple_since_mark,
+        "q": _put(lambda machine: machine.unsigned(1)),
+        "r": _put(lambda machine: machine.unsigned(4)),
+        "\x94": _put(lambda machine: len(machine.memo)),
+        "h": _push(lambda machine: machine.memo[machine.unsigned(1)]),
+        "j": _push(lambda machine: machine.memo[machine.unsigned(4)]),
+        "c": _push(lambda machine: _name(machine.line(), machine.line())),
+        "\x93": _stack_global,
+        "R": _reduce,
+        "\x81": _new_object,
+        "b": _build,
+    }.items()
+}
