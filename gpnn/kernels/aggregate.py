@@ -71,17 +71,20 @@ AGGREGATORS: dict[str, Callable[[Operator, Tensor, float], Tensor]] = {
 
 
 def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
-    if x.device.type != "cpu":
-        return _matrix(operator.ptr, operator.col, operator.weight, operator.shape, x) @ x
+    if x.is_cuda:
+        from gpnn.kernels.gpu import weighted_sum
+
+        return weighted_sum(operator.ptr, operator.col, None, operator.weight, x.detach().contiguous())
     none = operator.col[:0]
     return _sum_on_cpu(operator.ptr, operator.col, none, operator.weight, x, operator.shape[0])
 
 
 def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
-    if grad.device.type != "cpu":
-        shape = (operator.shape[1], operator.shape[0])
-        return _matrix(operator.t_ptr, operator.t_row, operator.t_weight, shape, grad) @ grad
     parts = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
+    if grad.is_cuda:
+        from gpnn.kernels.gpu import weighted_sum
+
+        return weighted_sum(*parts, grad.contiguous())
     return _sum_on_cpu(*parts, grad, operator.shape[1])
 
 
@@ -96,10 +99,13 @@ def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None
 
 
 def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> tuple[Tensor, Tensor]:
+    if x.is_cuda:
+        from gpnn.kernels import gpu
+
+        return gpu.weighted_max(operator.ptr, operator.col, operator.weight, sign, x.detach().contiguous(), fill)
     from gpnn.kernels.cpu import weighted_max
 
-    like, x = x, _wide(x.cpu())
-    operator = operator.to("cpu")
+    like, x = x, _wide(x)
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
     winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
     edges = (operator.ptr.numpy(), operator.col.numpy(), _weights(operator.weight, x).numpy())
@@ -108,13 +114,17 @@ def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> 
 
 
 def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tensor:
+    parts = (operator.t_ptr, operator.t_row, operator.t_entry)
+    if grad.is_cuda:
+        from gpnn.kernels import gpu
+
+        return gpu.weighted_max_backward(*parts, operator.weight, winner, grad.contiguous())
     from gpnn.kernels.cpu import weighted_max_backward
 
-    like, grad = grad, _wide(grad.cpu())
-    operator = operator.to("cpu")
+    like, grad = grad, _wide(grad)
     out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
-    edges = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator.weight, grad))
-    weighted_max_backward(*(array.numpy() for array in (*edges, winner, grad, out)))
+    arrays = (*parts, _weights(operator.weight, grad), winner, grad, out)
+    weighted_max_backward(*(array.numpy() for array in arrays))
     return out.to(like)
 
 
@@ -125,8 +135,3 @@ def _wide(x: Tensor) -> Tensor:
 
 def _weights(weight: Tensor | None, like: Tensor) -> Tensor:
     return like.new_empty(0) if weight is None else weight.detach().to(like.dtype)
-
-
-def _matrix(ptr: Tensor, index: Tensor, weight: Tensor | None, shape: tuple[int, int], x: Tensor) -> Tensor:
-    values = x.new_ones(index.numel()) if weight is None else weight.to(x.dtype)
-    return torch.sparse_csr_tensor(ptr, index.long(), values, shape)
