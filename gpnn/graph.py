@@ -99,10 +99,9 @@ class Graph:
 
     def components(self) -> Tensor:
         """Label of each node's weakly connected component, `[N]`, numbered by their first node."""
-        from scipy.sparse.csgraph import connected_components
+        from gpnn.csr import connect
 
-        _, labels = connected_components(self.to_scipy(weighted=False), directed=True, connection="weak")
-        return _number_by_first(torch.from_numpy(labels).long())
+        return torch.from_numpy(connect(self.src.numpy(), self.dst.numpy(), self.num_nodes))
 
     def to_undirected(self) -> Graph:
         """Every edge joined by its reverse (same type and weight), each distinct edge kept once."""
@@ -167,7 +166,7 @@ class Graph:
 
     @classmethod
     def from_data(cls, data: Data) -> Graph:
-        """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or a 1-d `edge_attr`."""
+        """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or one floating `edge_attr`."""
         if data.num_nodes is None:
             raise ValueError("`data` must know its number of nodes (x, y or num_nodes). Got none.")
         edge_index = data.edge_index
@@ -175,23 +174,33 @@ class Graph:
             raise ValueError("`data` must have `edge_index`. Got none.")
         if edge_index.dim() != 2 or edge_index.shape[0] != 2:
             raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
-        weight = data.get("edge_weight")
+        weight = _edge_weight(data)
         return cls(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
 
     @classmethod
     def from_hetero(cls, data: HeteroData) -> Graph:
         """A `HeteroData` as one typed graph: node types follow each other, edge types are numbered in order."""
+        for name in data.node_types:
+            if data[name].num_nodes is None:
+                raise ValueError(f"`data` must know its number of {name!r} nodes (x or num_nodes). Got none.")
         sizes = [data[name].num_nodes for name in data.node_types]
         start = dict(zip(data.node_types, torch.tensor([0, *sizes]).cumsum(0).tolist()))
-        src, dst, kind = [], [], []
-        for number, (head, _, tail) in enumerate(data.edge_types):
-            edge_index = data[data.edge_types[number]].edge_index
-            src.append(edge_index[0] + start[head])
-            dst.append(edge_index[1] + start[tail])
-            kind.append(torch.full((edge_index.shape[1],), number))
-        if not src:
+        stores = [(data[kind], kind) for kind in data.edge_types]
+        if not stores:
             raise ValueError("`data` must have at least one edge type. Got none.")
-        return cls(torch.cat(src), torch.cat(dst), sum(sizes), torch.cat(kind))
+        lengths = [store.edge_index.shape[1] for store, _ in stores]
+        weights = [_edge_weight(store) for store, _ in stores]
+        if any(weight is not None for weight in weights):
+            weights = [_or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
+        for store, kind in stores:
+            _check_range(kind, store.edge_index, data[kind[0]].num_nodes, data[kind[2]].num_nodes)
+        return cls(
+            torch.cat([store.edge_index[0] + start[kind[0]] for store, kind in stores]),
+            torch.cat([store.edge_index[1] + start[kind[2]] for store, kind in stores]),
+            sum(sizes),
+            torch.repeat_interleave(torch.arange(len(stores)), torch.tensor(lengths)),
+            None if weights[0] is None else torch.cat(weights),
+        )
 
     @classmethod
     def from_scipy(cls, matrix: scipy.sparse.spmatrix) -> Graph:
@@ -300,7 +309,7 @@ def _check_structure(graph: Graph) -> None:
 def _count(name: str, value: Any) -> int:
     try:
         count = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"`{name}` must be an integer. Got {value!r}.") from None
     if count != value or count < 1:
         raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
@@ -308,7 +317,7 @@ def _count(name: str, value: Any) -> int:
 
 
 def _integers(name: str, values: Any) -> Tensor:
-    values = torch.as_tensor(values)
+    values = _tensor(name, values)
     if values.numel() == 0:
         values = values.long()
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
@@ -321,8 +330,17 @@ def _integers(name: str, values: Any) -> Tensor:
 _node_ids = _integers
 
 
+def _tensor(name: str, values: Any) -> Tensor:
+    if getattr(getattr(values, "flags", None), "writeable", True) is False:
+        values = values.copy()  # torch warns of numpy arrays that it could write to by mistake
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"`{name}` must be numbers of one dimension. Got {type(values).__name__}.") from None
+
+
 def _weights(values: Any) -> Tensor:
-    values = torch.as_tensor(values).detach().cpu()
+    values = _tensor("edge_weight", values).detach().cpu()
     if values.dim() == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.dim() != 1:
@@ -337,7 +355,7 @@ def _weights(values: Any) -> Tensor:
 
 
 def _selection(nodes: Tensor, num_nodes: int) -> Tensor:
-    nodes = torch.as_tensor(nodes)
+    nodes = _tensor("nodes", nodes)
     if nodes.dtype == torch.bool:
         if nodes.numel() != num_nodes:
             raise ValueError(f"A node mask must have {num_nodes} entries. Got {nodes.numel()}.")
@@ -367,8 +385,26 @@ def _distinct(graph: Graph) -> tuple[Tensor, Tensor]:
 
 
 def _reduce(values: Tensor, first: Tensor, reduce: str) -> Tensor:
+    if not values.numel():
+        return values
     lengths = torch.diff(first, append=torch.tensor([values.numel()]))
     return torch.segment_reduce(values, reduce, lengths=lengths)
+
+
+def _edge_weight(store: Any) -> Tensor | None:
+    """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number an edge."""
+    weight, attribute = store.get("edge_weight"), store.get("edge_attr")
+    if weight is not None or attribute is None or not attribute.is_floating_point():
+        return weight
+    return attribute if attribute.dim() == 1 or attribute.shape[1:] == (1,) else None
+
+
+def _check_range(kind: tuple[str, str, str], edge_index: Tensor, *sizes: int) -> None:
+    """Ids of one edge type must be those of its own ends: past them lie the next node type's."""
+    for name, ids, size in zip((kind[0], kind[2]), edge_index, sizes):
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+            bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
+            raise ValueError(f"`edge_index` of {kind} must hold {name} ids from 0 to {size - 1}. Got {bad}.")
 
 
 def _twice(values: Tensor | None) -> Tensor | None:
@@ -383,13 +419,3 @@ def _attribute(edges: list[tuple[int, int, dict]], name: str, dtype: torch.dtype
     if not any(name in attributes for _, _, attributes in edges):
         return None
     return torch.tensor([attributes.get(name, default) for _, _, attributes in edges], dtype=dtype)
-
-
-def _number_by_first(labels: Tensor) -> Tensor:
-    """The same grouping, groups numbered in the order in which they first appear."""
-    import numpy as np
-
-    _, first, inverse = np.unique(labels.numpy(), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return torch.from_numpy(rank[inverse])
