@@ -47,9 +47,10 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
     labels = schedule.graph.components().numpy()  # [N + virtual]
     component_sizes = np.bincount(labels[: graph.num_nodes])
     within = int((component_sizes[labels[followed]] - 1).sum())
+    arrivals = {id(phase): _arrivals(schedule.graph, phase) for phase in schedule.distinct_phases()}
     reached, last = 0, 0
     for group in _groups(followed, schedule.graph.num_nodes):
-        gained, end = _follow(schedule, group, labels, graph.num_nodes)
+        gained, end = _follow(schedule, arrivals, _start(group, labels), graph.num_nodes)
         reached, last = reached + gained, max(last, end)
     return tally(schedule, reached, within, last, len(followed), int(np.count_nonzero(component_sizes)))
 
@@ -71,12 +72,13 @@ def _arrivals(graph: Graph, phase: Phase) -> _Arrivals:
     return _Arrivals(receivers, ptr, senders.astype(np.int64))
 
 
-def _follow(schedule: Schedule, group: np.ndarray, labels: np.ndarray, num_real: int) -> tuple[int, int]:
-    """Pairs (source of `group`, other node) reached, and the last step that reached one."""
+def _follow(
+    schedule: Schedule, arrivals: dict[int, _Arrivals], start: tuple[np.ndarray, np.ndarray], num_real: int
+) -> tuple[int, int]:
+    """Pairs (source of the group, other node) reached, and the last step that reached one."""
     from gpnn.schedule.reach_kernel import step
 
-    arrivals = {id(phase): _arrivals(schedule.graph, phase) for phase in schedule.distinct_phases()}
-    heard, missing = _start(group, labels)
+    heard, missing = start
     fresh = np.empty((max((len(a.receivers) for a in arrivals.values()), default=0), heard.shape[1]), np.uint64)
     left, reached, last, number = int(missing[:num_real].sum()), 0, 0, 0
     for phases in schedule.rounds:

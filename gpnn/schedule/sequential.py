@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpnn.graph import GraphLike, as_graph
+from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.levels import level_phases
 from gpnn.schedule.schedule import Schedule, check_count, check_node
 
@@ -19,8 +19,8 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     not update.
 
     Args:
-        data: the graph. The search follows edges from sender to receiver, neighbours in the order of the edge
-            list, and starts again at the lowest node not yet visited.
+        data: the graph. The search follows edges from sender to receiver, neighbours in the order of their
+            ids, and starts again at the lowest node not yet visited.
         rounds: number of times both sweeps are done, T.
         root: where the search starts.
 
@@ -38,7 +38,7 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     check_count("rounds", rounds, at_least=1)
     check_node("root", root, graph.num_nodes)
     src, dst = graph.src.numpy(), graph.dst.numpy()
-    ptr, neighbours, _ = graph.out_edges(with_edge=False)
+    ptr, neighbours = _sorted_neighbours(graph)
     visit, _ = breadth_first(ptr, neighbours, root)
     rank = np.empty_like(visit)
     rank[visit] = np.arange(len(visit))
@@ -48,3 +48,13 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     sweeps = level_phases(np.flatnonzero(follows), dst, forward, "level")
     sweeps += level_phases(np.flatnonzero(~follows), dst, backward, "level")
     return Schedule(graph, (sweeps,) * rounds)
+
+
+def _sorted_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Out-neighbours as compressed rows, rising within each: two counting sorts, by receiver and by sender."""
+    from gpnn.csr import compress
+
+    ptr, senders, _ = graph.in_edges(with_edge=False)
+    receivers = np.repeat(np.arange(graph.num_nodes), np.diff(ptr))
+    ptr, neighbours, _ = compress(senders, receivers, graph.num_nodes, with_edge=False)
+    return ptr, neighbours

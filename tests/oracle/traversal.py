@@ -4,7 +4,7 @@ from collections import deque
 
 
 def bfs_order(edges: list[tuple[int, int]], num_nodes: int, root: int) -> list[int]:
-    """Nodes in the order in which a breadth-first search visits them, restarted at the lowest left."""
+    """Nodes as a breadth-first search visits them, lower neighbours first, restarted at the lowest left."""
     visited: list[int] = []
     for start in [root, *range(num_nodes)]:
         if start in visited:
@@ -13,7 +13,7 @@ def bfs_order(edges: list[tuple[int, int]], num_nodes: int, root: int) -> list[i
         queue = deque([start])
         while queue:
             node = queue.popleft()
-            for sender, receiver in edges:
+            for sender, receiver in sorted(edges):
                 if sender == node and receiver not in visited:
                     visited.append(receiver)
                     queue.append(receiver)

@@ -1,4 +1,5 @@
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,16 @@ def test_a_node_has_heard_all_its_parents_before_it_sends(graph):
         for phase in phases:
             sent |= set(proper.src[phase.edges].tolist())
             assert not sent & set(phase.nodes.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(graph=graphs(), data=st.data())
+def test_the_order_of_the_edge_list_does_not_matter(graph, data):
+    shuffled = torch.tensor(data.draw(st.permutations(range(graph.num_edges))), dtype=torch.int64)
+    one, other = sequential(graph, 1).rounds[0], sequential(graph.select_edges(shuffled), 1).rounds[0]
+    assert [sorted(phase.edges.tolist()) for phase in one] == [
+        sorted(shuffled[phase.edges].tolist()) for phase in other
+    ]
 
 
 def test_self_loops_ride_with_the_first_sweep():
