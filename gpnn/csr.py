@@ -13,7 +13,7 @@ class CSR(NamedTuple):
     """
 
     ptr: np.ndarray  # [R + 1] int64
-    index: np.ndarray  # [E] the other end of each edge; int32 where it fits
+    index: np.ndarray  # type: ignore[assignment]  # [E] the other end of each edge; int32 where it fits
     edge: np.ndarray | None  # [E] position in the edge list; None when it was not asked for
 
 

@@ -190,8 +190,8 @@ class Graph:
             raise ValueError("`data` must have at least one edge type. Got none.")
         lengths = [store.edge_index.shape[1] for store, _ in stores]
         weights = [_edge_weight(store) for store, _ in stores]
-        if any(weight is not None for weight in weights):
-            weights = [_or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
+        weighted = any(weight is not None for weight in weights)
+        filled = [_or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
         for store, kind in stores:
             _check_range(kind, store.edge_index, data[kind[0]].num_nodes, data[kind[2]].num_nodes)
         return cls(
@@ -199,7 +199,7 @@ class Graph:
             torch.cat([store.edge_index[1] + start[kind[2]] for store, kind in stores]),
             sum(sizes),
             torch.repeat_interleave(torch.arange(len(stores)), torch.tensor(lengths)),
-            None if weights[0] is None else torch.cat(weights),
+            torch.cat(filled) if weighted else None,
         )
 
     @classmethod
