@@ -89,12 +89,11 @@ def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
 
 
 def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None, x: Tensor, num_rows: int) -> Tensor:
-    from gpnn.kernels.cpu import weighted_sum
+    from gpnn.kernels.cpu import launch, weighted_sum
 
     dtype, x = x.dtype, _wide(x)
     out = torch.empty(num_rows, x.shape[1], dtype=x.dtype)
-    arrays = (ptr, index, entry, _weights(weight, x), x, out)
-    weighted_sum(*(array.numpy() for array in arrays))
+    launch(weighted_sum, index.numel() * x.shape[1], ptr, index, entry, _weights(weight, x), x, out)
     return out.to(dtype)
 
 
@@ -103,13 +102,13 @@ def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> 
         from gpnn.kernels import gpu
 
         return gpu.weighted_max(operator.ptr, operator.col, operator.weight, sign, x.detach().contiguous(), fill)
-    from gpnn.kernels.cpu import weighted_max
+    from gpnn.kernels.cpu import launch, weighted_max
 
     like, x = x, _wide(x)
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
     winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
-    edges = (operator.ptr.numpy(), operator.col.numpy(), _weights(operator.weight, x).numpy())
-    weighted_max(*edges, sign, x.numpy(), out.numpy(), winner.numpy())
+    edges = (operator.ptr, operator.col, _weights(operator.weight, x))
+    launch(weighted_max, operator.num_entries * x.shape[1], *edges, sign, x, out, winner)
     return out.to(like), winner
 
 
@@ -119,12 +118,12 @@ def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tenso
         from gpnn.kernels import gpu
 
         return gpu.weighted_max_backward(*parts, operator.weight, winner, grad.contiguous())
-    from gpnn.kernels.cpu import weighted_max_backward
+    from gpnn.kernels.cpu import launch, weighted_max_backward
 
     like, grad = grad, _wide(grad)
     out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
     arrays = (*parts, _weights(operator.weight, grad), winner, grad, out)
-    weighted_max_backward(*(array.numpy() for array in arrays))
+    launch(weighted_max_backward, operator.num_entries * grad.shape[1], *arrays)
     return out.to(like)
 
 

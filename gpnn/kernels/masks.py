@@ -40,12 +40,12 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
         return entry_mask(key, rows[:, None], columns, p, dtype=dtype)
     import numpy as np
 
-    from gpnn.kernels.cpu import fill_mask
+    from gpnn.kernels.cpu import fill_mask, launch
 
     out = torch.empty(rows.numel(), num_columns, dtype=dtype)
     scale = np.dtype(str(dtype).removeprefix("torch.")).type(1 / (1 - p))
     words = (np.uint64(key & _WORD), np.uint64(key >> 32))
-    fill_mask(*words, rows.numpy(), np.uint64(_threshold(p)), scale, out.numpy())
+    launch(fill_mask, out.numel(), *words, rows, np.uint64(_threshold(p)), scale, out)
     return out
 
 

@@ -1,5 +1,6 @@
 """Slow engine: it walks a Schedule phase by phase, node by node, message by message, in numpy."""
 
+from functools import lru_cache
 from math import log
 
 import numpy as np
@@ -23,15 +24,15 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
     for number, phases in enumerate(schedule.rounds):
         for phase in phases:
             shares, own = weigh(graph, phase, rule, float(self_loops), schedule.num_virtual)
+            into = {node: [e for e in shares if dst[e] == node] for node in own}
             for _ in range(phase.repeat):
                 old, working = working, working.copy()
                 chosen = _choose(cell, number, phase.kind)
-                for node in phase.nodes.tolist():
+                for node in own:
                     mean = chosen.aggregate == "mean"
                     heard = [
                         (shares[e] if mean else raw[e]) * send(chosen.message, old[src[e], :width], kinds[e])
-                        for e in phase.edges.tolist()
-                        if dst[e] == node
+                        for e in into[node]
                     ]
                     if mean and own[node]:
                         heard.append(own[node] * send(chosen.message, old[node, :width], -1))
@@ -49,6 +50,7 @@ def _choose(cell, number: int, kind: str) -> Cell:
     return cell.cells[cell.kinds.index(kind) if kind in cell.kinds else 0]
 
 
+@lru_cache(maxsize=32)
 def _array(parameter) -> np.ndarray:
     return parameter.detach().double().numpy()
 

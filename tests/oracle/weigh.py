@@ -19,25 +19,27 @@ def weigh(graph: Graph, phase: Phase, rule: str, loop: float, num_virtual: int) 
     if any(max(src[e], dst[e]) >= real for e in edges):
         rule = "phase"
 
-    def degree(node: int, among: list[int]) -> float:
-        return loop + sum(abs(weight[e]) for e in among if dst[e] == node)
+    def in_weights(among: list[int]) -> list[float]:
+        total = [loop] * graph.num_nodes
+        for e in among:
+            total[dst[e]] += abs(weight[e])
+        return total
 
     every = [e for e in range(graph.num_edges) if max(src[e], dst[e]) < real]
-    among = edges if rule in ("phase", "symmetric_phase") else every
+    brought = in_weights(edges)
+    degree = brought if rule in ("phase", "symmetric_phase") else in_weights(every)
     shares = {}
     for e in edges:
-        scale = degree(dst[e], among)
+        scale = degree[dst[e]]
         if rule.startswith("symmetric"):
-            scale = math.sqrt(scale * degree(src[e], among))
+            scale = math.sqrt(scale * degree[src[e]])
         shares[e] = weight[e] / scale if scale else 0.0
     own = {}
     for node in nodes:
-        whole = degree(node, among)
         if rule.endswith("split"):
-            brought = degree(node, edges) - loop
-            own[node] = 1 - brought / whole if whole else 1.0
+            own[node] = 1 - (brought[node] - loop) / degree[node] if degree[node] else 1.0
         else:
-            own[node] = loop / whole if whole else 0.0
+            own[node] = loop / degree[node] if degree[node] else 0.0
     return shares, own
 
 
