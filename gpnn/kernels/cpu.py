@@ -4,21 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+import torch
+from numba import config, njit, prange, set_num_threads
 from torch import Tensor
 
 PARALLEL_ABOVE = 1 << 17  # multiplications; waking a second thread for fewer costs more than it saves
 
 
 def launch(kernel: Callable[..., None], work: int, *arguments: Any) -> None:
-    """Call a kernel on tensors and numbers, on one thread where there is little to do."""
+    """Call a kernel on tensors and numbers, on as many threads as torch uses, or one where there is little to do."""
     arrays = [value.numpy() if isinstance(value, Tensor) else value for value in arguments]
-    threads = get_num_threads()
-    set_num_threads(threads if work >= PARALLEL_ABOVE else 1)
-    try:
-        kernel(*arrays)
-    finally:
-        set_num_threads(threads)
+    threads = torch.get_num_threads()
+    set_num_threads(min(threads, config.NUMBA_NUM_THREADS) if work >= PARALLEL_ABOVE else 1)
+    kernel(*arrays)
+    if torch.get_num_threads() != threads:  # numba's pool, when it starts, sets OpenMP's count, which is torch's too
+        torch.set_num_threads(threads)
 
 
 @njit(cache=True, parallel=True)

@@ -55,7 +55,7 @@ def states(num_nodes: int = 10, width: int = 3, seed: int = 2) -> torch.Tensor:
 
 
 def gradients(cell: torch.nn.Module, out: torch.Tensor | list[torch.Tensor], inputs: list[torch.Tensor]) -> list:
-    """Gradients of a fixed random function of `out` with respect to the inputs and all parameters; None where unused."""
+    """Gradients of a fixed function of `out` for the inputs and all parameters; None where unused."""
     outs = out if isinstance(out, list) else [out]
     random = torch.Generator().manual_seed(3)
     loss = sum((o * torch.randn(o.shape, generator=random, dtype=o.dtype)).sum() for o in outs)

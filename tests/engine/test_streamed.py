@@ -1,0 +1,133 @@
+"""The streamed runner gives the fused runner's states and gradients."""
+
+from functools import partial
+
+import pytest
+import torch
+
+import gpnn
+from gpnn import Graph
+from gpnn.engine import Streamed, propagate
+from gpnn.nn import UPDATES, CellBank
+from gpnn.nn.build_cell import build_cell
+from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
+
+
+def assert_same(cell, plan, *, runner="streamed", collect=False, tolerance=1e-11, separate_initial=False) -> None:
+    """States, and gradients of states, initial states and parameters, agree with the fused runner's."""
+    results = []
+    for run in ("fused", runner):
+        inputs = [states().requires_grad_()]
+        initial = None
+        if separate_initial:
+            inputs.append(initial := states(seed=5).requires_grad_())
+        out = propagate(cell, plan, inputs[0], initial=initial, runner=run, collect=collect)
+        results.append([*(out if collect else [out]), *gradients(cell, out, inputs)])
+    for fused, streamed in zip(*results, strict=True):
+        assert (fused is None) == (streamed is None)
+        if fused is not None:
+            torch.testing.assert_close(streamed, fused, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_cell_under_every_schedule(name):
+    plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph), normalization="split", self_loops=True)
+    for update in UPDATES:
+        assert_same(make_cell(update, "linear"), plan)
+    for aggregate in ("sum", "max", "min"):
+        assert_same(make_cell("gru", "mlp", aggregate), plan)
+    assert_same(make_cell("linear", alpha=0.2), plan, separate_initial=True)
+    assert_same(make_cell("gru"), plan, collect=True)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_phases_cut_into_chunks(name, small_chunks):
+    plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph))
+    assert any(len(phase.chunks) > 1 for phases in plan.rounds for phase in phases)
+    for update in ("gru", "gcnii"):
+        assert_same(make_cell(update, "linear"), plan, collect=True)
+
+
+def test_shared_cells_and_the_ones_no_step_uses():
+    plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph, rounds=3))
+    assert_same(CellBank([make_cell("mlp"), make_cell("gru"), make_cell("mlp")]), plan)
+    assert_same(CellBank([make_cell("mlp"), make_cell("gru"), make_cell("gru")], ("inside", "cut", "gather")), plan)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_gradcheck_of_both_runners(update, small_chunks):
+    graph = multigraph()
+    plan = gpnn.lower(graph, make_schedule("partitioned", graph, rounds=1), normalization="split")
+    cell = make_cell(update, "linear", width=2)
+    for runner in ("fused", "streamed"):
+        # gradcheck moves its inputs in place, and the cell's parameters are among them
+        inputs = (states(width=2).requires_grad_(), *cell.parameters())
+        run = partial(propagate, cell, plan, runner=runner)
+        assert torch.autograd.gradcheck(lambda state, *_, run=run: run(state), inputs, fast_mode=True)
+
+
+def test_single_precision_on_a_planted_graph():
+    random = torch.Generator().manual_seed(0)
+    size, parts = 3000, 10
+    src = torch.randint(size, (20_000,), generator=random)
+    near = (src // 300) * 300 + torch.randint(300, (20_000,), generator=random)
+    dst = torch.where(
+        torch.rand(20_000, generator=random) < 0.9, near, torch.randint(size, (20_000,), generator=random)
+    )
+    graph = Graph(torch.cat([src, dst]), torch.cat([dst, src]), size)
+    plan = gpnn.lower(graph, gpnn.schedule.partitioned(graph, torch.arange(size) // 300, rounds=3, intra=2))
+    assert len(plan.rounds[0][0].blocks) == parts
+    cell = build_cell("linear", "gru", "mean", {}, 16, 1, random)
+    state = torch.randn(size, 16, generator=random)
+    results = []
+    for runner in ("fused", "streamed"):
+        leaf = state.clone().requires_grad_()
+        out = propagate(cell, plan, leaf, runner=runner)
+        results.append([out.detach(), *gradients(cell, out, [leaf])])
+    for fused, streamed in zip(*results):
+        torch.testing.assert_close(streamed, fused, rtol=2e-5, atol=2e-5 * float(fused.abs().max()))
+
+
+def test_boundaries_in_half_precision_and_on_disk(tmp_path):
+    """On disk the result is exact; in bf16 states are exact and gradients within 2 % of their largest entry."""
+    plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph, rounds=3))
+    cell = make_cell("gru", "linear")
+    assert_same(cell, plan, runner=Streamed(folder=tmp_path / "states"))
+    assert not list((tmp_path / "states").iterdir())  # files go with the pass that made them
+    leaf = states().requires_grad_()
+    exact = propagate(cell, plan, leaf, runner="fused")
+    rounded = propagate(cell, plan, leaf, runner=Streamed(dtype=torch.bfloat16))
+    torch.testing.assert_close(rounded, exact, rtol=0, atol=1e-11)
+    pairs = list(zip(gradients(cell, exact, [leaf]), gradients(cell, rounded, [leaf])))
+    for fused, streamed in pairs:
+        torch.testing.assert_close(streamed, fused, rtol=0, atol=0.02 * float(fused.abs().max()))
+    assert any(not streamed.equal(fused) for fused, streamed in pairs)
+
+
+def test_evaluation_keeps_no_boundaries(monkeypatch):
+    plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph))
+    cell = make_cell()
+    expected = propagate(cell, plan, states())
+    monkeypatch.setattr("gpnn.engine.streamed.Boundary", None)  # a call would raise
+    with torch.no_grad():
+        torch.testing.assert_close(propagate(cell, plan, states(), runner="streamed"), expected)
+
+
+def test_a_state_changed_between_the_passes_is_refused():
+    plan = gpnn.lower(graph := multigraph(), gpnn.schedule.synchronous(graph, 2))
+    cell, state = make_cell(), states().requires_grad_() * 1
+    out = propagate(cell, plan, state, runner="streamed")
+    state.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_only_some_rounds_receive_gradients():
+    plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph, rounds=3))
+    cell = make_cell()
+    results = []
+    for runner in ("fused", "streamed"):
+        leaf = states().requires_grad_()
+        collected = propagate(cell, plan, leaf, runner=runner, collect=True)
+        results.append(torch.autograd.grad(collected[1].square().sum(), leaf)[0])
+    torch.testing.assert_close(*results, rtol=0, atol=1e-11)
