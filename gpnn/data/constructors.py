@@ -135,6 +135,11 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return text.encode("latin1")
 
 
+def _no_bytes() -> bytes:
+    """Empty bytes as Python 3 writes them in protocol 2."""
+    return b""
+
+
 def _refuse(*arguments: Any) -> Any:
     raise ValueError("a class is called where it may only be named.")
 
@@ -181,4 +186,5 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("__builtin__", "list"): _refuse,
     ("builtins", "list"): _refuse,
     ("_codecs", "encode"): _encode,
+    ("__builtin__", "bytes"): _no_bytes,
 }

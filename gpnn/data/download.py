@@ -108,6 +108,7 @@ def _open(url: str, have: int) -> Any:
     except HTTPError as error:
         if error.code == 416:
             return error
+        error.close()
         raise ConnectionError(f"{url} could not be fetched: the server answers {error.code}.") from None
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)

@@ -75,8 +75,7 @@ def _kipf(parts: Parts) -> tuple[Tensor, Tensor]:
     """All labels, and the 500 nodes after the training ones."""
     y = parts.labels()
     val = torch.zeros(parts.num_nodes, dtype=torch.bool)
-    start = len(parts.train_labels)
-    val[start : start + NUM_VAL] = True
+    val[parts.validation_rows()] = True
     return y, val & (y >= 0)
 
 

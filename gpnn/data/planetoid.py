@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,11 @@ class Parts:
         y[self.test_index] = _classes(self.test_labels)
         return torch.from_numpy(y)
 
+    def validation_rows(self) -> slice:
+        """Kipf's validation nodes: the 500 after the training ones, as far as `allx` goes."""
+        start = len(self.train_labels)
+        return slice(start, min(start + NUM_VAL, self.rest_features.shape[0]))
+
     def _rows(self) -> np.ndarray:
         """Of each node, its row in the stack of `allx`, `tx` and one empty row, `[N]`."""
         first, second = self.rest_features.shape[0], self.test_features.shape[0]
@@ -150,9 +156,9 @@ def _adjacency(graph: Any, path: Path) -> tuple[Tensor, int]:
     if lengths.sum() > path.stat().st_size:  # a list repeated by reference
         raise ValueError(f"{path.name} must write each neighbour once. Got {lengths.sum()} entries.")
     try:
-        nodes = np.fromiter(graph, np.int64, len(graph))
-        dst = np.fromiter(chain.from_iterable(graph.values()), np.int64, int(lengths.sum()))
-    except (TypeError, ValueError):
+        nodes = np.fromiter(map(index, graph), np.int64, len(graph))
+        dst = np.fromiter(map(index, chain.from_iterable(graph.values())), np.int64, int(lengths.sum()))
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{path.name} must hold integers for nodes.") from None
     if not np.array_equal(np.sort(nodes), np.arange(len(nodes))):
         raise ValueError(f"{path.name} must number its {len(nodes)} nodes from 0 without gaps.")
@@ -184,7 +190,7 @@ def _standard_split(parts: Parts) -> Split:
     train, val, test = (torch.zeros(parts.num_nodes, dtype=torch.bool) for _ in range(3))
     num_train = len(parts.train_labels)
     train[:num_train] = True
-    val[num_train : num_train + NUM_VAL] = True
+    val[parts.validation_rows()] = True
     test[torch.from_numpy(parts.test_index)] = True
     return Split(train, val, test)
 

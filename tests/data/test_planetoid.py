@@ -1,0 +1,147 @@
+"""Citation networks: six nodes worked out by hand, and the real ones against the paper's Table 1."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpnn.data import load_dataset
+from gpnn.graph import Graph
+from tests.data.conftest import write_planetoid
+
+
+class TestSixNodes:
+    def test_rows_go_to_their_nodes(self, tiny_cora: Path) -> None:
+        data = load_dataset("cora", root=tiny_cora)
+        assert data.x.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3], [0, 0, 0], [0, 4, 4], [5, 5, 0]]
+        assert data.y.tolist() == [1, 0, 0, -1, 1, 0]
+        assert data.num_classes == 2
+
+    def test_the_split_is_the_first_rows_the_next_ones_and_the_test_index(self, tiny_cora: Path) -> None:
+        data = load_dataset("cora", root=tiny_cora)
+        masks = [mask.nonzero().flatten().tolist() for mask in (data.train_mask, data.val_mask, data.test_mask)]
+        assert masks == [[0], [1, 2], [4, 5]]
+
+    @pytest.mark.parametrize("protocol", [3, 4, 5])
+    def test_files_written_today_read_the_same(self, tiny_cora: Path, protocol: int) -> None:
+        wanted = load_dataset("cora", root=tiny_cora)
+        write_planetoid(tiny_cora / "planetoid" / "ind.cora.", protocol=protocol)
+        assert torch.equal(load_dataset("cora", root=tiny_cora).x, wanted.x)
+
+    def test_edges_keep_the_order_and_the_repeats_of_the_file(self, tiny_cora: Path) -> None:
+        data = load_dataset("cora", root=tiny_cora)
+        assert data.edge_index.tolist() == [[0, 0, 1, 1, 1, 2, 4, 5], [1, 1, 0, 0, 2, 1, 5, 4]]
+
+    def test_features_may_be_sparse_and_normalised(self, tiny_cora: Path) -> None:
+        data = load_dataset("cora", root=tiny_cora, sparse=True, normalize_features=True)
+        assert data.x.layout == torch.sparse_csr
+        assert data.x.to_dense()[3:].tolist() == [[0, 0, 0], [0, 0.5, 0.5], [0.5, 0.5, 0]]
+
+    def test_an_unknown_split_lists_the_choices(self, tiny_cora: Path) -> None:
+        with pytest.raises(ValueError, match=r"`split` must be one of standard, random\. Got 'fixed'\."):
+            load_dataset("cora", root=tiny_cora, split="fixed")
+
+
+class TestDamagedFiles:
+    @pytest.mark.parametrize(
+        ("suffix", "content", "message"),
+        [
+            ("graph", {0: [1], 2: [0]}, r"ind\.cora\.graph must number its 2 nodes from 0 without gaps"),
+            ("graph", {0: ["1"]}, r"ind\.cora\.graph must hold integers for nodes"),
+            ("graph", [[1], [0]], r"ind\.cora\.graph must hold a dictionary of lists"),
+            ("graph", {0: (1,)}, r"ind\.cora\.graph must hold a dictionary of lists"),
+            ("graph", {node: [] for node in range(5)}, r"test\.index must hold nodes from 3 to 4\. Got 4 to 5"),
+            ("ty", np.zeros((3, 2), np.int32), r"test\.index must have one line for each row of tx and ty\. Got 2"),
+            ("ally", np.zeros((2, 2), np.int32), r"ind\.cora\.ally must have as many rows as allx\. Got 2"),
+            ("y", np.zeros(2, np.int32), r"ind\.cora\.\* must hold features and labels of two dimensions"),
+        ],
+    )
+    def test_names_the_file(self, tiny_cora: Path, suffix: str, content: object, message: str) -> None:
+        (tiny_cora / "planetoid" / f"ind.cora.{suffix}").write_bytes(pickle.dumps(content))
+        with pytest.raises(ValueError, match=message):
+            load_dataset("cora", root=tiny_cora)
+
+    def test_neighbours_repeated_by_reference_do_not_fill_the_memory(self, tiny_cora: Path) -> None:
+        many = list(range(1000))
+        graph = dict.fromkeys(range(1000), many)  # a million entries in a few thousand bytes
+        (tiny_cora / "planetoid" / "ind.cora.graph").write_bytes(pickle.dumps(graph))
+        with pytest.raises(ValueError, match=r"must write each neighbour once\. Got 1000000 entries"):
+            load_dataset("cora", root=tiny_cora)
+
+    def test_a_crafted_file_is_refused(self, tiny_cora: Path) -> None:
+        (tiny_cora / "planetoid" / "ind.cora.allx").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
+        with pytest.raises(ValueError, match=r"ind\.cora\.allx was refused: the name os\.system is not admitted"):
+            load_dataset("cora", root=tiny_cora)
+
+
+# name, nodes, adjacency entries, distinct edges, loops, edges of Table 1, features, classes, split
+TABLE = [
+    ("cora", 2_708, 10_858, 10_556, 0, 5_429, 1_433, 7, [140, 500, 1000]),
+    ("citeseer", 3_327, 9_464, 9_228, 124, 4_732, 3_703, 6, [120, 500, 1000]),
+    ("pubmed", 19_717, 88_676, 88_651, 3, 44_338, 500, 3, [60, 500, 1000]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "entries", "distinct", "loops", "printed", "width", "classes", "split"),
+    TABLE,
+    ids=[row[0] for row in TABLE],
+)
+def test_statistics(
+    data_root: Path,
+    name: str,
+    nodes: int,
+    entries: int,
+    distinct: int,
+    loops: int,
+    printed: int,
+    width: int,
+    classes: int,
+    split: list[int],
+) -> None:
+    data = load_dataset(name, root=data_root)
+    graph = Graph.from_data(data)
+    single = graph.coalesce()
+    assert (graph.num_nodes, graph.num_edges, single.num_edges) == (nodes, entries, distinct)
+    assert int((single.src == single.dst).sum()) == loops
+    assert entries == 2 * printed  # the paper counts the file's entries once for both directions
+    assert single.num_edges == single.to_undirected().num_edges  # both directions are there
+    assert tuple(data.x.shape) == (nodes, width)
+    assert data.num_classes == classes == data.y.max() + 1
+    assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == split
+    assert data.y[data.train_mask].bincount().tolist() == [20] * classes
+
+
+def test_label_rates_are_those_of_table_1(data_root: Path) -> None:
+    for name, rate in (("citeseer", 0.036), ("cora", 0.052), ("pubmed", 0.003)):
+        assert load_dataset(name, root=data_root).train_mask.float().mean() == pytest.approx(rate, abs=5e-4)
+
+
+def test_citeseer_misses_15_rows_and_joins_48_nodes_to_themselves_at_most(data_root: Path) -> None:
+    data = load_dataset("citeseer", root=data_root)
+    missing = data.y == -1
+    assert int(missing.sum()) == 15
+    assert data.x[missing].count_nonzero() == 0
+    assert not (missing & (data.train_mask | data.val_mask | data.test_mask)).any()
+    graph = Graph.from_data(data)
+    joined = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    joined[graph.src[graph.src != graph.dst]] = True
+    assert int((~joined).sum()) == 48
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_random_splits(data_root: Path, name: str) -> None:
+    data, again, other = (load_dataset(name, root=data_root, split="random", seed=seed) for seed in (4, 4, 5))
+    assert data.y[data.train_mask].bincount().tolist() == [20] * data.num_classes
+    assert (int(data.val_mask.sum()), int(data.test_mask.sum())) == (500, 1000)
+    assert torch.equal(data.test_mask, again.test_mask)
+    assert not torch.equal(data.test_mask, other.test_mask)
+
+
+def test_sparse_features_are_the_dense_ones(data_root: Path) -> None:
+    dense, sparse = (load_dataset("cora", root=data_root, sparse=sparse).x for sparse in (False, True))
+    assert torch.equal(sparse.to_dense(), dense)
+    rows = load_dataset("cora", root=data_root, normalize_features=True).x.sum(dim=1)
+    assert torch.allclose(rows, torch.ones(2708))
