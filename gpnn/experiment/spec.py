@@ -2,7 +2,8 @@
 
 A file has a `title`, the number of `seeds`, shared `settings`, and `rows` and `columns` with settings of their own; a
 cell is a row, a column and a seed, and its settings are those of the file, the column and the row laid over each other,
-then the row's own for that column (`rows.at.COLUMN`). A `grid` makes a row of every combination of its values instead.
+then the row's own for that column (`rows.at.COLUMN`). A `grid` makes a row of every combination of its values instead, or
+of `samples` of them, drawn without replacement.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import random
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -94,14 +96,17 @@ def read_experiment(path: Path) -> Experiment:
         raise ValueError(f"The experiment must exist. {path} does not.") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} must be TOML. {error}.") from None
-    grid = content.pop("grid", {})
-    rows = [*(_line(path, row) for row in content.pop("rows", [])), *_grid_rows(grid)]
+    grid = list(_grid_rows(content.pop("grid", {})))
+    number = content.pop("samples", len(grid))
+    if not 0 <= number <= len(grid):
+        raise ValueError(f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {number}.")
+    rows = [*(_line(path, row) for row in content.pop("rows", [])), *random.Random(0).sample(grid, number)]
     columns = [_line(path, column) for column in content.pop("columns", [])]
     known = {"title", "settings", "quick", "seeds", "measure", "notes"}
     unknown = sorted(set(content) - known)
     if unknown:
         raise ValueError(
-            f"{path.name} must hold {', '.join(sorted(known))}, rows, columns or grid. Got {unknown[0]!r}."
+            f"{path.name} must hold {', '.join(sorted(known))}, rows, columns, grid or samples. Got {unknown[0]!r}."
         )
     if not rows or not columns:
         raise ValueError(f"{path.name} must have rows and columns. Got {len(rows)} and {len(columns)}.")

@@ -1,0 +1,56 @@
+"""Transforms that fit any dataset: undirected edges and scaled features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+SCALES = ("none", "rows")
+
+
+def transform_data(data: Data, *, undirected: bool = False, scale_features: str = "none") -> Data:
+    """A shallow copy of `data` with the transforms applied.
+
+    Args:
+        data: any dataset.
+        undirected: join every edge by its reverse and keep each distinct edge once.
+        scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty).
+
+    Raises:
+        ValueError: when the scale is unknown.
+    """
+    if scale_features not in SCALES:
+        raise ValueError(f"`scale_features` must be one of {', '.join(SCALES)}. Got {scale_features!r}.")
+    data = data.clone() if undirected or scale_features != "none" else data
+    if undirected:
+        graph = Graph.from_data(data).to_undirected()
+        data.edge_index = torch.stack([graph.src, graph.dst])
+        for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
+            if values is not None:
+                data[name] = values
+    if scale_features == "rows" and data.get("x") is not None:
+        data.x = scale_rows(data.x)
+    return data
+
+
+def scale_rows(x: Tensor) -> Tensor:
+    """Each row divided by the sum of its absolute values, `[N, F]`, dense or sparse CSR as it came.
+
+    >>> scale_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+    """
+    if x.layout == torch.strided:
+        total = x.abs().sum(dim=1, keepdim=True)
+        return x / torch.where(total > 0, total, 1.0)
+    ptr, values = x.crow_indices(), x.values()
+    row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), ptr.diff())
+    total = values.new_zeros(x.shape[0]).index_add_(0, row, values.abs())
+    scaled = values / torch.where(total > 0, total, 1.0)[row]
+    return torch.sparse_csr_tensor(ptr, x.col_indices(), scaled, x.shape)
