@@ -22,7 +22,8 @@ ROWS = [
     {"config"},
     {"build"},
     {"experiment"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 RANK = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 HEAVY = ("torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "networkx", "numba", "matplotlib")

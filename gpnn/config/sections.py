@@ -14,10 +14,14 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True)
 class DataConfig:
-    """[data]: the dataset's name or folder, and where downloads are kept; other keys are the loader's own."""
+    """[data]: the dataset's name or folder, where downloads are kept, and the transforms of
+    :func:`gpnn.data.transform_data`; other keys are the loader's own.
+    """
 
     name: str = "digits"
     root: str = ""
+    undirected: bool = False
+    scale_features: Literal["none", "rows"] = "none"
     options: Options = field(default_factory=dict)
 
 
@@ -46,6 +50,7 @@ class ScheduleConfig:
 class ModelConfig:
     """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
 
+    `input` and `concat` are by default "auto": features where the graph has them, else embeddings and nothing.
     Embeddings start from the features where `embedding_start` says so and there are any.
     """
 
@@ -54,15 +59,16 @@ class ModelConfig:
     message: str = "identity"
     aggregate: str = "mean"
     sharing: str = "shared"
-    input: str = "features"
+    input: str = "auto"
     embedding_start: Literal["features", "random"] = "features"
     encoder: tuple[int, ...] = ()
     predict: str = "after"
     activation: str = "identity"
-    concat: str = "features"
+    concat: str = "auto"
     head: tuple[int, ...] = ()
     readout: str = "last"
     input_dropout: float = 0.0
+    state_dropout: float = 0.0
     dropout: float = 0.0
     drop_node: float = 0.0
     runner: str = "fused"

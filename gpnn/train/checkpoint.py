@@ -29,7 +29,7 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items() if value is not None}
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    metadata = {"format": "pt", "gpnn": json.dumps({"checkpoint": FORMAT, **_numbers(progress)})}
+    metadata = {"gpnn": json.dumps({"checkpoint": FORMAT, **_numbers(progress)})}
     replace_file(path, lambda partial: save_file(contiguous, partial, metadata))
 
 

@@ -59,6 +59,10 @@ class RunFolder:
         return self.path / "environment.json"
 
     @property
+    def search(self) -> Path:
+        return self.path / "search.json"
+
+    @property
     def finished(self) -> bool:
         return self.metrics.exists()
 
@@ -121,7 +125,8 @@ class RunFolder:
         from safetensors.torch import save_file
 
         tensors = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-        metadata = {"format": "pt", "gpnn": json.dumps(description, sort_keys=True)}
+        # one key only: safetensors writes several in random order, and the same run must give the same bytes
+        metadata = {"gpnn": json.dumps(description, sort_keys=True)}
         replace_file(self.model, lambda partial: save_file(tensors, partial, metadata))
 
     def read_model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -137,6 +142,20 @@ class RunFolder:
 
     def read_metrics(self) -> dict[str, Any]:
         return json.loads(self.metrics.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class HistoryFile:
+    """The watcher that keeps a run's `history.jsonl` in step with its training."""
+
+    run: RunFolder
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Drop the epochs that a kill left behind the last checkpoint."""
+        self.run.rewrite_history(history)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        self.run.append_history(record)
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

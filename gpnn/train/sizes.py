@@ -7,20 +7,15 @@ import math
 from gpnn.graph import Graph
 
 
-def choose_parts(num_nodes: int, num_candidates: int | None = None) -> int:
-    """K ≈ √N / 6, at least 2, so that the largest subgraph and the cut grow alike.
+def choose_parts(num_nodes: int) -> int:
+    """K ≈ √N / 6, at least 2, so that the largest subgraph and the number of subgraphs grow alike.
 
     The released configurations take 5 to 20 for 2,708 to 19,717 nodes; this rule gives 9 to 23.
 
-    Args:
-        num_nodes: N.
-        num_candidates: nodes that may seed a subgraph (flood fill: the training nodes); K is no larger.
-
-    >>> choose_parts(2708), choose_parts(19717), choose_parts(1_000_000), choose_parts(2708, 4)
-    (9, 23, 167, 4)
+    >>> choose_parts(2708), choose_parts(19717), choose_parts(1_000_000)
+    (9, 23, 167)
     """
-    bound = num_nodes if num_candidates is None else min(num_nodes, num_candidates)
-    return max(1, min(bound, max(2, round(math.sqrt(num_nodes) / 6))))
+    return min(num_nodes, max(2, round(math.sqrt(num_nodes) / 6)))
 
 
 def choose_rounds(graph: Graph) -> int:

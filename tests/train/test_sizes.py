@@ -4,10 +4,8 @@ from gpnn import Graph
 from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 
 
-def test_parts_never_pass_the_nodes_or_the_candidates():
-    assert choose_parts(1) == 1
-    assert choose_parts(10) == 2
-    assert choose_parts(10_000, 5) == 5
+def test_parts_never_pass_the_nodes():
+    assert [choose_parts(num_nodes) for num_nodes in (1, 2, 10, 10_000)] == [1, 2, 2, 17]
 
 
 @pytest.mark.parametrize(("num_nodes", "degree", "rounds"), [(2708, 4, 5), (1797, 13, 3), (10**4, 2, 6), (4, 3, 2)])

@@ -1,0 +1,103 @@
+"""Names and options of a configuration, checked against the tables they are looked up in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpnn.build.objects import model_options
+from gpnn.config import Config, parse_config, read_settings, unknown_setting
+from gpnn.config.values import convert, describe
+from gpnn.data import DATASETS
+from gpnn.data.tables import tables
+from gpnn.engine import NORMALIZATIONS, RUNNERS
+from gpnn.nn import GPNN
+from gpnn.partition import PARTITIONERS
+from gpnn.schedule import SCHEDULES
+from gpnn.train.assemble import schedule_options
+
+
+def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+    """The configuration of a TOML file with `section.key=value` laid over it.
+
+    Raises:
+        ValueError: with one line for each unknown setting, wrong type, unknown name and unknown option.
+
+    >>> load_config(overrides=["train.epochs=5"]).train.epochs
+    5
+    """
+    config, problems = parse_config(read_settings(file, overrides))
+    problems += check_names(config)
+    if problems:
+        raise ValueError("\n".join(problems))
+    return config
+
+
+def check_names(config: Config) -> list[str]:
+    """A sentence for every name that its table lacks and every option that its entry does not take."""
+    problems = []
+    for section, key, table, options in (
+        ("data", "name", _datasets(config.data.name), dataset_options),
+        ("partition", "method", PARTITIONERS, partition_options),
+        ("schedule", "name", SCHEDULES, schedule_options),
+    ):
+        settings = getattr(config, section)
+        name = getattr(settings, key)
+        if name not in table:
+            problems.append(f"`{section}.{key}` must be one of {', '.join(table)}. Got {name!r}.")
+        else:
+            problems += _check_options(section, settings.options, options(name))
+    for setting, name, names in (
+        ("schedule.normalization", config.schedule.normalization, NORMALIZATIONS),
+        ("model.runner", config.model.runner, RUNNERS),
+    ):
+        if name not in names:
+            problems.append(f"`{setting}` must be one of {', '.join(names)}. Got {name!r}.")
+    return problems + _check_model(config)
+
+
+def dataset_options(name: str) -> dict[str, inspect.Parameter]:
+    """The options of a dataset's loader (of the table reader, for a folder), by name."""
+    parameters = inspect.signature(DATASETS.get(name, tables)).parameters
+    return {key: value for key, value in parameters.items() if value.kind == value.KEYWORD_ONLY}
+
+
+def partition_options(method: str) -> dict[str, inspect.Parameter]:
+    """The options of a partitioner, by name."""
+    parameters = inspect.signature(PARTITIONERS[method]).parameters
+    given = ("graph", "k", "seed", "train_nodes")
+    return {key: value for key, value in parameters.items() if key not in given}
+
+
+def _datasets(name: str) -> list[str]:
+    return [*DATASETS, *([name] if Path(name).is_dir() else []), "a folder of tables"]
+
+
+def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> list[str]:
+    problems = []
+    for name, value in options.items():
+        if name not in known:
+            problems.append(unknown_setting(f"{section}.{name}", [f"{section}.{each}" for each in known]))
+            continue
+        default = known[name].default
+        kind = type(default)
+        try:
+            convert(value, kind if kind in (bool, int, float, str) else Any)
+        except TypeError:
+            problems.append(f"`{section}.{name}` must be {describe(kind)}. Got {value!r}.")
+    return problems
+
+
+def _check_model(config: Config) -> list[str]:
+    """What the smallest model of this kind has to say about its settings."""
+    options = model_options(config)
+    inputs = {"auto": "features"}
+    options["input"] = inputs.get(options["input"], options["input"])
+    options["concat"] = inputs.get(options["concat"], options["concat"])
+    try:
+        GPNN(1, 1, 1, **options, num_nodes=1, num_rounds=1)
+    except ValueError as error:
+        return [str(error).replace("`", "`model.", 1)]
+    return []

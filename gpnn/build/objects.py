@@ -1,0 +1,139 @@
+"""From configuration to objects: data, partition, schedule, plan, model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpnn.config import Config
+from gpnn.data import load_dataset
+from gpnn.data.transform import transform_data
+from gpnn.engine import Plan, lower
+from gpnn.nn import GPNN
+from gpnn.partition import Partition, partition_graph
+from gpnn.schedule import Schedule
+from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_parts, needs_partition
+from gpnn.train.device import choose_device
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """The objects of one run.
+
+    Attributes:
+        config: the configuration with every "auto" replaced by what was chosen.
+        data: features, labels and masks.
+        partition: the subgraphs, or None under a schedule that needs none.
+        plan: the lowered schedule.
+        model: on the plan's device, at its initial weights.
+        model_arguments: what the model was made of, as JSON holds it.
+    """
+
+    config: Config
+    data: Data
+    partition: Partition | None
+    plan: Plan
+    model: GPNN
+    model_arguments: dict[str, Any]
+
+
+def build(config: Config, data: Data | None = None) -> Built:
+    """Everything a training needs, sizes chosen by the graph where the configuration says "auto".
+
+    Args:
+        config: what to build.
+        data: the dataset where it is loaded already.
+    """
+    device = choose_device(config.device)
+    data = build_data(config) if data is None else data
+    config = resolve(config, data)
+    partition = build_partition(config, data)
+    plan = build_plan(config, data, partition, str(device))
+    width = int(config.model.hidden_channels)
+    arguments = model_arguments(data, plan, width, model_options(config), seed=config.seed)
+    features = data.get("x") if config.model.embedding_start == "features" else None
+    model = GPNN(**arguments, features=features)
+    return Built(config, data, partition, plan, model.to(device), arguments)
+
+
+def build_data(config: Config) -> Data:
+    """The dataset, checked."""
+    settings = config.data
+    data = load_dataset(settings.name, root=settings.root or None, **settings.options)
+    return transform_data(data, undirected=settings.undirected, scale_features=settings.scale_features)
+
+
+def resolve(config: Config, data: Data) -> Config:
+    """The configuration with K, rounds and hidden channels chosen for the graph where they are "auto"."""
+    sizes = Sizes(config.partition.k, config.schedule.rounds, config.model.hidden_channels).resolve(data)
+    return replace(
+        config,
+        partition=replace(config.partition, k=int(sizes.k)),
+        schedule=replace(config.schedule, rounds=int(sizes.rounds)),
+        model=replace(config.model, hidden_channels=int(sizes.hidden_channels)),
+    )
+
+
+def build_partition(config: Config, data: Data) -> Partition | None:
+    """The partition that the schedule asks for: from its file, or made by its method."""
+    if not needs_partition(config.schedule.name):
+        return None
+    settings = config.partition
+    if settings.file:
+        return Partition.load(settings.file)
+    return partition_graph(data, int(settings.k), settings.method, config.seed, **settings.options)
+
+
+def build_schedule(config: Config, data: Data, partition: Partition | None) -> Schedule:
+    """The schedule of a resolved configuration."""
+    settings = config.schedule
+    return make_schedule(
+        settings.name,
+        data,
+        partition,
+        rounds=int(settings.rounds),
+        seed=config.seed,
+        options=settings.options,
+    )
+
+
+def build_plan(config: Config, data: Data, partition: Partition | None, device: str) -> Plan:
+    """The schedule of a resolved configuration, lowered."""
+    schedule = build_schedule(config, data, partition)
+    settings = config.schedule
+    return lower(data, schedule, device, settings.normalization, self_loops=settings.self_loops)
+
+
+def rebuild(config: Config, arguments: Mapping[str, Any], data: Data) -> tuple[GPNN, Plan]:
+    """A trained run's model, without its weights, and the plan of a graph, maybe a new one, under its schedule.
+
+    On a graph with fewer nodes than the run's K there are as many subgraphs as nodes to seed them.
+
+    Raises:
+        ValueError: when the graph does not suit the model.
+    """
+    device = choose_device(config.device)
+    x = data.get("x")
+    width = 0 if x is None else x.shape[1]
+    if arguments["input"] != "embedding" and width != arguments["in_channels"]:
+        raise ValueError(f"The graph must have the run's {arguments['in_channels']} features. Got {width}.")
+    if "num_nodes" in arguments and data.num_nodes != arguments["num_nodes"]:
+        raise ValueError(
+            f"A run with embeddings predicts on its own graph of {arguments['num_nodes']} nodes only "
+            f"(train with model.input=features to predict on others). Got {data.num_nodes} nodes."
+        )
+    parts = most_parts(data, int(config.partition.k))
+    config = replace(config, partition=replace(config.partition, k=parts))
+    plan = build_plan(config, data, build_partition(config, data), str(device))
+    return GPNN(**arguments).to(device), plan
+
+
+def model_options(config: Config) -> dict[str, Any]:
+    """The settings of [model] that are the model's own arguments."""
+    options = asdict(config.model)
+    del options["embedding_start"], options["hidden_channels"]
+    return options

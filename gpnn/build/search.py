@@ -1,0 +1,143 @@
+"""Random search: configurations tried on validation, the best one kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpnn.build.objects import Built, build
+from gpnn.config import Config, parse_config
+from gpnn.train.atomic import write_json, write_text
+from gpnn.train.fit import FitResult, Watcher, fit
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.train.run_folder import RunFolder
+
+Settings = dict[str, Any]
+
+# Each row is one question; a trial takes one answer of each, all equally likely. A row of which the user has set
+# something himself is left alone.
+SPACE: tuple[tuple[Settings, ...], ...] = (
+    tuple({"schedule.rounds": rounds} for rounds in (2, 3, 5, 8)),
+    tuple({"schedule.normalization": rule} for rule in ("phase", "split")),
+    tuple({"schedule.self_loops": loops} for loops in (False, True)),
+    tuple({"model.hidden_channels": width} for width in (32, 64, 128)),
+    tuple({"model.concat": beside} for beside in ("none", "auto")),
+    tuple({"model.input_dropout": p} for p in (0.0, 0.3, 0.5)),
+    tuple({"model.dropout": p} for p in (0.0, 0.3, 0.5)),
+    (
+        {"model.drop_node": 0.0, "train.passes": 1, "train.consistency": 0.0},
+        {"model.drop_node": 0.5, "train.passes": 2, "train.consistency": 1.0},
+    ),
+    tuple({"train.learning_rate": rate} for rate in (0.003, 0.01, 0.03)),
+    tuple({"train.weight_decay": decay} for decay in (1e-5, 5e-4, 5e-3)),
+)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search of `num` trials around a base configuration; the first trial is the base itself.
+
+    Attributes:
+        num: number of trials.
+        base: the configuration that trials change, as TOML.
+        fixed: settings that trials leave alone.
+    """
+
+    num: int
+    base: str
+    fixed: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """The search before its first trial, as the run folder notes it."""
+        return json.dumps({"num": self.num, "base": self.base, "fixed": self.fixed, "trials": []}) + "\n"
+
+    def trials(self) -> Iterator[Settings]:
+        """The settings of each trial: distinct, and the same for the same base seed."""
+        base = self.config({})
+        generator = random.Random(base.seed)
+        seen: set[str] = set()
+        rows = [row for row in SPACE if not any(key in self.fixed for answer in row for key in answer)]
+        most = min(self.num, 1 + math.prod(map(len, rows))) if rows else 1
+        yield {}
+        while len(seen) < most - 1:
+            settings = {key: value for row in rows for key, value in generator.choice(row).items()}
+            if (key := json.dumps(settings, sort_keys=True)) not in seen:
+                seen.add(key)
+                yield settings
+
+    def config(self, settings: Settings) -> Config:
+        """The base with a trial's settings."""
+        nested = tomllib.loads(self.base)
+        for key, value in settings.items():
+            section, _, name = key.partition(".")
+            nested.setdefault(section, {})[name] = value
+        config, problems = parse_config(nested)
+        assert not problems, problems
+        return config
+
+
+def search_run(
+    run: RunFolder,
+    data: Data,
+    *,
+    watchers: Sequence[Watcher] = (),
+    on_trial: Callable[[dict[str, Any]], None] | None = None,
+) -> Built | None:
+    """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
+
+    Args:
+        run: the run folder; its `search.json` holds the table: a row a trial, validation figures only.
+        data: the dataset, which no trial changes.
+        watchers: of every trial; one that ends a trial ends the search.
+        on_trial: told each trial's row.
+    """
+    noted = json.loads(run.search.read_text(encoding="utf-8"))
+    search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
+    for number, settings in enumerate(search.trials()):
+        if number < len(noted["trials"]):
+            continue
+        result = _try(build(search.config(settings), data), watchers)
+        if result.stopped == "interrupted":
+            return None
+        row = {"trial": number, "settings": settings, **_figures(result)}
+        noted["trials"].append(row)
+        write_json(run.search, noted)
+        if on_trial is not None:
+            on_trial(row)
+    built = build(search.config(best_trial(noted["trials"])["settings"]), data)
+    write_text(run.config, built.config.to_toml())
+    return built
+
+
+def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The trial with the best validation metric; ties go to the smaller validation loss, then to the first."""
+    worst = float("-inf")
+
+    def rank(trial: Mapping[str, Any]) -> tuple[float, float]:
+        value, loss = trial.get("value"), trial.get("val_loss")
+        return (worst if value is None else value, worst if loss is None else -loss)
+
+    return max(trials, key=rank)
+
+
+def _try(built: Built, watchers: Sequence[Watcher]) -> FitResult:
+    config = built.config
+    return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=watchers)
+
+
+def _figures(result: FitResult) -> dict[str, Any]:
+    """What validation says of a trial; the test nodes have no say."""
+    figures = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
+    metric = result.metrics["metric"]
+    loss = figures.get("val_loss")
+    value = figures.get(f"val_{metric}") if metric != "loss" else None if loss is None else -loss
+    kept = {name: result.metrics[name] for name in ("epochs", "best_epoch", "seconds", "stopped")}
+    return {"metric": metric, "value": value, **figures, **kept}

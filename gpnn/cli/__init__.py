@@ -1,0 +1,48 @@
+"""The command line: every command is a module here; heavy imports wait inside the commands' bodies."""
+
+from __future__ import annotations
+
+import typer
+
+import gpnn
+from gpnn.cli.data import data_app
+from gpnn.cli.errors import Commands
+from gpnn.cli.partition import partition
+from gpnn.cli.predict import predict
+from gpnn.cli.schedule import schedule
+from gpnn.cli.train import train
+
+app = typer.Typer(
+    name="gpnn",
+    cls=Commands,
+    help="Graph partition neural networks: train on graphs of any size with exact gradients.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+app.command()(predict)
+app.command()(partition)
+app.command()(schedule)
+app.add_typer(data_app, name="data")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gpnn {gpnn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    del version

@@ -1,0 +1,47 @@
+"""Mistakes of the user end in one sentence and exit code 2; a traceback is for ours."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+USER_MISTAKE, INTERRUPTED = 2, 130
+
+
+class Commands(TyperGroup):
+    """The group of commands, which turns what they raise into sentences and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; exit 2 after a mistake in its input, 130 after Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("gpnn: stopped.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
+            sentence = explain(error)
+            if sentence is None:
+                raise
+            typer.echo(f"gpnn: {sentence}", err=True)
+            raise typer.Exit(USER_MISTAKE) from None
+
+
+def explain(error: BaseException) -> str | None:
+    """What to tell the user, or None when it is not theirs to hear.
+
+    >>> explain(FileNotFoundError(2, "No such file or directory", "graph.csv"))
+    'graph.csv: no such file or directory.'
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return "There is not enough memory. Try model.runner=streamed, more subgraphs, or fewer hidden channels."
+    if isinstance(error, OSError):
+        if error.errno is None or error.errno == errno.EPIPE:
+            return None
+        reason = (error.strerror or "input or output failed").lower()
+        return f"{error.filename}: {reason}." if error.filename is not None else f"{reason}."
+    if isinstance(error, ValueError | ImportError):
+        return str(error)
+    return None

@@ -1,0 +1,106 @@
+"""Those who watch a training for the user: a progress bar, plain lines, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from gpnn.cli.show import messages
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from gpnn.train.fit import Record, Watcher
+
+
+@contextmanager
+def progress_watcher(epochs: int) -> Iterator[Watcher]:
+    """A bar where there is a terminal to draw it on, else a line for every tenth of the epochs."""
+    if not sys.stderr.isatty():
+        yield Lines(epochs)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("epoch"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages(), transient=True) as progress:
+        yield Bar(progress, epochs)
+
+
+class Bar:
+    """A live progress bar with loss, validation metric, seconds an epoch and the time left."""
+
+    def __init__(self, progress: Progress, epochs: int) -> None:
+        self.progress, self.validation = progress, ""
+        self.task = progress.add_task("", total=epochs)
+
+    def start(self, history: list[Record]) -> None:
+        self.progress.update(self.task, completed=len(history))
+
+    def epoch(self, record: Record) -> None:
+        self.validation = describe_validation(record) or self.validation
+        parts = [f"loss {record['loss']:.4f}", self.validation, f"{record['seconds']:.2f} s an epoch"]
+        self.progress.update(self.task, advance=1, description="  ".join(filter(None, parts)))
+
+
+class Lines:
+    """A line for every tenth of the epochs, for logs."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs, self.every = epochs, max(1, epochs // 10)
+
+    def start(self, history: list[Record]) -> None:
+        if history:
+            messages().print(f"continuing after epoch {len(history)}")
+
+    def epoch(self, record: Record) -> None:
+        if record["epoch"] % self.every == 0:
+            parts = [f"epoch {record['epoch']}/{self.epochs}", f"loss {record['loss']:.4f}"]
+            messages().print("  ".join(filter(None, [*parts, describe_validation(record)])))
+
+
+def describe_validation(record: Record) -> str:
+    """The validation accuracy, or whichever metric there is.
+
+    >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
+    'validation accuracy 81.5 %'
+    """
+    names = [name for name in record if name.startswith("val_") and name != "val_loss"]
+    if not names:
+        return ""
+    name = "val_accuracy" if len(names) == 1 else next(name for name in names if name != "val_accuracy")
+    return f"validation {name.removeprefix('val_').replace('_', ' ')} {100 * record[name]:.1f} %"
+
+
+class Interrupt:
+    """Ctrl-C ends the training after the epoch, with a checkpoint; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Interrupt:
+        self.before: Any = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def start(self, history: list[Record]) -> None:
+        """Nothing to do yet."""
+
+    def epoch(self, record: Record) -> bool:
+        return self.asked
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

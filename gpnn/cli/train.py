@@ -1,0 +1,167 @@
+"""`gpnn train`: a model from a dataset or a folder, into a run folder."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpnn.cli.errors import INTERRUPTED
+from gpnn.cli.progress import Interrupt, progress_watcher
+from gpnn.cli.show import messages, output, percent, table
+from gpnn.cli.words import given_settings, read_config
+
+if TYPE_CHECKING:
+    from gpnn.build import Built
+    from gpnn.config import Config
+    from gpnn.train import FitResult, RunFolder
+
+FAILED = 1
+
+
+def train(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="What to train on, and settings."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder to make (default: runs/NAME-TIME).")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
+    search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run folder only.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+) -> None:
+    """Train on a dataset, or on a folder of tables; without one, on the embedded `digits`.
+
+    Examples:
+
+    `gpnn train`
+
+    `gpnn train cora train.epochs=100 model.hidden_channels=128 seed=3`
+
+    `gpnn train my_graph/ --config settings.toml --out runs/first`
+
+    `gpnn train --resume runs/first`
+    """
+    if resume is not None:
+        if words or config or out or root or search:
+            raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
+        run, built = _reopen(resume)
+    else:
+        settings = read_config(words, file=config, root=root)
+        run, built = _begin(settings, out, search, given_settings(words, config))
+    problem = None if built is None else _train(run, built, silent=quiet or json)
+    _show(run, quiet=quiet, json=json)
+    if problem is not None:
+        typer.echo(f"gpnn: {problem}", err=True)
+        raise typer.Exit(FAILED)
+
+
+def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) -> tuple[RunFolder, Built]:
+    """Build first, so that a mistake leaves no folder behind."""
+    from gpnn.build import Search, build, create_run
+    from gpnn.train.run_folder import check_free, default_run_path
+
+    path = out or default_run_path(Path(config.data.name).name)
+    check_free(path)
+    built = build(config)
+    search = Search(num_trials, built.config.to_toml(), tuple(given)) if num_trials else None
+    return create_run(built, path, search), built
+
+
+def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
+    """A run to continue; one that is finished has nothing left to build."""
+    from gpnn.build import open_run
+    from gpnn.train import RunFolder
+
+    run = RunFolder.open(path)
+    if run.finished:
+        typer.echo("gpnn: this run is finished.", err=True)
+        return run, None
+    return open_run(path)
+
+
+def _train(run: RunFolder, built: Built, *, silent: bool) -> str | None:
+    """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
+    try:
+        with Interrupt() as interrupt:
+            searched = _search(run, built, interrupt, silent=silent)
+            result = None if searched is None else _fit(run, searched, interrupt, silent=silent)
+    except KeyboardInterrupt:
+        result = None
+    if result is None or result.stopped == "interrupted":
+        typer.echo(f"gpnn: stopped. Continue with: gpnn train --resume {run.path}", err=True)
+        raise typer.Exit(INTERRUPTED)
+    return result.problem
+
+
+def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> Built | None:
+    """The best of the run's trials where it searches, else what was built; None after Ctrl-C."""
+    from gpnn.build import search_run
+
+    if not run.search.exists():
+        return built
+    show = _ignore if silent else _show_trial
+    return search_run(run, built.data, watchers=[interrupt], on_trial=show)
+
+
+def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> FitResult:
+    from gpnn.build import train_run
+
+    if silent:
+        return train_run(run, built, [interrupt])
+    messages().print(_headline(built))
+    with progress_watcher(built.config.train.epochs) as watcher:
+        return train_run(run, built, [watcher, interrupt])
+
+
+def _headline(built: Built) -> str:
+    data, config = built.data, built.config
+    parts = "" if built.partition is None else f"{built.partition.num_parts} subgraphs, "
+    return (
+        f"{Path(config.data.name).name}: {data.num_nodes:,} nodes, {data.num_edges:,} edges, "
+        f"{data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
+        f"{config.model.hidden_channels} channels, {built.plan.device}"
+    )
+
+
+def _show_trial(row: dict[str, Any]) -> None:
+    value = row["value"]
+    figure = "not finite" if value is None else f"{100 * value:.1f} %"
+    settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
+    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}")
+
+
+def _ignore(row: dict[str, Any]) -> None:
+    del row
+
+
+def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
+    metrics = run.read_metrics()
+    if json:
+        typer.echo(json_text.dumps({"run": str(run.path), **metrics}))
+    elif quiet:
+        typer.echo(str(run.path))
+    else:
+        output().print(table(["", "result"], [*_results(metrics), ("run folder", str(run.path))]))
+
+
+def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines of the final table."""
+    shown = ["accuracy", "recall"]
+    if metrics["metric"] not in ("accuracy", "loss"):
+        shown.append(metrics["metric"])
+    rows = []
+    for name in shown:
+        for split, word in (("val", "validation"), ("test", "test")):
+            if f"{split}_{name}" in metrics:
+                rows.append((f"{word} {name.replace('_', ' ')}", percent(metrics[f"{split}_{name}"])))
+    return [
+        *rows,
+        ("seconds", f"{metrics['seconds']:.1f}"),
+        ("epochs (best)", f"{metrics['epochs']:,} ({metrics['best_epoch']:,})"),
+        ("messages an epoch", f"{metrics['num_messages']:,}"),
+    ]

@@ -1,0 +1,257 @@
+"""GPNNClassifier: graph partition neural networks with scikit-learn's fit and predict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gpnn.data.check import check_data
+from gpnn.engine import Plan, lower
+from gpnn.graph import as_graph
+from gpnn.nn import GPNN
+from gpnn.partition import Partition, partition_graph
+from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
+from gpnn.train.assemble import (
+    Sizes,
+    fingerprint,
+    make_schedule,
+    model_arguments,
+    most_parts,
+    needs_partition,
+)
+from gpnn.train.atomic import write_json
+from gpnn.train.device import choose_device
+from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.fit import fit
+from gpnn.train.recipe import Recipe
+from gpnn.train.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class GPNNClassifier(ClassifierMixin, BaseEstimator):
+    """Semi-supervised node classification over PyG's `Data`, or over arrays with −1 for unlabelled nodes.
+
+    Sizes left at "auto" follow the graph (:mod:`gpnn.train.sizes`): K ≈ √N / 6 subgraphs, at most the training
+    nodes; the rounds that cross a random graph of the same density, 2 to 6; 64 to 512 hidden channels by the
+    number of classes. They are printed when `verbose`.
+
+    Args:
+        k: number of subgraphs K.
+        partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
+        schedule: a name of `gpnn.schedule.SCHEDULES`.
+        rounds: outer rounds T.
+        schedule_options: further arguments of the schedule, such as `{"intra": 2, "cut": 1}`.
+        normalization: "phase", "graph", "split", "symmetric", …; see :func:`gpnn.lower`.
+        self_loops: let every node hear itself.
+        hidden_channels: width of the states.
+        cell: the update function: "gru", "lstm", "mlp", "linear", "gcnii".
+        dropout: of hidden layers.
+        drop_node: probability that a node's whole initial state is dropped in a pass.
+        model_options: further arguments of :class:`gpnn.nn.GPNN`.
+        epochs, learning_rate, weight_decay, patience: the most used settings of the recipe.
+        train_options: further settings of :class:`gpnn.train.Recipe`.
+        validation_fraction: share of the training nodes that selects the best weights where `Data` has no
+            `val_mask`; 0 keeps the last weights.
+        seed: of partition, schedule, weights, masks and validation nodes.
+        device: "auto", "cpu", "cuda", ….
+        verbose: print the sizes chosen and one line at the end.
+
+    Attributes:
+        classes_: the classes, `[C]`.
+        sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
+        model_: the trained :class:`gpnn.nn.GPNN`.
+        partition_: the subgraphs, or None under a schedule that needs none.
+        history_: one record an epoch.
+        metrics_: final figures.
+        n_features_in_, n_iter_: number of features, epochs done.
+
+    >>> import gpnn
+    >>> data = gpnn.load_dataset("digits")
+    >>> classifier = GPNNClassifier(epochs=2).fit(data)
+    >>> classifier.predict(data).shape
+    (1797,)
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int | str = "auto",
+        partition: str = "flood_fill",
+        schedule: str = "partitioned",
+        rounds: int | str = "auto",
+        schedule_options: Mapping[str, Any] | None = None,
+        normalization: str = "phase",
+        self_loops: bool = False,
+        hidden_channels: int | str = "auto",
+        cell: str = "gru",
+        dropout: float = 0.0,
+        drop_node: float = 0.0,
+        model_options: Mapping[str, Any] | None = None,
+        epochs: int = 200,
+        learning_rate: float = 0.01,
+        weight_decay: float = 5e-4,
+        patience: int = 50,
+        train_options: Mapping[str, Any] | None = None,
+        validation_fraction: float = 0.2,
+        seed: int = 0,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.k = k
+        self.partition = partition
+        self.schedule = schedule
+        self.rounds = rounds
+        self.schedule_options = schedule_options
+        self.normalization = normalization
+        self.self_loops = self_loops
+        self.hidden_channels = hidden_channels
+        self.cell = cell
+        self.dropout = dropout
+        self.drop_node = drop_node
+        self.model_options = model_options
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.patience = patience
+        self.train_options = train_options
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> GPNNClassifier:
+        """Learn from `fit(data)` or from `fit(X, y, adjacency=A)`.
+
+        Args:
+            X: a PyG `Data` with labels and masks, or features `[N, F]` (None: learn an embedding a node).
+            y: a label a node, −1 where it is unknown, `[N]`.
+            adjacency: scipy sparse matrix, networkx graph, array `[N, N]` or :class:`gpnn.Graph` of N nodes.
+        """
+        data, classes = _read(X, y, adjacency)
+        if data.get("y") is None:
+            raise ValueError("`y` must give labels to learn from. Got none.")
+        recipe = self._recipe()
+        data = hold_out(data, self.validation_fraction, self.seed)
+        self.classes_ = np.arange(data.num_classes) if classes is None else classes
+        self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
+        self.partition_ = self._divide(data, self.sizes_.k) if needs_partition(self.schedule) else None
+        self.graph_ = fingerprint(as_graph(data))
+        plan = self._plan(data, self.partition_)
+        if self.verbose:
+            print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
+        self.model_ = self._make_model(data, plan)
+        result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
+        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
+        if self.verbose:
+            print(f"GPNNClassifier: {json.dumps(self.metrics_)}")
+        return self
+
+    def predict_proba(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
+        """The probability of each class for every node, `[N, C]`, columns as in `classes_`.
+
+        The graph may be the one learnt from or another; embeddings know their own graph only.
+        """
+        check_is_fitted(self, "model_")
+        data, _ = _read(X, None, adjacency)
+        part = None
+        if needs_partition(self.schedule):
+            known = fingerprint(as_graph(data)) == self.graph_
+            part = self.partition_ if known else self._divide(data, most_parts(data, int(self.sizes_.k)))
+        plan = self._plan(data, part)
+        x = data.get("x")
+        logits = predict_logits(self.model_, None if x is None else x.to(plan.device), plan)
+        return probabilities(logits).cpu().numpy()
+
+    def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
+        """The most likely class of every node, `[N]`."""
+        likely = self.predict_proba(X, adjacency=adjacency).argmax(1)
+        return self.classes_[likely]
+
+    def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
+        """The accuracy over the labelled nodes of `y`, or of a `Data`'s `test_mask` (without one: all)."""
+        predicted = self.predict(X, adjacency=adjacency)
+        if y is None:
+            known = X.y >= 0 if X.get("test_mask") is None else X.test_mask & (X.y >= 0)
+            truth = self.classes_[X.y.clamp(min=0).numpy()]
+        else:
+            known, truth = encode_labels(y)[0] >= 0, np.asarray(y)
+        return float(np.mean(predicted[known.numpy()] == truth[known.numpy()]))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the classifier: weights and partition as safetensors, the rest as JSON; nothing is pickled."""
+        check_is_fitted(self, "model_")
+        run = RunFolder(Path(folder))
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.write_model(self.model_.state_dict(), self.model_arguments_)
+        if self.partition_ is not None:
+            self.partition_.save(run.path / "partition.safetensors")
+        learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_), "graph_": self.graph_}
+        figures = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
+        write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> GPNNClassifier:
+        """The classifier that :meth:`save` wrote; nothing is unpickled.
+
+        Raises:
+            ValueError: when the folder holds none.
+        """
+        path = Path(folder)
+        try:
+            saved = json.loads((path / "classifier.json").read_text(encoding="utf-8"))
+            classifier = cls(**saved["parameters"])
+            classifier.classes_ = np.asarray(saved["classes_"])
+            classifier.sizes_ = Sizes(**saved["sizes_"])
+            classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
+            classifier.n_iter_ = saved["n_iter_"]
+        except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {error}.") from None
+        weights, arguments = RunFolder(path).read_model()
+        classifier._take_model(GPNN(**arguments), arguments)
+        classifier.model_.load_state_dict(weights)
+        stored = path / "partition.safetensors"
+        classifier.partition_ = Partition.load(stored) if stored.exists() else None
+        return classifier
+
+    def _recipe(self) -> Recipe:
+        settings = {name: getattr(self, name) for name in ("epochs", "learning_rate", "weight_decay", "patience")}
+        return Recipe(**settings, **(self.train_options or {}))
+
+    def _divide(self, data: Data, k: int | str) -> Partition:
+        return partition_graph(data, int(k), method=self.partition, seed=self.seed)
+
+    def _plan(self, data: Data, part: Partition | None) -> Plan:
+        schedule = make_schedule(
+            self.schedule, data, part, rounds=int(self.sizes_.rounds), seed=self.seed, options=self.schedule_options
+        )
+        device = choose_device(self.device)
+        return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
+
+    def _make_model(self, data: Data, plan: Plan) -> GPNN:
+        options = {"cell": self.cell, "dropout": self.dropout, "drop_node": self.drop_node}
+        options |= dict(self.model_options or {})
+        width = int(self.sizes_.hidden_channels)
+        arguments = model_arguments(data, plan, width, options, seed=self.seed)
+        self._take_model(GPNN(**arguments, features=data.get("x")), arguments)
+        return self.model_
+
+    def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
+        self.model_ = model.to(choose_device(self.device))
+        self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
+
+
+def _read(X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
+    """The checked `Data`, and the classes where its labels were arrays."""
+    if hasattr(X, "edge_index"):
+        return check_data(X), None
+    data, classes = data_from_arrays(X, y, adjacency)
+    return check_data(data), classes

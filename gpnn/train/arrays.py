@@ -1,0 +1,96 @@
+"""Arrays in scikit-learn's manner (X, y with −1 for unlabelled, adjacency) as PyG's `Data`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.sparse import features
+from gpnn.data.splits import split_fractions
+from gpnn.graph import Graph, as_graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
+    """A `Data` whose labelled nodes train, and the classes that its labels number.
+
+    Args:
+        x: features, an array or a scipy sparse matrix `[N, F]`, or None.
+        y: a label a node, −1 (or None) where it is unknown, `[N]`; None where there are no labels.
+        adjacency: what :func:`gpnn.graph.as_graph` takes, or a dense array `[N, N]`, with N nodes.
+
+    Raises:
+        ValueError: when there is no adjacency or the lengths differ.
+    """
+    if adjacency is None:
+        raise ValueError("Arrays must come with `adjacency`, the graph that joins their rows. Got none.")
+    data = _graph(adjacency).to_data()
+    if x is not None:
+        data.x = _features(x)
+        if data.x.shape[0] != data.num_nodes:
+            raise ValueError(f"`X` must have one row for each of the {data.num_nodes} nodes. Got {data.x.shape[0]}.")
+    if y is None:
+        return data, None
+    labels, classes = encode_labels(y)
+    if len(labels) != data.num_nodes:
+        raise ValueError(f"`y` must have one label for each of the {data.num_nodes} nodes. Got {len(labels)}.")
+    data.y, data.train_mask, data.num_classes = labels, labels >= 0, len(classes)
+    return data, classes
+
+
+def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
+    """The number of each label among the sorted classes, −1 where it is unknown, and the classes.
+
+    >>> numbers, classes = encode_labels([5, -1, 3, 5])
+    >>> numbers.tolist(), classes.tolist()
+    ([1, -1, 0, 1], [3, 5])
+    """
+    values = np.asarray(y)
+    if values.dtype == object:
+        known = np.array([value is not None and value != -1 for value in values], bool)
+    else:
+        known = values != (-1 if values.dtype.kind in "iuf" else "-1")
+    classes, numbers = np.unique(
+        values[known].tolist() if values.dtype == object else values[known], return_inverse=True
+    )
+    labels = torch.full((len(values),), -1, dtype=torch.int64)
+    labels[torch.from_numpy(known)] = torch.from_numpy(numbers.astype(np.int64))
+    return labels, classes
+
+
+def hold_out(data: Data, fraction: float, seed: int) -> Data:
+    """`data` with validation nodes: its own where it has any, else a stratified share of the training nodes."""
+    mask = data.get("train_mask")
+    mask = data.y >= 0 if mask is None else mask
+    if data.get("val_mask") is not None or not fraction or data.y.dim() == 2:
+        return _with(data, train_mask=mask)
+    split = split_fractions(torch.where(mask, data.y, -1), train=1 - fraction, val=fraction, seed=seed)
+    return _with(data, train_mask=split.train_mask | split.test_mask, val_mask=split.val_mask)
+
+
+def _with(data: Data, **attributes: Tensor) -> Data:
+    from copy import copy
+
+    changed = copy(data)
+    for name, value in attributes.items():
+        changed[name] = value
+    return changed
+
+
+def _graph(adjacency: Any) -> Graph:
+    if isinstance(adjacency, np.ndarray | list | Tensor):
+        from scipy.sparse import coo_matrix
+
+        adjacency = coo_matrix(np.asarray(adjacency))
+    return as_graph(adjacency)
+
+
+def _features(x: Any) -> Tensor:
+    if hasattr(x, "tocsr"):
+        return features(x.tocsr(), sparse=True)
+    return torch.as_tensor(np.asarray(x, dtype=np.float32))

@@ -1,0 +1,25 @@
+"""The device that a name means."""
+
+from __future__ import annotations
+
+import torch
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """ "auto" is the GPU where there is one, else the CPU; other names are torch's own.
+
+    Raises:
+        ValueError: for a name that is no device, or a device that is not here.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N. Got {name!r}.") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"`device` must be here: this machine has {torch.cuda.device_count()} GPUs. Got {name!r}.")
+    return device

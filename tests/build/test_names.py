@@ -1,0 +1,47 @@
+import pytest
+
+from gpnn.build import load_config
+from gpnn.build.names import dataset_options, partition_options
+
+
+def test_defaults_are_sound():
+    assert load_config().data.name == "digits"
+
+
+def test_names_options_and_settings_are_reported_together():
+    words = ["data.name=planted", "data.num_nods=5", "partition.leftovers=x", "schedule.cut=often", "model.cell=rnn"]
+    with pytest.raises(ValueError, match="is not a setting") as error:
+        load_config(overrides=[*words, "train.clop=1"])
+    assert str(error.value).splitlines() == [
+        "`train.clop` is not a setting. Did you mean `train.clip`?",
+        "`data.num_nods` is not a setting. Did you mean `data.num_nodes`?",
+        "`partition.leftovers` is not a setting. Did you mean `partition.leftover`?",
+        "`schedule.cut` must be an integer. Got 'often'.",
+        "`model.cell` must be one of gru, lstm, mlp, linear, gcnii. Got 'rnn'.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("data.name=coral", "`data.name` must be one of digits, cora"),
+        ("partition.method=x", "`partition.method` must be one of flood_fill"),
+        ("schedule.name=x", "`schedule.name` must be one of synchronous"),
+        ("schedule.normalization=x", "`schedule.normalization` must be one of phase"),
+        ("model.dropout=1.5", "`model.dropout` must be at least 0 and below 1. Got 1.5."),
+        ("model.readout=x", "`model.readout` must be one of last"),
+        ("model.runner=x", "`model.runner` must be one of fused"),
+        ("model.aggregate=x", "`model.aggregate` must be one of"),
+        ("model.cell_options.gate=1", "`model.cell_options` must be arguments of the cell 'gru'"),
+    ],
+)
+def test_unknown_names_list_the_choices(setting, message):
+    with pytest.raises(ValueError, match=message):
+        load_config(overrides=[setting])
+
+
+def test_options_are_the_loaders_own():
+    assert list(dataset_options("nell")) == ["rate"]
+    assert "undirected" in dataset_options("any/folder")
+    assert "leftover" in partition_options("flood_fill")
+    assert not {"graph", "k", "seed", "train_nodes"} & set(partition_options("flood_fill"))

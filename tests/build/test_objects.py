@@ -1,0 +1,87 @@
+import inspect
+from dataclasses import fields
+
+import pytest
+import torch
+
+from gpnn.build import build, build_data, load_config, rebuild, resolve
+from gpnn.config import ModelConfig
+from gpnn.engine import NORMALIZATIONS
+from gpnn.nn import GPNN, READOUTS, UPDATES
+from gpnn.schedule import SCHEDULES
+
+TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
+
+
+def tiny(*settings: str):
+    return load_config(overrides=[*TINY, "model.hidden_channels=4", "train.epochs=1", *settings])
+
+
+def test_every_argument_of_the_model_can_be_configured():
+    by_the_graph = {"in_channels", "out_channels", "num_rounds", "num_edge_types", "num_nodes", "features", "seed"}
+    arguments = set(inspect.signature(GPNN).parameters) - by_the_graph
+    assert {each.name for each in fields(ModelConfig)} - {"embedding_start"} == arguments
+
+
+def test_auto_sizes_follow_the_graph_and_the_seed_reaches_everything():
+    config = load_config(overrides=[*TINY, "seed=3"])
+    built = build(config)
+    assert (built.config.partition.k, built.config.schedule.rounds, built.config.model.hidden_channels) == (2, 2, 64)
+    assert built.partition.num_parts == 2
+    assert built.model_arguments["seed"] == 3
+    assert built.config.partition.options == config.partition.options
+    again = build(config)
+    assert torch.equal(built.partition.labels, again.partition.labels)
+    for one, other in zip(built.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_builds_and_runs(name):
+    built = build(tiny(f"schedule.name={name}"))
+    assert built.model(built.data.x, built.plan).shape == (60, 3)
+    assert (built.partition is None) == (name != "partitioned")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *([f"model.cell={name}"] for name in UPDATES),
+        *([f"model.readout={name}"] for name in READOUTS),
+        *([f"schedule.normalization={name}"] for name in NORMALIZATIONS),
+        ["schedule.self_loops=true", "schedule.intra=2", "schedule.update=receivers", "schedule.virtual=graph"],
+        ["model.sharing=round", "model.message=linear", "model.head=[6, 5]", "model.encoder=[7]"],
+        ["model.input=both", "model.concat=initial", "model.embedding_start=random"],
+        ["model.input=embedding", "model.concat=none"],
+        ["model.predict=before", "model.activation=relu", "model.runner=streamed"],
+        ["partition.leftover=spread", "model.cell=linear", "model.cell_options.alpha=0.2"],
+    ],
+    ids=" ".join,
+)
+def test_every_choice_is_reachable(settings):
+    built = build(tiny(*settings))
+    assert torch.isfinite(built.model(built.data.x, built.plan)).all()
+
+
+def test_a_graph_without_features_gets_embeddings():
+    config = tiny()
+    data = build_data(config)
+    data.num_nodes = 60
+    del data.x
+    built = build(config, data)
+    assert built.model_arguments["input"] == "embedding"
+    assert built.model(None, built.plan).shape == (60, 3)
+
+
+def test_a_new_graph_with_fewer_candidates_gets_fewer_parts():
+    config = tiny("partition.k=9")
+    built = build(config)
+    small = build_data(load_config(overrides=[*TINY, "data.num_nodes=12", "data.label_rate=0.5"]))
+    model, plan = rebuild(built.config, built.model_arguments, small)
+    assert model(small.x, plan).shape == (12, 3)
+
+
+def test_resolve_leaves_what_was_said(tmp_path):
+    config = tiny("partition.k=4", "schedule.rounds=7")
+    resolved = resolve(config, build_data(config))
+    assert (resolved.partition.k, resolved.schedule.rounds, resolved.model.hidden_channels) == (4, 7, 4)

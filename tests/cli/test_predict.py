@@ -1,0 +1,56 @@
+import pytest
+from pyarrow import csv, parquet
+
+
+@pytest.fixture
+def run(gpnn, tiny) -> str:
+    assert gpnn("train", *tiny, "--out", "run", "--quiet").exit_code == 0
+    return "run"
+
+
+def test_the_same_graph_gives_the_same_answers(gpnn, run, tmp_path):
+    result = gpnn("predict", run, "planted", "--out", "answers.parquet")
+    assert result.exit_code == 0, result.output
+    assert "120 predictions in answers.parquet" in result.stderr
+    trained = parquet.read_table(tmp_path / "run" / "predictions.parquet").drop_columns("labelled")
+    assert parquet.read_table(tmp_path / "answers.parquet").equals(trained)
+
+
+def test_a_new_graph(gpnn, run, tmp_path):
+    words = ["planted", "data.num_nodes=60", "data.num_classes=3", "data.label_rate=0.3", "data.seed=9"]
+    assert gpnn("predict", run, *words, "--out", "new.csv", "-q").exit_code == 0
+    table = csv.read_csv(tmp_path / "new.csv")
+    assert table.num_rows == 60
+    assert table.column_names == ["node", "prediction", "confidence", "p_0", "p_1", "p_2"]
+    for row in table.to_pylist():
+        assert row["confidence"] == max(row["p_0"], row["p_1"], row["p_2"])
+        assert row[f"p_{row['prediction']}"] == row["confidence"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["planted", "data.num_features=21", "--out", "a.csv"], "The graph must have the run's 20 features. Got 21."),
+        (["planted", "--out", "a.txt"], "must end in .parquet or .csv. Got 'a.txt'."),
+        (["planted", "--out", "missing/a.csv"], "no such file or directory"),
+    ],
+)
+def test_mistakes(gpnn, run, tmp_path, words, sentence):
+    result = gpnn("predict", run, *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_embeddings_know_their_own_graph_only(gpnn, tiny):
+    assert gpnn("train", *tiny, "model.input=embedding", "--out", "run", "-q").exit_code == 0
+    assert gpnn("predict", "run", "planted", "--out", "a.csv", "-q").exit_code == 0
+    result = gpnn("predict", "run", "planted", "data.num_nodes=60", "--out", "b.csv")
+    assert result.exit_code == 2
+    assert "predicts on its own graph of 120 nodes only" in result.stderr
+
+
+def test_an_unfinished_run_is_refused(gpnn, run, tmp_path):
+    (tmp_path / "run" / "model.safetensors").unlink()
+    result = gpnn("predict", run, "planted", "--out", "a.csv")
+    assert "A finished run must hold model.safetensors. 'run' does not." in result.stderr

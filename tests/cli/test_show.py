@@ -1,0 +1,11 @@
+from gpnn.cli.show import percent, table
+
+
+def test_percent():
+    assert (percent(0.8154), percent(None)) == ("81.5 %", "-")
+
+
+def test_the_first_column_is_text_and_the_others_are_figures():
+    result = table(["name", "count"], [("a", 1000)])
+    assert [column.justify for column in result.columns] == ["left", "right"]
+    assert list(result.columns[1].cells) == ["1,000"]

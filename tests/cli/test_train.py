@@ -1,0 +1,200 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from safetensors.torch import load_file
+
+FILES = ["checkpoint", "config.toml", "environment.json", "history.jsonl", "metrics.json", "model.safetensors"]
+TIMED = ("seconds",)
+
+
+def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpnn", "train", *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition, process: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+
+
+def lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def figures(path: Path) -> dict:
+    return {name: value for name, value in json.loads(path.read_text()).items() if name not in TIMED}
+
+
+def history(path: Path) -> list[dict]:
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{name: value for name, value in record.items() if name not in TIMED} for record in records]
+
+
+def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
+    result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 0, result.output
+    for words in ("validation accuracy", "test accuracy", "seconds", "epochs (best)", "messages an epoch", "run"):
+        assert words in result.stdout
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [*FILES, "predictions.parquet"]
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert 0 <= metrics["val_accuracy"] <= 1
+    assert 0 <= metrics["test_accuracy"] <= 1
+    assert metrics["epochs"] == 6 == lines(tmp_path / "run" / "history.jsonl")
+    assert metrics["num_messages"] > 0 < metrics["num_updates"]
+    table = parquet.read_table(tmp_path / "run" / "predictions.parquet")
+    assert table.num_rows == 120
+    assert table.column_names[:4] == ["node", "prediction", "confidence", "labelled"]
+
+
+def test_same_seed_same_bits_other_seed_others(gpnn, tiny, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert gpnn("train", *tiny, f"seed={seed}", "--out", name, "--quiet").exit_code == 0
+    read = lambda name: (tmp_path / name / "model.safetensors").read_bytes()  # noqa: E731
+    assert read("a") == read("b") != read("c")
+
+
+def test_messages_count_every_pass(gpnn, tiny):
+    one = json.loads(gpnn("train", *tiny, "--json").stdout)
+    two = json.loads(gpnn("train", *tiny, "train.passes=2", "--json").stdout)
+    assert two["num_messages"] == 2 * one["num_messages"]
+
+
+def test_quiet_prints_the_run_folder(gpnn, tiny):
+    result = gpnn("train", *tiny, "--quiet")
+    assert Path(result.stdout.strip()).parent == Path("runs")
+    assert Path(result.stdout.strip()).name.startswith("planted-")
+    assert result.stderr == ""
+
+
+def test_a_configuration_file_and_words(gpnn, tiny, tmp_path):
+    (tmp_path / "settings.toml").write_text("seed = 5\n[train]\nepochs = 2\n")
+    result = gpnn("train", *tiny[:-2], "partition.k=2", "--config", "settings.toml", "--json")
+    metrics = json.loads(result.stdout)
+    assert (metrics["epochs"], metrics["seed"], metrics["num_parts"]) == (2, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["modl.cell=gru", "train.epoch=1"],
+            "`train.epoch` is not a setting. Did you mean `train.epochs`?\n`modl` is not a setting.",
+        ),
+        (["data.num_nods=3"], "`data.num_nods` is not a setting. Did you mean `data.num_nodes`?"),
+        (["data.num_nodes=many"], "`data.num_nodes` must be an integer. Got 'many'."),
+        (["partition.method=magic"], "`partition.method` must be one of flood_fill"),
+        (["schedule.name=synchronous", "schedule.intra=2"], "`schedule.intra` is not a setting."),
+        (["schedule.normalization=none_such"], "`schedule.normalization` must be one of phase"),
+        (["model.cell=gruu"], "`model.cell` must be one of gru"),
+        (["partition.k=999"], "`k` must be at most"),
+        (["train.passes=1", "train.consistency=1"], "`train.consistency` needs `passes` of at least 2. Got 1."),
+        (["device=gpu"], "`device` must be auto, cpu, cuda or cuda:N. Got 'gpu'."),
+        (["second"], "There must be one dataset or folder"),
+        (["--config", "missing.toml"], "The configuration file must exist"),
+        (["--resume", "run"], "`--resume` must stand alone"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(gpnn, tiny, tmp_path, words, sentence):
+    result = gpnn("train", *tiny, *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_refused(gpnn, tiny, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").touch()
+    result = gpnn("train", *tiny, "--out", "full")
+    assert result.exit_code == 2
+    assert "The run folder must be new or empty. 'full' is not." in result.stderr
+
+
+def test_a_finished_run_is_not_trained_again(gpnn, tiny, tmp_path):
+    gpnn("train", *tiny, "--out", "run")
+    before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    result = gpnn("train", "--resume", "run")
+    assert result.exit_code == 0
+    assert "this run is finished" in result.stderr
+    assert "test accuracy" in result.stdout
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_resume_needs_a_run(gpnn):
+    result = gpnn("train", "--resume", "nowhere")
+    assert result.exit_code == 2
+    assert "A run folder must hold config.toml. 'nowhere' does not." in result.stderr
+
+
+def test_search_keeps_the_best_on_validation(gpnn, tiny, tmp_path):
+    result = gpnn("train", *tiny, "--search", 3, "--out", "run")
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "run" / "search.json").read_text())["trials"]
+    assert [row["trial"] for row in table] == [0, 1, 2]
+    assert not any(name.startswith("test") for row in table for name in row)
+    assert not any("model.hidden_channels" in row["settings"] for row in table)  # the user has set it
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["val_accuracy"] == max(row["value"] for row in table)
+    assert "trial 3: validation accuracy" in result.stderr
+
+
+def test_a_problem_in_training_is_told_and_exits_with_one(gpnn, tiny, tmp_path):
+    result = gpnn("train", *tiny, "train.learning_rate=1e30", "train.clip=0", "--out", "run")
+    assert result.exit_code == 1
+    assert "Try a smaller learning rate than 1e+30" in result.stderr
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["stopped"] == "non_finite"
+
+
+def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
+    words = [*tiny, "train.epochs=150", "train.patience=0", "train.checkpoint_every=7", "train.passes=2"]
+    assert gpnn("train", *words, "--quiet", "--out", "whole").exit_code == 0
+    process = start([*words, "--quiet", "--out", "killed"], tmp_path)
+    try:
+        wait_for(lambda: lines(tmp_path / "killed" / "history.jsonl") > 20, process)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert not (tmp_path / "killed" / "metrics.json").exists()
+    assert 20 < lines(tmp_path / "killed" / "history.jsonl") < 150
+    assert gpnn("train", "--quiet", "--resume", "killed").exit_code == 0
+    whole, resumed = tmp_path / "whole", tmp_path / "killed"
+    assert (whole / "model.safetensors").read_bytes() == (resumed / "model.safetensors").read_bytes()
+    assert (whole / "predictions.parquet").read_bytes() == (resumed / "predictions.parquet").read_bytes()
+    assert figures(whole / "metrics.json") == figures(resumed / "metrics.json")
+    assert history(whole / "history.jsonl") == history(resumed / "history.jsonl")
+
+
+def test_control_c_leaves_a_run_to_continue(gpnn, tiny, tmp_path):
+    words = [*tiny, "train.epochs=100000", "train.patience=0", "--out", "run"]
+    process = start(words, tmp_path)
+    try:
+        wait_for(lambda: lines(tmp_path / "run" / "history.jsonl") > 3, process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Continue with: gpnn train --resume run" in errors
+    assert "Traceback" not in errors
+    done = lines(tmp_path / "run" / "history.jsonl")
+    tensors = load_file(tmp_path / "run" / "checkpoint" / "training.safetensors")
+    assert any(name.startswith("optimizer/") for name in tensors)
+    config = (tmp_path / "run" / "config.toml").read_text()
+    (tmp_path / "run" / "config.toml").write_text(config.replace("epochs = 100000", f"epochs = {done + 2}"))
+    assert gpnn("train", "--resume", "run", "--quiet").exit_code == 0
+    assert lines(tmp_path / "run" / "history.jsonl") == done + 2

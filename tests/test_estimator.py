@@ -1,0 +1,150 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from torch_geometric.data import Data
+
+import gpnn
+from gpnn import GPNNClassifier
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return gpnn.load_dataset("planted", num_nodes=120, num_classes=3, num_features=20, label_rate=0.3)
+
+
+def small(**options) -> GPNNClassifier:
+    return GPNNClassifier(**{"hidden_channels": 8, "epochs": 15, "k": 3, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted(data) -> GPNNClassifier:
+    return small().fit(data)
+
+
+@pytest.fixture(scope="module")
+def arrays(data) -> tuple[np.ndarray, np.ndarray, object]:
+    y = np.where(data.train_mask | data.val_mask, data.y, -1)
+    return data.x.to_dense().numpy(), y, gpnn.Graph.from_data(data).to_scipy()
+
+
+def test_it_learns_from_data(data, fitted):
+    assert fitted.predict(data).shape == (120,)
+    assert fitted.predict_proba(data).sum(1) == pytest.approx(np.ones(120), abs=1e-5)
+    assert fitted.score(data) == pytest.approx(fitted.metrics_["test_accuracy"])
+    assert fitted.score(data) > 0.6
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert (fitted.n_iter_, len(fitted.history_), fitted.n_features_in_) == (15, 15, 20)
+
+
+def test_scikit_learn_conventions(fitted, data):
+    copied = clone(fitted)
+    assert copied.get_params() == fitted.get_params()
+    with pytest.raises(NotFittedError):
+        copied.predict(data)
+    copied.set_params(epochs=2, model_options={"readout": "mean"})
+    assert copied.fit(data) is copied
+    assert copied.n_iter_ == 2
+
+
+def test_the_same_seed_gives_the_same_probabilities(data, fitted):
+    assert np.array_equal(small().fit(data).predict_proba(data), fitted.predict_proba(data))
+    assert not np.array_equal(small(seed=1).fit(data).predict_proba(data), fitted.predict_proba(data))
+
+
+def test_arrays_with_unlabelled_nodes(data, arrays):
+    x, y, adjacency = arrays
+    names = np.array(["red", "green", "blue"])
+    labels = np.where(y < 0, "-1", names[y])
+    classifier = small().fit(x, labels, adjacency=adjacency)
+    assert classifier.classes_.tolist() == ["blue", "green", "red"]
+    predicted = classifier.predict(x, adjacency=adjacency)
+    truth = names[data.y.numpy()]
+    assert classifier.score(x, truth, adjacency=adjacency) == pytest.approx(np.mean(predicted == truth))
+    assert np.mean(predicted == truth) > 0.6
+    assert "val_accuracy" in classifier.metrics_
+
+
+def test_a_grid_search_over_masks(data):
+    scores = {}
+    for rate in (1e-6, 0.01):
+        candidate = clone(small()).set_params(learning_rate=rate).fit(data)
+        scores[rate] = candidate.metrics_["val_accuracy"]
+    assert scores[0.01] > scores[1e-6]
+
+
+def test_it_predicts_on_a_new_graph(fitted):
+    other = gpnn.load_dataset("planted", num_nodes=40, num_classes=3, num_features=20, label_rate=0.3, seed=5)
+    assert fitted.predict(other).shape == (40,)
+
+
+def test_labels_are_not_needed_to_predict_on_the_graph_learnt_from(data, fitted):
+    bare = Data(x=data.x, edge_index=data.edge_index)
+    assert np.array_equal(fitted.predict_proba(bare), fitted.predict_proba(data))
+
+
+def test_save_and_load(data, fitted, tmp_path):
+    fitted.save(tmp_path / "saved")
+    loaded = GPNNClassifier.load(tmp_path / "saved")
+    bare = Data(x=data.x, edge_index=data.edge_index)
+    assert np.array_equal(loaded.predict_proba(bare), fitted.predict_proba(data))
+    assert loaded.get_params() == fitted.get_params()
+    assert (loaded.sizes_, loaded.metrics_) == (fitted.sizes_, fitted.metrics_)
+    assert not any(path.suffix in (".pkl", ".pt", ".pickle") for path in (tmp_path / "saved").iterdir())
+
+
+def test_a_folder_without_a_classifier_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="must hold a saved classifier"):
+        GPNNClassifier.load(tmp_path)
+    (tmp_path / "classifier.json").write_text(json.dumps({"parameters": {"magic": 1}}))
+    with pytest.raises(ValueError, match="must hold a saved classifier"):
+        GPNNClassifier.load(tmp_path)
+
+
+def test_verbose_prints_the_sizes_chosen(data, capsys):
+    GPNNClassifier(epochs=1, verbose=True).fit(data)
+    assert "Sizes(k=2, rounds=3, hidden_channels=64)" in capsys.readouterr().out
+
+
+def test_other_schedules_cells_and_recipes(data):
+    classifier = small(
+        schedule="synchronous",
+        cell="linear",
+        normalization="symmetric",
+        self_loops=True,
+        drop_node=0.5,
+        train_options={"passes": 2, "consistency": 1.0, "metric": "loss"},
+    ).fit(data)
+    assert classifier.partition_ is None
+    assert classifier.predict(data).shape == (120,)
+
+
+def test_without_features_nodes_get_embeddings(arrays):
+    _, y, adjacency = arrays
+    classifier = small(epochs=2).fit(None, y, adjacency=adjacency)
+    assert classifier.predict(None, adjacency=adjacency).shape == (120,)
+    with pytest.raises(ValueError, match="Embeddings belong to one graph of 120 nodes"):
+        classifier.predict(None, adjacency=np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "diagonal"}, "`schedule` must be one of synchronous"),
+        ({"partition": "magic"}, "`method` must be one of flood_fill"),
+        ({"cell": "rnn"}, "`cell` must be one of gru"),
+        ({"epochs": 0}, "`epochs` must be at least 1"),
+        ({"device": "gpu"}, "`device` must be auto"),
+    ],
+)
+def test_mistakes_name_the_choices(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        small(**options).fit(data)
+
+
+def test_labels_are_needed_to_learn():
+    with pytest.raises(ValueError, match="`y` must give labels to learn from"):
+        small().fit(Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]])))

@@ -1,0 +1,65 @@
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch_geometric.data import Data
+
+from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
+
+PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "adjacency", [PATH, PATH.tolist(), scipy.sparse.csr_matrix(PATH), networkx.path_graph(3), torch.tensor(PATH)]
+)
+def test_any_adjacency(adjacency):
+    data, classes = data_from_arrays(np.eye(3), [4, -1, 2], adjacency)
+    assert sorted(zip(*data.edge_index.tolist())) == [(0, 1), (1, 0), (1, 2), (2, 1)]
+    assert data.x.dtype == torch.float32
+    assert (data.y.tolist(), classes.tolist(), data.train_mask.tolist()) == ([1, -1, 0], [2, 4], [True, False, True])
+
+
+def test_sparse_features_stay_sparse():
+    data, _ = data_from_arrays(scipy.sparse.eye(3, format="coo"), None, PATH)
+    assert data.x.layout == torch.sparse_csr
+    assert data.get("y") is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers", "classes"),
+    [
+        ([1.0, -1.0, 0.0], [1, -1, 0], [0.0, 1.0]),
+        (["b", "-1", "a"], [1, -1, 0], ["a", "b"]),
+        (np.array(["b", None, -1, "a"], object), [1, -1, -1, 0], ["a", "b"]),
+    ],
+)
+def test_labels_of_any_kind(labels, numbers, classes):
+    encoded, found = encode_labels(labels)
+    assert (encoded.tolist(), found.tolist()) == (numbers, classes)
+
+
+def test_mistakes_name_the_lengths():
+    with pytest.raises(ValueError, match="Arrays must come with `adjacency`"):
+        data_from_arrays(np.eye(3), [0, 1, 0], None)
+    with pytest.raises(ValueError, match=r"`X` must have one row for each of the 3 nodes. Got 2."):
+        data_from_arrays(np.eye(2), [0, 1, 0], PATH)
+    with pytest.raises(ValueError, match=r"`y` must have one label for each of the 3 nodes. Got 2."):
+        data_from_arrays(np.eye(3), [0, 1], PATH)
+
+
+def test_validation_nodes_are_held_out_of_the_training_nodes():
+    data = Data(y=torch.tensor([0] * 10 + [1] * 10 + [-1] * 5), num_nodes=25)
+    held = hold_out(data, 0.2, seed=0)
+    assert (int(held.train_mask.sum()), int(held.val_mask.sum())) == (16, 4)
+    assert held.y[held.val_mask].bincount().tolist() == [2, 2]
+    assert not (held.train_mask & held.val_mask).any()
+    assert data.get("train_mask") is None
+    assert torch.equal(hold_out(data, 0.2, seed=0).val_mask, held.val_mask)
+
+
+def test_a_validation_mask_that_is_there_is_kept():
+    mask = torch.tensor([True, False])
+    data = Data(y=torch.tensor([0, 1]), train_mask=mask, val_mask=~mask)
+    assert torch.equal(hold_out(data, 0.5, seed=0).val_mask, ~mask)
+    assert hold_out(Data(y=torch.tensor([0, 1])), 0.0, seed=0).get("val_mask") is None

@@ -1,0 +1,59 @@
+import pytest
+import torch
+
+from gpnn import Graph
+from gpnn.train.assemble import (
+    Sizes,
+    fingerprint,
+    make_schedule,
+    model_arguments,
+    most_parts,
+    needs_partition,
+    schedule_options,
+)
+
+
+def test_sizes_stay_where_they_are_said(planted):
+    assert Sizes(4, 7, 32).resolve(planted) == Sizes(4, 7, 32)
+    assert Sizes().resolve(planted) == Sizes(2, 3, 64)
+
+
+def test_parts_are_bounded_by_the_nodes_that_can_seed_them(planted):
+    assert most_parts(planted, 100) == 15  # training nodes
+    bare = planted.clone()
+    del bare.y, bare.train_mask
+    assert most_parts(bare, 100) == 90
+
+
+def test_a_schedule_takes_what_it_knows():
+    chain = Graph([0, 1, 2], [1, 2, 3], num_nodes=4).to_undirected()
+    assert not needs_partition("synchronous")
+    assert make_schedule("synchronous", chain, None, rounds=3).num_messages == 18
+    assert list(schedule_options("sequential")) == ["root"]
+    with pytest.raises(ValueError, match=r"option of the schedule 'synchronous' must be one of: none. Got 'intra'"):
+        make_schedule("synchronous", chain, None, rounds=3, options={"intra": 1})
+    with pytest.raises(ValueError, match="`schedule` must be one of synchronous"):
+        make_schedule("diagonal", chain, None, rounds=3)
+
+
+def test_model_arguments_are_plain_and_follow_the_graph(planted, plan):
+    arguments = model_arguments(planted, plan, 8, {"input": "both"}, seed=2)
+    assert arguments == {
+        "in_channels": 3,
+        "hidden_channels": 8,
+        "out_channels": 3,
+        "num_rounds": 2,
+        "num_edge_types": 1,
+        "num_nodes": 90,
+        "seed": 2,
+        "input": "both",
+        "concat": "features",
+    }
+    assert "num_nodes" not in model_arguments(planted, plan, 8, {})
+
+
+def test_fingerprints_tell_graphs_apart():
+    one = Graph([0, 1], [1, 0], num_nodes=2)
+    assert fingerprint(one) == fingerprint(Graph(torch.tensor([0, 1]), torch.tensor([1, 0]), num_nodes=2))
+    assert fingerprint(one) != fingerprint(Graph([0, 1], [1, 0], num_nodes=3))
+    assert fingerprint(one) != fingerprint(Graph([1, 0], [1, 0], num_nodes=2))
