@@ -49,26 +49,32 @@ class Block:
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """Sender and receiver of each edge as positions in `inputs`, int64, `[2, e]`, by edge type."""
+        """Sender and receiver of each edge as positions in `inputs`, int64, `[2, e]`, by edge id."""
         pairs = [torch.stack([operator.col.long(), operator.rows()]) for operator in self.operators]
-        return torch.cat(pairs, dim=1)
+        return torch.cat(pairs, dim=1)[:, self._by_id.to(pairs[0].device)]
 
     @cached_property
     def edge_type(self) -> Tensor:
         """The type of each edge of `edge_index`, int64, `[e]`."""
-        counts = torch.tensor([operator.num_entries for operator in self.operators])
-        return torch.repeat_interleave(torch.arange(len(counts)), counts).to(self.operators[0].ptr.device)
+        counts = torch.tensor([len(edges) for edges in self.edges])
+        kinds = torch.repeat_interleave(torch.arange(len(counts)), counts)
+        return kinds[self._by_id].to(self.operators[0].ptr.device)
 
-    @property
+    @cached_property
     def edge_weight(self) -> Tensor | None:
         """The graph's own weight of each edge of `edge_index`, `[e]`, or None: all one."""
         weights = [weight for weight in self.raw_weights if weight is not None]
-        return torch.cat(weights) if weights else None
+        return torch.cat(weights)[self._by_id.to(weights[0].device)] if weights else None
 
     @property
     def edge_id(self) -> Tensor:
-        """The id of each edge of `edge_index`, int64, `[e]`, on the CPU."""
-        return torch.cat(self.edges).long()
+        """The id of each edge of `edge_index`, int64, `[e]`, rising, on the CPU."""
+        return torch.cat(self.edges).long().sort().values
+
+    @property
+    def _by_id(self) -> Tensor:
+        """Where each edge of `edge_index` stands in the operators one after the other, `[e]`."""
+        return torch.cat(self.edges).argsort()
 
 
 @dataclass(frozen=True, eq=False)

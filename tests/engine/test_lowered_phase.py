@@ -15,7 +15,7 @@ def heard(plan: Plan, block: Block) -> list[Edge]:
     order = torch.arange(plan.schedule.graph.num_nodes) if plan.order is None else plan.order
     rows = torch.arange(len(order))[block.inputs]
     sender, receiver = order[rows[block.edge_index]].tolist()
-    weight = torch.cat([operator.weight for operator in block.operators]).tolist()
+    weight = torch.cat([operator.weight for operator in block.operators])[torch.cat(block.edges).argsort()].tolist()
     return list(zip(block.edge_id.tolist(), sender, receiver, weight, strict=True))
 
 
@@ -38,9 +38,9 @@ def test_every_form_sends_the_phases_messages(name, small_chunks):
 def test_blocks_know_their_edges():
     graph = multigraph()
     block = gpnn.lower(graph, gpnn.schedule.synchronous(graph)).rounds[0][0].whole
-    assert block.edge_index.equal(torch.stack([graph.src, graph.dst])[:, block.edge_id])
-    assert block.edge_type.equal(graph.edge_type[block.edge_id])
-    assert block.edge_weight.equal(graph.edge_weight[block.edge_id])
+    assert block.edge_index.equal(torch.stack([graph.src, graph.dst]))
+    assert block.edge_type.equal(graph.edge_type)
+    assert block.edge_weight.equal(graph.edge_weight)
     plain = multigraph(weighted=False, num_types=1)
     block = gpnn.lower(plain, gpnn.schedule.synchronous(plain)).rounds[0][0].whole
     assert block.edge_weight is None
