@@ -27,8 +27,8 @@ def rmat(
     """Generated graph with a few hubs and many small nodes, as the web has.
 
     An edge is drawn bit by bit: each bit of (sender, receiver) falls into a quadrant with the probabilities of
-    Graph500. Ids are shuffled; loops and repeated edges are dropped. A node's class is the block of ids it came
-    from, which the recursion joins more densely inside than across.
+    Graph500. Ids are shuffled; loops and repeated edges are dropped. A node's class is the block of ids that it
+    was drawn in: its words tell it, its degree hints at it, its neighbours' classes hardly do.
 
     Args:
         scale: the number of nodes is 2 to this power.

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a table, as text without surrounding blanks; row r stands on line r + 2 of the file.
+    """The columns of a table, as text without surrounding blanks.
 
     Attributes:
         file: the file's name, for errors.
         columns: name -> values, arrow arrays of strings, `[R]`.
+        lines: the line of the file that each row stands on, `[R]`.
     """
 
     file: str
     columns: dict[str, pyarrow.Array]
+    lines: np.ndarray
 
     def numbers(self, column: str) -> np.ndarray:
         """The values of a column as finite numbers, `[R]` float64."""
@@ -31,7 +33,7 @@ class Table:
         from pyarrow import compute
 
         try:
-            numbers = compute.cast(self.columns[column], pyarrow.float64()).to_numpy(zero_copy_only=False)
+            numbers = np.array(compute.cast(self.columns[column], pyarrow.float64()))  # a copy that may be written
         except pyarrow.ArrowInvalid:
             numbers = np.array([_number(value) for value in self.columns[column].to_pylist()])
         bad = ~np.isfinite(numbers)
@@ -49,7 +51,7 @@ class Table:
             if not value:
                 self.refuse(column, row, "must not be empty")
             if seen.setdefault(value, row) != row:
-                self.refuse(column, row, f"must be distinct and stands on line {seen[value] + 2} already")
+                self.refuse(column, row, f"must be distinct and stands on line {self.lines[seen[value]]} already")
         raise AssertionError("a repeated or empty value was announced")
 
     def positions(self, column: str, names: pyarrow.Array, where: str) -> np.ndarray:
@@ -74,7 +76,7 @@ class Table:
     def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
         """Raise a ValueError that names the file, the line, the column and the value."""
         value = self.columns[column][row].as_py()
-        raise ValueError(f"{self.file}, line {row + 2}, column {column}: {constraint}. Got {value!r}.")
+        raise ValueError(f"{self.file}, line {self.lines[row]}, column {column}: {constraint}. Got {value!r}.")
 
 
 def read_table(folder: Path, stem: str, *, required: tuple[str, ...], optional: tuple[str, ...] | None = None) -> Table:
@@ -89,7 +91,7 @@ def read_table(folder: Path, stem: str, *, required: tuple[str, ...], optional: 
     path = next((folder / (stem + ending) for ending in READERS if (folder / (stem + ending)).is_file()), None)
     if path is None:
         raise ValueError(f"{folder} must hold {' or '.join(stem + ending for ending in READERS)}. Got none.")
-    table = Table(path.name, READERS[path.suffix](path))
+    table = READERS[path.suffix](path)
     for column in required:
         if column not in table.columns:
             raise ValueError(f"{path.name} must have a column {column}. Got {', '.join(table.columns)}.")
@@ -100,7 +102,8 @@ def read_table(folder: Path, stem: str, *, required: tuple[str, ...], optional: 
     return table
 
 
-def _read_csv(path: Path) -> dict[str, pyarrow.Array]:
+def _read_csv(path: Path) -> Table:
+    """A table with a header line; empty lines are passed over."""
     import pyarrow
     from pyarrow import compute, csv
 
@@ -110,26 +113,24 @@ def _read_csv(path: Path) -> dict[str, pyarrow.Array]:
         ragged.append(row)
         return "skip"
 
+    reading = csv.ReadOptions(use_threads=False)  # then rows know their number
+    parsing = csv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=skip)
     try:
-        header = csv.open_csv(path).schema.names
-        table = csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False),  # rows know their number
-            parse_options=csv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=skip),
-            convert_options=csv.ConvertOptions(column_types={name: pyarrow.string() for name in header}),
-        )
+        header = csv.open_csv(path, read_options=reading, parse_options=parsing).schema.names
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(header, pyarrow.string()))
+        table = csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=texts)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} must be a table in UTF-8 with a header: {error}.") from None
-    if ragged:
-        row = ragged[0]
-        raise ValueError(
-            f"{path.name}, line {row.number}: {row.expected_columns} values must stand here. "
-            f"Got {row.actual_columns}: {row.text!r}."
-        )
     names = [name.strip() for name in table.column_names]
+    if ragged:
+        found = f"{ragged[0].actual_columns}: {ragged[0].text!r}"
+        raise ValueError(f"{path.name}, line {ragged[0].number}: {len(names)} values must stand here. Got {found}.")
     if len(set(names)) != len(names) or "" in names:
         raise ValueError(f"{path.name}, line 1: every column must have a name of its own. Got {','.join(names)!r}.")
-    return {name: compute.utf8_trim_whitespace(column).combine_chunks() for name, column in zip(names, table.columns)}
+    columns = [compute.utf8_trim_whitespace(column).combine_chunks() for column in table.columns]
+    lengths = sum(np.asarray(compute.utf8_length(column)) for column in columns)
+    kept = np.flatnonzero(lengths)
+    return Table(path.name, {name: column.take(kept) for name, column in zip(names, columns)}, kept + 2)
 
 
 def _number(value: str) -> float:
@@ -144,4 +145,4 @@ def _order(name: str) -> tuple[bool, int, str]:
     return (not whole, int(name) if whole else 0, name)
 
 
-READERS: dict[str, Callable[[Path], dict[str, pyarrow.Array]]] = {".csv": _read_csv}
+READERS: dict[str, Callable[[Path], Table]] = {".csv": _read_csv}

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from gpnn.data import load_dataset
 from gpnn.data.nell import nell
@@ -62,6 +63,11 @@ class TestSixNodes:
             nell(tmp_path, rate=0.5)
 
 
+@pytest.fixture(scope="module")
+def rarest(data_root: Path) -> Data:
+    return load_dataset("nell", root=data_root, rate=0.001)
+
+
 @pytest.mark.parametrize(("rate", "train", "test"), [(0.1, 1054, 848), (0.01, 161, 987), (0.001, 105, 969)])
 def test_statistics(data_root: Path, rate: float, train: int, test: int) -> None:
     data = load_dataset("nell", root=data_root, rate=rate)
@@ -74,8 +80,8 @@ def test_statistics(data_root: Path, rate: float, train: int, test: int) -> None
     assert len(data.y[data.train_mask].unique()) == 105
 
 
-def test_relations_and_entities_share_no_column(data_root: Path) -> None:
-    x = load_dataset("nell", root=data_root, rate=0.001).x
+def test_relations_and_entities_share_no_column(rarest: Data) -> None:
+    x = rarest.x
     column, ptr = x.col_indices().numpy(), x.crow_indices().numpy()
     owned = column >= 5_414
     assert np.array_equal(column[owned], np.arange(5_414, 61_278))  # each once, in the order of the nodes
@@ -84,10 +90,10 @@ def test_relations_and_entities_share_no_column(data_root: Path) -> None:
     assert (x.values().numpy()[owned] == 1).all()
 
 
-def test_validation_without_ally_is_as_the_recovered_labels_say(data_root: Path) -> None:
+def test_validation_without_ally_is_as_the_recovered_labels_say(data_root: Path, rarest: Data) -> None:
     if (data_root / "nell" / "ind.nell.0.001.ally").is_file():
         pytest.skip("ally is there: validation is Kipf's")
-    data = load_dataset("nell", root=data_root, rate=0.001)
+    data = rarest
     with np.load(data_root / "nell" / "recovered_labels.npz") as arrays:
         source, labels = arrays["source_0_001"], arrays["labels_0_001"]
     val = data.val_mask.numpy()

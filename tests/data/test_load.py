@@ -1,0 +1,108 @@
+"""load_dataset: every kind of source, and the names of what it does not know."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData, InMemoryDataset
+
+import gpnn
+from gpnn.data import DATASETS, load_dataset
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+
+
+class Single(InMemoryDataset):
+    """A PyG dataset of the given graphs."""
+
+    def __init__(self, *graphs: Data) -> None:
+        super().__init__(None)
+        self.data, self.slices = self.collate(list(graphs))
+
+
+def graph(**parts: object) -> Data:
+    return Data(x=torch.eye(2), edge_index=EDGES, y=torch.tensor([0, 1]), **parts)
+
+
+class TestObjects:
+    def test_is_public(self) -> None:
+        assert gpnn.load_dataset is load_dataset
+
+    def test_a_data(self) -> None:
+        data = graph()
+        assert load_dataset(data).num_classes == 2
+        assert load_dataset(data).x is data.x
+
+    def test_a_dataset_object(self) -> None:
+        loaded = load_dataset(Single(graph(train_mask=torch.tensor([True, False]))))
+        assert loaded.num_classes == 2
+        assert loaded.train_mask.tolist() == [True, False]
+
+    def test_a_dataset_object_that_knows_of_more_classes(self) -> None:
+        class Wide(Single):
+            num_classes = 5
+
+        assert load_dataset(Wide(graph())).num_classes == 5
+
+    def test_a_benchmark_that_keeps_its_split_apart(self) -> None:
+        class Benchmark:
+            """As the Open Graph Benchmark's: labels of one column, the split as ids."""
+
+            num_classes = 2
+
+            def __len__(self) -> int:
+                return 1
+
+            def __getitem__(self, number: int) -> Data:
+                return Data(edge_index=EDGES, y=torch.tensor([[0], [1], [1]]), num_nodes=3)
+
+            def get_idx_split(self) -> dict[str, torch.Tensor]:
+                return {"train": torch.tensor([0]), "valid": torch.tensor([2]), "test": torch.tensor([1])}
+
+        loaded = load_dataset(Benchmark())
+        assert loaded.y.tolist() == [0, 1, 1]
+        assert loaded.val_mask.tolist() == [False, False, True]
+
+    def test_many_graphs_are_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"must hold one graph; pass one of its graphs\. Got 2 graphs\."):
+            load_dataset(Single(graph(), graph()))
+
+    def test_options_are_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"A Data takes no options\. Got seed\."):
+            load_dataset(graph(), seed=1)
+
+    def test_what_is_wrong_in_it_is_named(self) -> None:
+        with pytest.raises(ValueError, match=r"`x` must have one row for each of the 5 nodes\. Got 2\."):
+            load_dataset(graph(num_nodes=5))
+
+    def test_other_objects(self) -> None:
+        with pytest.raises(ValueError, match=r"`source` must be a dataset's name, a folder, .* Got int\."):
+            load_dataset(3)
+        with pytest.raises(ValueError, match=r"`data` must be a PyG Data\. Got HeteroData"):
+            load_dataset(HeteroData())
+
+
+class TestNames:
+    def test_an_unknown_name_lists_the_choices_and_the_nearest(self) -> None:
+        with pytest.raises(ValueError, match=r"digits, cora, .*, or a folder\. Got 'coar' \(the nearest is cora\)\."):
+            load_dataset("coar")
+        with pytest.raises(ValueError, match=r"or a folder\. Got 'zzz'\.$"):
+            load_dataset("zzz")
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=r"or a folder\. Got"):
+            load_dataset(tmp_path / "nowhere")
+
+    @pytest.mark.parametrize("name", DATASETS)
+    def test_unknown_options_are_refused_with_the_valid_ones(self, name: str, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=rf"An option of {name} must be one of .*\. Got nonsense, other\."):
+            load_dataset(name, root=tmp_path, nonsense=1, other=2)
+        assert not any(tmp_path.iterdir())
+
+    def test_the_nearest_option_is_named(self) -> None:
+        with pytest.raises(ValueError, match=r"Got num_node \(the nearest is num_nodes\)\."):
+            load_dataset("chain", num_node=3)
+
+    def test_the_folder_comes_from_the_environment(self, tiny_cora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GPNN_DATA", str(tiny_cora))
+        assert load_dataset("cora").num_nodes == 6

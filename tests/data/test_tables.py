@@ -1,0 +1,210 @@
+"""A user's folder: what is read, and one sentence for each thing that is wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix, save_npz
+
+from gpnn.data import load_dataset
+
+NODES = "id,label,split\nanna,red,train\nbert,blue,val\ncleo,red,test\ndora,,\n"
+EDGES = "source,target\nanna,bert\ncleo,anna\n"
+
+
+def write(folder: Path, nodes: str = NODES, edges: str = EDGES, features: Any = None) -> Path:
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "edges.csv").write_text(edges)
+    if features is not None:
+        np.savez(folder / "features.npz", features)
+    return folder
+
+
+class TestReading:
+    def test_text_ids_labels_and_splits(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path))
+        assert data.node_name == ["anna", "bert", "cleo", "dora"]
+        assert data.class_names == ["blue", "red"]
+        assert data.y.tolist() == [1, 0, 1, -1]
+        assert data.num_classes == 2
+        assert data.edge_index.tolist() == [[0, 2], [1, 0]]
+        masks = [mask.tolist().index(True) for mask in (data.train_mask, data.val_mask, data.test_mask)]
+        assert masks == [0, 1, 2]
+        assert data.get("x") is None
+
+    def test_a_path_as_text(self, tmp_path: Path) -> None:
+        assert load_dataset(str(write(tmp_path))).num_nodes == 4
+
+    def test_whole_numbers_are_classes_in_their_order(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path, "id,label\n7,10\n3,9\n5,-1\n1,9\n", "source,target\n7,1\n"))
+        assert data.class_names == ["9", "10"]
+        assert data.y.tolist() == [1, 0, -1, 0]
+        assert data.edge_index.tolist() == [[0], [3]]
+
+    def test_further_columns_are_features(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path, "id,age,size\na,1,0.5\nb,2,-1e3\n", "source,target\na,b\n"))
+        assert data.x.tolist() == [[1, 0.5], [2, -1000]]
+        assert data.x.dtype == torch.float32
+        assert data.feature_names == ["age", "size"]
+
+    def test_types_and_weights(self, tmp_path: Path) -> None:
+        edges = "source,target,type,weight\nanna,bert,likes,2\nbert,anna,knows,0.5\n"
+        data = load_dataset(write(tmp_path, edges=edges))
+        assert data.edge_type_names == ["knows", "likes"]
+        assert data.edge_type.tolist() == [1, 0]
+        assert data.edge_weight.tolist() == [2, 0.5]
+
+    def test_undirected(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path), undirected=True)
+        assert data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+
+    def test_without_a_split_one_is_drawn(self, tmp_path: Path) -> None:
+        nodes = "id,label\n" + "".join(f"{node},{node % 2}\n" for node in range(20))
+        folder = write(tmp_path, nodes, "source,target\n0,1\n")
+        data, other = load_dataset(folder), load_dataset(folder, seed=1)
+        assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == [12, 4, 4]
+        assert not torch.equal(data.train_mask, other.train_mask)
+
+    def test_no_labels(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path, "id\na\nb\n", "source,target\na,b\n"))
+        assert data.get("y") is None
+        assert data.get("train_mask") is None
+
+    def test_empty_lines_are_passed_over(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path, "id\n\na\nb\n\n", "source,target\na,b\n\n"))
+        assert (data.num_nodes, data.num_edges) == (2, 1)
+
+    def test_no_edges(self, tmp_path: Path) -> None:
+        assert load_dataset(write(tmp_path, edges="source,target\n")).num_edges == 0
+
+    def test_quotes_blanks_windows_lines_and_a_byte_order_mark(self, tmp_path: Path) -> None:
+        folder = write(tmp_path, edges='source,target\n"Ann, the first",b\n')
+        (folder / "nodes.csv").write_bytes('\ufeffid , label\r\n"Ann, the first", één\r\nb , x\r\n'.encode())
+        data = load_dataset(folder)
+        assert data.node_name == ["Ann, the first", "b"]
+        assert data.class_names == ["x", "één"]
+
+    def test_dense_features(self, tmp_path: Path) -> None:
+        data = load_dataset(write(tmp_path, features=np.arange(8).reshape(4, 2)))
+        assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+    def test_sparse_features(self, tmp_path: Path) -> None:
+        matrix = csr_matrix(np.array([[0, 2.0], [0, 0], [1, 0], [0, 3]]))
+        save_npz(write(tmp_path) / "features.npz", matrix.tocoo())
+        data = load_dataset(tmp_path)
+        assert data.x.layout == torch.sparse_csr
+        assert data.x.to_dense().tolist() == matrix.toarray().tolist()
+
+
+class TestRefusing:
+    @pytest.mark.parametrize(
+        ("nodes", "edges", "message"),
+        [
+            (
+                NODES,
+                "source,target\nanna,zoe\n",
+                r"edges\.csv, line 2, column target: must be an id of nodes\.csv\. Got 'zoe'\.",
+            ),
+            (
+                NODES,
+                "source,target\nanna,bert\n,bert\n",
+                r"edges\.csv, line 3, column source: must be an id of .* Got ''\.",
+            ),
+            (NODES, "from,to\nanna,bert\n", r"edges\.csv must have a column source\. Got from, to\."),
+            (
+                NODES,
+                "source,target,colour\nanna,bert,red\n",
+                r"edges\.csv may have the columns source, target, type, weight\. Got colour\.",
+            ),
+            (
+                NODES,
+                "source,target,weight\nanna,bert,heavy\n",
+                r"edges\.csv, line 2, column weight: must be a finite number\. Got 'heavy'\.",
+            ),
+            (NODES, "source,target,weight\nanna,bert,nan\n", r"column weight: must be a finite number\. Got 'nan'\."),
+            (NODES, "source,target\nanna\n", r"edges\.csv, line 2: 2 values must stand here\. Got 1: 'anna'\."),
+            (
+                NODES,
+                "source,target\n\nanna,bert\n\nanna,zoe\n",
+                r"edges\.csv, line 5, column target: must be .* Got 'zoe'\.",
+            ),
+            (
+                "id\na\nb\na\n",
+                EDGES,
+                r"nodes\.csv, line 4, column id: must be distinct and stands on line 2 already\. Got 'a'\.",
+            ),
+            ("id,label\na,x\n,y\n", EDGES, r"nodes\.csv, line 3, column id: must not be empty\. Got ''\."),
+            ("name\na\n", EDGES, r"nodes\.csv must have a column id\. Got name\."),
+            ("id,id\na,b\n", EDGES, r"nodes\.csv, line 1: every column must have a name of its own\. Got 'id,id'\."),
+            ("id,label\n", EDGES, r"nodes\.csv must hold at least one node\. Got none\."),
+            ("", EDGES, r"nodes\.csv must be a table in UTF-8 with a header: Empty CSV file\."),
+            (
+                "id,label,split\na,x,trian\n",
+                EDGES,
+                r"nodes\.csv, line 2, column split: must be train, val, test or empty\. Got 'trian'\.",
+            ),
+            (
+                "id,label,split\na,,train\n",
+                EDGES,
+                r"column split: must be test or empty where the label is unknown\. Got 'train'\.",
+            ),
+            ("id,age\na,1\nb,old\n", EDGES, r"nodes\.csv, line 3, column age: must be a finite number\. Got 'old'\."),
+            ("id,age\na,\n", EDGES, r"nodes\.csv, line 2, column age: must be a finite number\. Got ''\."),
+        ],
+    )
+    def test_names_file_line_column_and_value(self, tmp_path: Path, nodes: str, edges: str, message: str) -> None:
+        edges = "source,target\n" if edges == EDGES and nodes != NODES else edges
+        with pytest.raises(ValueError, match=f"^{message}|{message}$"):
+            load_dataset(write(tmp_path, nodes, edges))
+
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=r"must hold nodes\.csv\. Got none\."):
+            load_dataset(tmp_path)
+
+    def test_text_that_is_not_utf8(self, tmp_path: Path) -> None:
+        (write(tmp_path) / "nodes.csv").write_bytes(b"id\n\xff\xfe\n")
+        with pytest.raises(ValueError, match=r"nodes\.csv must be a table in UTF-8 with a header"):
+            load_dataset(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("features", "message"),
+        [
+            (np.ones((3, 2)), r"features\.npz must have one row for each of the 4 nodes\. Got 3\."),
+            (np.ones(4), r"features\.npz must hold one array .* Got: an array of 1 dimensions"),
+            (np.array([["a"]] * 4), r"features\.npz must hold one array .* type <U1"),
+            (np.array([[None]] * 4), r"features\.npz must hold one array .*allow_pickle"),
+        ],
+    )
+    def test_wrong_features(self, tmp_path: Path, features: np.ndarray, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            load_dataset(write(tmp_path, features=features))
+
+    def test_features_that_point_outside_the_matrix(self, tmp_path: Path) -> None:
+        folder = write(tmp_path)
+        parts = {"data": np.ones(1), "indices": np.array([99]), "indptr": np.array([0, 1, 1, 1, 1])}
+        np.savez(folder / "features.npz", format=np.array(b"csr"), shape=np.array([4, 2]), **parts)
+        with pytest.raises(ValueError, match=r"features\.npz must hold one array of numbers or a scipy matrix"):
+            load_dataset(folder)
+
+    def test_two_arrays(self, tmp_path: Path) -> None:
+        np.savez(write(tmp_path) / "features.npz", a=np.ones((4, 1)), b=np.ones((4, 1)))
+        with pytest.raises(ValueError, match=r"Got: 2 arrays, a, b\."):
+            load_dataset(tmp_path)
+
+    def test_no_archive_at_all(self, tmp_path: Path) -> None:
+        (write(tmp_path) / "features.npz").write_bytes(b"words")
+        with pytest.raises(ValueError, match=r"features\.npz must hold one array of numbers or a scipy matrix"):
+            load_dataset(tmp_path)
+
+    def test_features_in_two_places(self, tmp_path: Path) -> None:
+        write(tmp_path, "id,age\na,1\n", "source,target\n", features=np.ones((1, 1)))
+        with pytest.raises(ValueError, match=r"either in features\.npz or in columns of nodes\.csv\. Got both: age\."):
+            load_dataset(tmp_path)
+
+    def test_an_unknown_option(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            ValueError, match=r"must be one of undirected, seed\. Got undirect \(the nearest is undirected\)"
+        ):
+            load_dataset(write(tmp_path), undirect=True)
