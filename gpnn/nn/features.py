@@ -58,8 +58,12 @@ def _make_operator(x: Tensor) -> Operator | None:
     if x.layout == torch.strided:
         if x.count_nonzero() >= SPARSE_BELOW * x.numel():
             return None
-        x = x.detach().to_sparse_csr()
-    elif x.layout != torch.sparse_csr:
-        x = x.to_sparse_csr()
-    parts = (x.crow_indices().cpu(), x.col_indices().cpu(), x.values().cpu())
-    return Operator.from_csr(*parts, (x.shape[0], x.shape[1])).to(x.device)
+        rows, columns = x.nonzero(as_tuple=True)
+        values = x.detach()[rows, columns]
+    elif x.layout == torch.sparse_coo:
+        x = x.detach().coalesce()
+        (rows, columns), values = x.indices(), x.values()
+    else:
+        parts = (x.crow_indices().cpu(), x.col_indices().cpu(), x.detach().values().cpu())
+        return Operator.from_csr(*parts, (x.shape[0], x.shape[1])).to(x.device)
+    return Operator.from_edges(rows.cpu(), columns.cpu(), values.cpu(), (x.shape[0], x.shape[1])).to(x.device)

@@ -1,0 +1,89 @@
+"""Cells against PyTorch's and PyG's own."""
+
+import torch
+from torch_geometric.nn import APPNP, GatedGraphConv, GCN2Conv
+
+import gpnn
+from gpnn.engine import propagate
+from gpnn.nn import Cell, CellBank
+from gpnn.nn.build_cell import build_cell
+from gpnn.nn.message import LinearMessage
+from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
+from tests.oracle.engine_cases import make_cell, multigraph, states
+
+
+def plain_graph() -> gpnn.Graph:
+    graph = multigraph(weighted=False, num_types=1)
+    return graph.select_edges(graph.src != graph.dst)
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def test_our_ggnn_is_pygs_given_its_weights():
+    graph, width = plain_graph(), 4
+    conv = GatedGraphConv(width, num_layers=3)
+    cell = build_cell("linear", "gru", "sum", {}, width, 1, generator())
+    bank = CellBank([build_cell("linear", "gru", "sum", {}, width, 1, generator()) for _ in range(3)])
+    for ours, weight in zip(bank.cells, conv.weight):
+        ours.message.weight.data = weight[None].clone()
+        ours.update.load_state_dict(conv.rnn.state_dict())
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 3))
+    x = states(width=width).float()
+    edge_index = torch.stack([graph.src, graph.dst])
+    torch.testing.assert_close(propagate(bank, plan, x), conv(x, edge_index))
+    # one cell for all steps is the same convolution with its matrices equal
+    conv.weight.data[:] = cell.message.weight.data
+    conv.rnn.load_state_dict(cell.update.state_dict())
+    torch.testing.assert_close(propagate(cell, plan, x), conv(x, edge_index))
+
+
+def test_our_lstm_is_torchs():
+    update = LSTMUpdate(3, generator())
+    reference = torch.nn.LSTMCell(3, 3)
+    reference.load_state_dict(update.state_dict())
+    h, memory, m = (torch.randn(5, 3, generator=generator()) * scale for scale in (1, 2, 3))
+    torch.testing.assert_close(update(torch.cat([h, memory], 1), m, None), torch.cat(reference(m, (h, memory)), 1))
+    assert update.visible(update.start(h)).equal(h)
+
+
+def test_linear_propagation_with_teleport_is_pygs_appnp():
+    graph, x = plain_graph(), states()
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 4), normalization="symmetric", self_loops=True)
+    cell = Cell(lambda state, edge_type: state, LinearUpdate(3, generator(), alpha=0.2))
+    reference = APPNP(K=4, alpha=0.2)(x, torch.stack([graph.src, graph.dst]))
+    torch.testing.assert_close(propagate(cell, plan, x), reference, rtol=0, atol=1e-6)
+
+
+def test_initial_residual_and_identity_map_are_pygs_gcn2():
+    graph, x = plain_graph(), states()
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2), normalization="symmetric", self_loops=True)
+    cell = make_cell("gcnii", alpha=0.3, theta=0.5)
+    assert isinstance(cell.update, GCNIIUpdate)
+    edge_index, state = torch.stack([graph.src, graph.dst]), x
+    for layer in (1, 2):
+        conv = GCN2Conv(3, alpha=0.3, theta=0.5, layer=layer).double()
+        conv.weight1.data = cell.update.weight.data.clone()
+        state = conv(state, x, edge_index).relu()
+    torch.testing.assert_close(propagate(cell, plan, x), state, rtol=0, atol=1e-6)
+
+
+def test_gru_starts_close_to_the_identity():
+    update = GRUUpdate(3, generator())
+    assert update.bias_ih.tolist() == [0.0] * 3 + [1.0] * 3 + [0.0] * 3
+
+
+def test_one_type_shares_its_map_with_a_nodes_own_and_several_do_not():
+    assert LinearMessage(3, 1, generator()).weight.shape == (1, 3, 3)
+    typed = LinearMessage(3, 2, generator())
+    assert typed.weight.shape == (3, 3, 3)
+    assert typed(torch.eye(3), -1).equal(typed.weight[2])
+
+
+def test_a_bank_chooses_by_round_or_by_kind():
+    step = gpnn.engine.Step(round=7, kind="cut", repeat=0)
+    assert CellBank([make_cell(), make_cell()]).choose(step) == 1
+    bank = CellBank([make_cell(), make_cell()], ("inside", "cut"))
+    assert bank.choose(step) == 1
+    assert bank.choose(step._replace(kind="level")) == 0

@@ -1,0 +1,43 @@
+"""Embeddings start from features where a node has them."""
+
+import pytest
+import torch
+
+from gpnn.nn.embedding import NodeEmbedding
+
+
+def embed(channels: int, features: torch.Tensor | None, seed: int = 0) -> torch.Tensor:
+    return NodeEmbedding(3, channels, torch.Generator().manual_seed(seed), features).weight.detach()
+
+
+def test_rows_start_from_features_scaled_to_norm_one():
+    start = embed(3, torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0]]))
+    torch.testing.assert_close(start[0], torch.tensor([0.6, 0.8, 0.0]))
+    torch.testing.assert_close(start[2], torch.tensor([0.0, 1.0, 0.0]))
+    assert start[1].abs().max() <= 3**-0.5  # a node without features starts at random
+    assert start[1].abs().min() > 0
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_wide_features_are_projected_and_keep_their_angles(sparse):
+    random = torch.Generator().manual_seed(0)
+    features = torch.randn(3, 20_000, generator=random)
+    features[1] = 0
+    features[2] = features[0] + 0.5 * torch.randn(20_000, generator=random)
+    start = embed(512, features.to_sparse_csr() if sparse else features)
+    torch.testing.assert_close(start[0].norm(), torch.tensor(1.0))
+    cosine = torch.nn.functional.cosine_similarity(features[0], features[2], dim=0)
+    assert abs((start[0] @ start[2]) - cosine) < 0.05
+
+
+def test_the_projection_is_fixed_by_the_seed():
+    features = torch.eye(3, 9)
+    assert embed(4, features).equal(embed(4, features))
+    assert not embed(4, features).equal(embed(4, features, seed=1))
+    assert embed(4, None).abs().max() <= 0.5
+
+
+def test_refuses_features_of_another_graph():
+    with pytest.raises(ValueError, match=r"a row for each of the 3 nodes\. Got 4"):
+        embed(2, torch.ones(4, 2))

@@ -1,0 +1,224 @@
+"""GPNN: inputs, propagation, outputs, randomness, errors."""
+
+import copy
+import pickle
+import re
+
+import pytest
+import torch
+
+import gpnn
+from gpnn.nn import GPNN, READOUTS, UPDATES, Draw
+from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
+from tests.oracle.engine_cases import make_schedule, multigraph
+from tests.oracle.small_graphs import chain
+
+FEATURES = 7
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+
+
+@pytest.fixture(scope="module")
+def plan() -> gpnn.Plan:
+    graph = multigraph(weighted=False, num_types=1)
+    return gpnn.lower(graph, make_schedule("partitioned", graph))
+
+
+def features(seed: int = 0, num_nodes: int = 10) -> torch.Tensor:
+    """Mostly zeros, so that they are multiplied as sparse; the last node has none."""
+    random = torch.Generator().manual_seed(seed)
+    x = torch.randn(num_nodes, FEATURES, generator=random)
+    x[torch.rand(num_nodes, FEATURES, generator=random) < 0.85] = 0
+    x[-1] = 0
+    return x
+
+
+def dense_features() -> torch.Tensor:
+    return torch.randn(10, FEATURES, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("input", INPUTS)
+@pytest.mark.parametrize("predict", PREDICTIONS)
+def test_every_form_gives_scores_and_trains_all_its_parameters(input, predict, plan):
+    for concat in CONCATENATIONS:
+        for head in ((), (5,), (5, 6)):
+            model = GPNN(
+                FEATURES, 4, 3, input=input, predict=predict, concat=concat, head=head, num_nodes=10, encoder=(6,)
+            )
+            scores = model(features(), plan)
+            assert scores.shape == (10, 3)
+            scores.square().sum().backward()
+            assert all(p.grad is not None for p in model.parameters())
+            assert model.states(features(), plan).shape == (10, 4)
+
+
+@pytest.mark.parametrize("cell", UPDATES)
+@pytest.mark.parametrize("readout", READOUTS)
+def test_every_cell_and_readout(cell, readout, plan):
+    model = GPNN(FEATURES, 4, 3, cell=cell, readout=readout, num_rounds=2, sharing="round")
+    fused = model(features(), plan)
+    model.runner = "streamed"
+    torch.testing.assert_close(model(features(), plan), fused)
+
+
+def test_readouts_by_hand(plan):
+    models = {name: GPNN(FEATURES, 4, 4, readout=name, num_rounds=2, concat="none", cell="linear") for name in READOUTS}
+    for model in models.values():
+        model.head.weights[0].data = torch.eye(4)
+    start = models["last"].encoder(features(), 0.0, 0.0, None)
+    states = [start, *gpnn.propagate(models["last"].cell, plan, start, collect=True)]
+    torch.testing.assert_close(models["last"](features(), plan), states[-1])
+    torch.testing.assert_close(models["mean"](features(), plan), sum(states) / 3)
+    gamma = (0.1, 0.1 * 0.9, 0.9**2)
+    torch.testing.assert_close(models["learned"](features(), plan), sum(g * h for g, h in zip(gamma, states)))
+
+
+def test_predicting_before_propagating_is_appnp(plan):
+    model = GPNN(FEATURES, 4, 3, cell="linear", predict="before", activation="relu", concat="none")
+    scores = model.head(model.encoder(features(), 0.0, 0.0, None).relu())
+    torch.testing.assert_close(model(features(), plan), gpnn.propagate(model.cell, plan, scores))
+    torch.testing.assert_close(model.states(features(), plan), model.encoder(features(), 0.0, 0.0, None).relu())
+
+
+def test_the_seed_alone_decides_the_parameters():
+    torch.manual_seed(0)
+    first = GPNN(FEATURES, 4, 3, input="both", num_nodes=10, seed=5)
+    state = torch.get_rng_state()
+    torch.manual_seed(1)
+    again = GPNN(FEATURES, 4, 3, input="both", num_nodes=10, seed=5)
+    other = GPNN(FEATURES, 4, 3, input="both", num_nodes=10, seed=6)
+    assert all(a.equal(b) for a, b in zip(first.parameters(), again.parameters()))
+    assert any(not a.equal(b) for a, b in zip(first.parameters(), other.parameters()))
+    torch.manual_seed(0)
+    assert torch.get_rng_state().equal(state)  # nothing was drawn from the global generator
+    gates = first.cell.update.weight_ih.chunk(3)
+    assert not gates[0].equal(gates[1])  # the reference code starts all gates alike
+
+
+def test_a_draw_names_its_masks(plan):
+    model = GPNN(FEATURES, 4, 3, dropout=0.5, input_dropout=0.3, state_dropout=0.2, drop_node=0.3, encoder=(5,))
+    same = [model(features(), plan, Draw(1, 2, 3)) for _ in range(2)]
+    assert same[0].equal(same[1])
+    for other in (Draw(2, 2, 3), Draw(1, 3, 3), Draw(1, 2, 4)):
+        assert not model(features(), plan, other).equal(same[0])
+    torch.manual_seed(0)
+    drawn = [model(features(), plan) for _ in range(2)]
+    torch.manual_seed(0)
+    assert model(features(), plan).equal(drawn[0])
+    assert not drawn[0].equal(drawn[1])
+    model.eval()
+    assert model(features(), plan, Draw(1)).equal(model(features(), plan, Draw(2)))
+
+
+def test_masks_do_not_depend_on_the_partition(plan):
+    graph = multigraph(weighted=False, num_types=1)
+    other = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 1))
+    model = GPNN(FEATURES, 4, 3, cell="linear", cell_options={"alpha": 1.0, "teleport": "phase"}, drop_node=0.5)
+    whole = gpnn.lower(graph, gpnn.schedule.partitioned(graph, [1, 0] * 5, cut=0))
+    draw = Draw(0)
+    torch.testing.assert_close(model(features(), other, draw), model(features(), whole, draw))
+
+
+@pytest.mark.parametrize("draw", [None, Draw(3)])
+def test_sparse_and_dense_features_give_the_same(draw, plan):
+    model = GPNN(FEATURES, 4, 3, input_dropout=0.4, dropout=0.4).train(draw is not None)
+    results = []
+    sparse = features().to_sparse_csr()
+    for x in (features(), sparse, features().to_sparse_coo(), features().requires_grad_()):
+        model.zero_grad()
+        out = model(x, plan, draw)
+        out.square().sum().backward()
+        results.append([out.detach(), *(p.grad.clone() for p in model.parameters())])
+    for other in results[1:]:
+        for ours, theirs in zip(results[0], other):
+            torch.testing.assert_close(ours, theirs)
+
+
+def test_dense_features_are_multiplied_densely(plan):
+    model = GPNN(FEATURES, 4, 3, input_dropout=0.4)
+    x = dense_features()
+    expected = model(x, plan, Draw(0))
+    torch.testing.assert_close(model(x.to_sparse_csr(), plan, Draw(0)), expected)
+
+
+def test_features_changed_in_place_are_read_anew(plan):
+    model, x = GPNN(FEATURES, 4, 3), features()
+    before = model(x, plan)
+    x.mul_(2)
+    torch.testing.assert_close(model(x, plan), model(x.clone(), plan))
+    assert not model(x, plan).equal(before)
+
+
+def test_a_model_runs_on_another_graph(plan):
+    """Inductive use: the plan is the graph's, the parameters are the model's."""
+    model = GPNN(FEATURES, 4, 3)
+    model(features(), plan).sum().backward()
+    graph = chain(25)
+    other = gpnn.lower(graph, gpnn.schedule.partitioned(graph, torch.arange(25) // 9, rounds=4))
+    assert model(features(num_nodes=25), other).shape == (25, 3)
+    bound = GPNN(0, 4, 3, input="embedding", num_nodes=10)
+    assert bound(None, plan).shape == (10, 3)
+    with pytest.raises(ValueError, match=r"belong to one graph of 10 nodes.*Got a graph of 25 nodes"):
+        bound(None, other)
+
+
+def test_models_can_be_copied_and_pickled(plan):
+    model = GPNN(FEATURES, 4, 3, sharing="kind")
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert twin(features(), plan).equal(model(features(), plan))
+
+
+def test_double_precision(plan):
+    model = GPNN(FEATURES, 4, 3).double()
+    assert model(features(), plan).dtype == torch.float64
+    assert model(features().to_sparse_csr(), plan).dtype == torch.float64
+
+
+def test_typed_graphs_and_virtual_nodes():
+    graph = multigraph()
+    plan = gpnn.lower(graph, make_schedule("subgraph_memory", graph))
+    model = GPNN(FEATURES, 4, 3, message="linear", num_edge_types=plan.num_edge_types)
+    assert model(features(), plan).shape == (10, 3)
+    with pytest.raises(ValueError, match=r"larger `num_edge_types`.*virtual nodes need two more.* Got type 3"):
+        GPNN(FEATURES, 4, 3, message="linear", num_edge_types=3)(features(), plan)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"cell": "rnn"}, "`cell` must be one of gru, lstm, mlp, linear, gcnii. Got 'rnn'"),
+        ({"message": "x"}, "`message` must be one of identity, linear, mlp. Got 'x'"),
+        ({"aggregate": "x"}, "`aggregate` must be one of mean, sum, max, min. Got 'x'"),
+        ({"sharing": "x"}, "`sharing` must be one of shared, round, kind. Got 'x'"),
+        ({"sharing": "round"}, "The sharing 'round' needs `num_rounds`. Got None"),
+        ({"input": "x"}, "`input` must be one of features, embedding, both. Got 'x'"),
+        ({"input": "both"}, "Embeddings need `num_nodes`. Got None"),
+        ({"predict": "x"}, "`predict` must be one of after, before. Got 'x'"),
+        ({"concat": "x"}, "`concat` must be one of none, features, initial. Got 'x'"),
+        ({"activation": "x"}, "`activation` must be one of identity, relu, tanh. Got 'x'"),
+        ({"readout": "x"}, "`readout` must be one of last, mean, learned. Got 'x'"),
+        ({"readout": "learned"}, "The readout 'learned' needs `num_rounds`. Got None"),
+        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1. Got 1.0"),
+        ({"drop_node": -0.1}, "`drop_node` must be at least 0 and below 1. Got -0.1"),
+        ({"cell_options": {"depth": 2}}, "`cell_options` must be arguments of the cell 'gru'. Got {'depth': 2}"),
+        ({"cell_options": {"reset": "x"}}, "`reset` must be one of after, before. Got 'x'"),
+        ({"cell": "linear", "cell_options": {"alpha": 2}}, "`alpha` must lie from 0 to 1. Got 2"),
+        ({"cell": "linear", "cell_options": {"teleport": "x"}}, "`teleport` must be one of phase, round. Got 'x'"),
+    ],
+)
+def test_refuses_arguments(arguments, complaint):
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        GPNN(FEATURES, 4, 3, **arguments)
+
+
+def test_refuses_inputs(plan):
+    model = GPNN(FEATURES, 4, 3)
+    with pytest.raises(ValueError, match=r"needs `x`\. Got None"):
+        model(None, plan)
+    with pytest.raises(ValueError, match=r"`x` must have one row for each of the 10 nodes\. Got 9"):
+        model(features()[:9], plan)
+    with pytest.raises(ValueError, match=r"`x` must have 7 columns\. Got 6"):
+        model(features()[:, :6], plan)
+    with pytest.raises(ValueError, match=r"The plan must have 5 rounds, as the learned readout has\. Got 2"):
+        GPNN(FEATURES, 4, 3, readout="learned", num_rounds=5)(features(), plan)
+    with pytest.raises(ValueError, match=r"`hidden_channels` must be at least 1\. Got 0"):
+        GPNN(FEATURES, 0, 3)
