@@ -57,6 +57,8 @@ def _read_lists(folder: Path, split: int) -> Lists:
     for _, (_, one, other) in _rows(folder / "hasItem.cfacts", 3):
         facts.append(lists.setdefault(one, len(lists)))
         facts.append(items.setdefault(other, len(items)))
+    if not facts:
+        raise ValueError("hasItem.cfacts must hold at least one fact. Got none.")
     word_ptr, words, num_words = _read_words(folder / "list_features.txt", lists)
     gold, gold_class = _read_gold(folder / GOLD.format(split=split))
     similar_ptr, similar = _read_similar(folder / "sim.dict", gold, items)

@@ -130,7 +130,9 @@ def _read_csv(path: Path) -> Table:
     columns = [compute.utf8_trim_whitespace(column).combine_chunks() for column in table.columns]
     lengths = sum(np.asarray(compute.utf8_length(column)) for column in columns)
     kept = np.flatnonzero(lengths)
-    return Table(path.name, {name: column.take(kept) for name, column in zip(names, columns)}, kept + 2)
+    if len(kept) < table.num_rows:
+        columns = [column.take(kept) for column in columns]
+    return Table(path.name, dict(zip(names, columns)), kept + 2)
 
 
 def _number(value: str) -> float:

@@ -117,6 +117,7 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
+            ("hasItem.cfacts", "\n", r"hasItem\.cfacts must hold at least one fact\. Got none\."),
             ("hasItem.cfacts", "hasItem l1\n", r"hasItem\.cfacts, line 1: 3 fields must stand here\. Got 2\."),
             ("list_features.txt", "l1 0\nl2 x\n", r"list_features\.txt, line 2: words must be integers\. Got 'x'\."),
             ("list_features.txt", "l1 -1\n", r"list_features\.txt, line 1: words must not be negative\. Got -1\."),

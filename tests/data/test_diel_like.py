@@ -73,3 +73,12 @@ def test_labels_mostly_agree_with_the_words() -> None:
 def test_a_scale_without_lists_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match=r"`scale` must be from 0\.001 to 1000\. Got"):
         load_dataset("diel_like", scale=scale)
+
+
+@pytest.mark.slow
+def test_full_size() -> None:
+    data = load_dataset("diel_like")
+    assert (data.num_nodes, data.num_edges) == (4_373_008, 2 * 4_464_261)
+    assert tuple(data.x.shape) == (4_373_008, 1_233_598)
+    assert data.x.values().numel() / data.num_lists == pytest.approx(20, abs=0.1)
+    assert data.recall_k == 240_000

@@ -157,3 +157,14 @@ def test_the_bar_of_the_terminal(server: Server, tmp_path: Path, capsys: pytest.
     fetch_files([DataFile("one", SHA256, server.url())], tmp_path)
     assert (tmp_path / "one").read_bytes() == CONTENT
     assert capsys.readouterr().out == ""
+
+
+def test_two_at_once_fetch_once(server: Server, tmp_path: Path) -> None:
+    files = [DataFile("one", SHA256, server.url())]
+    threads = [threading.Thread(target=fetch_files, args=(files, tmp_path, lambda *_: None)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server.ranges == [None]
+    assert (tmp_path / "one").read_bytes() == CONTENT
