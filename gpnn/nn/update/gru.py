@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine import Step
+from gpnn.kernels.gru import gru_update
 from gpnn.nn.parameters import glorot
 
 RESETS = ("after", "before")
@@ -52,7 +53,9 @@ class GRUUpdate(nn.Module):
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         if self.reset == "after":
-            return torch.gru_cell(messages, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+            parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+            update = torch.gru_cell if state.is_cuda or torch.is_autocast_enabled("cpu") else gru_update
+            return update(messages, state, *parameters)
         heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T)  # [n, 3d]
         width = state.shape[1]
         own = torch.addmm(self.bias_hh[: 2 * width], state, self.weight_hh[: 2 * width].T)
