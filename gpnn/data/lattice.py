@@ -18,7 +18,7 @@ def grid(
     columns: int = 100,
     num_classes: int = 4,
     num_features: int = 200,
-    feature_noise: float = 0.7,
+    feature_noise: float = 0.9,
     label_rate: float = 0.01,
     seed: int = 0,
 ) -> Data:

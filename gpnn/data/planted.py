@@ -17,9 +17,9 @@ def planted(
     num_nodes: int = 20_000,
     num_classes: int = 10,
     degree: float = 10.0,
-    mixing: float = 0.2,
+    mixing: float = 0.3,
     num_features: int = 500,
-    feature_noise: float = 0.7,
+    feature_noise: float = 0.9,
     label_rate: float = 0.01,
     seed: int = 0,
 ) -> Data:
