@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gpnn.data.sparse import csr_tensor
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -53,4 +54,4 @@ def scale_rows(x: Tensor) -> Tensor:
     row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), ptr.diff())
     total = values.new_zeros(x.shape[0]).index_add_(0, row, values.abs())
     scaled = values / torch.where(total > 0, total, 1.0)[row]
-    return torch.sparse_csr_tensor(ptr, x.col_indices(), scaled, x.shape)
+    return csr_tensor(ptr.numpy(), x.col_indices().numpy(), scaled.numpy(), (x.shape[0], x.shape[1]))
