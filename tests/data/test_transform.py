@@ -48,5 +48,5 @@ def test_data_without_features_is_fine() -> None:
 
 
 def test_unknown_scale_is_refused() -> None:
-    with pytest.raises(ValueError, match="`scale_features` must be one of none, rows. Got 'columns'"):
+    with pytest.raises(ValueError, match=r"`scale_features` must be one of none, rows\. Got 'columns'"):
         transform_data(example(), scale_features="columns")
