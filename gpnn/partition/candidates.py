@@ -18,10 +18,7 @@ def training_nodes(graph: Any) -> Tensor | None:
     without a mask has no training nodes.
     """
     if hasattr(graph, "node_types"):
-        masks = [
-            store.get("train_mask", torch.zeros(store.num_nodes, dtype=torch.bool))
-            for store in graph.node_stores
-        ]
+        masks = [store.get("train_mask", torch.zeros(store.num_nodes, dtype=torch.bool)) for store in graph.node_stores]
         mask: Tensor | None = torch.cat(masks)
     else:
         mask = getattr(graph, "train_mask", None)
@@ -38,9 +35,7 @@ def as_nodes(mask: Tensor) -> Tensor:
     return mask.detach().cpu().nonzero().flatten()
 
 
-def draw_seeds(
-    ptr: np.ndarray, k: int, generator: np.random.Generator, nodes: np.ndarray | None
-) -> np.ndarray:
+def draw_seeds(ptr: np.ndarray, k: int, generator: np.random.Generator, nodes: np.ndarray | None) -> np.ndarray:
     """Draw k distinct nodes in proportion to out-degree, without replacement, `[K]`.
 
     Node u waits an exponential time of rate d_u; the k that finish first, in that order, are distributed as

@@ -86,9 +86,7 @@ def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = 
 
     structure = as_graph(graph)
     if structure.num_nodes != partition.num_nodes:
-        raise ValueError(
-            f"The graph must have the partition's {partition.num_nodes} nodes. Got {structure.num_nodes}."
-        )
+        raise ValueError(f"The graph must have the partition's {partition.num_nodes} nodes. Got {structure.num_nodes}.")
     train_nodes = training_nodes(graph) if train_mask is None else as_nodes(train_mask)
     rows = structure.out_edges(with_edge=False)
     labels, k = partition.labels.numpy(), partition.num_parts

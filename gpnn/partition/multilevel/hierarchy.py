@@ -1,0 +1,77 @@
+"""Hierarchy: coarsen a graph, divide the coarsest, and refine the parts on the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpnn.partition.multilevel.balance import balance
+from gpnn.partition.multilevel.climb import climb
+from gpnn.partition.multilevel.cluster import cluster
+from gpnn.partition.multilevel.contract import contract, number
+from gpnn.partition.multilevel.divide import divide
+from gpnn.partition.multilevel.heap import make_heap
+from gpnn.partition.multilevel.level import Level, loads, sample_cut
+from gpnn.partition.multilevel.sweep import sweep
+
+_COARSEST = 40  # nodes a part at which coarsening stops
+_FEWEST = 8  # nodes a part below which a level is too coarse to divide
+_LARGEST = 0.5  # weight of the largest cluster over the mean part
+_CLUSTER_ROUNDS = 2
+_SWEEP_ROUNDS = 5
+_TRIES = 8  # bisections to choose from, and how many entries they may look at together
+_TRY_ENTRIES = 1_000_000
+_CLIMB_PASSES = 3
+_CLIMB_CUT = 0.05  # a level whose cut is above this is climbed only when it has few nodes
+_CLIMB_NODES = 20_000
+_CLIMB_ENTRIES = 48  # a node on average: a move costs their square
+
+
+def coarsen(level: Level, num_parts: int, state: np.ndarray) -> tuple[list[Level], list[np.ndarray]]:
+    """The levels from the given one to the coarsest, and from each to the next the cluster of each node."""
+    levels: list[Level] = [level]
+    names: list[np.ndarray] = []
+    limit = (level.node_weight.sum(0, dtype=np.int64) * _LARGEST / num_parts).astype(np.int64)
+    limit = np.maximum(limit, 1)
+    while len(levels[-1].node_weight) > _COARSEST * num_parts:
+        labels = cluster(levels[-1], limit, _CLUSTER_ROUNDS, state)
+        count = number(labels)
+        if count > 0.9 * len(labels) or count < _FEWEST * num_parts:
+            break
+        levels.append(contract(levels[-1], labels, count))
+        names.append(labels)
+    return levels, names
+
+
+def partition_levels(
+    levels: list[Level], names: list[np.ndarray], cap: np.ndarray, prefer: np.ndarray, state: np.ndarray
+) -> np.ndarray:
+    """Part of each node of the finest level, `[n]`.
+
+    Args:
+        levels, names: what :func:`coarsen` gave; the coarser levels are dropped as they are left.
+        cap: the most that each part may weigh, `[K, C]`.
+        prefer: weight of each node of the coarsest level in the draw of seeds.
+        state: the random stream.
+    """
+    tries = int(np.clip(_TRY_ENTRIES // max(len(levels[-1].neighbour), 1), 1, _TRIES))
+    labels = divide(levels[-1], cap, prefer, tries, state)
+    while True:
+        improve(levels[-1], labels, cap)
+        levels.pop()
+        if not levels:
+            return labels
+        labels = labels[names.pop()]
+
+
+def improve(level: Level, labels: np.ndarray, cap: np.ndarray) -> None:
+    """Balance the parts, then lower their cut, in place."""
+    num_nodes, num_entries = len(labels), max(len(level.neighbour), 1)
+    load = loads(level.node_weight, labels, len(cap))
+    heap = make_heap(num_nodes)
+    balance(level, labels, load, cap, heap)
+    sweep(level, labels, load, cap, _SWEEP_ROUNDS)
+    if num_entries > _CLIMB_ENTRIES * num_nodes:
+        return
+    between, total = sample_cut(level, labels, 1 + num_nodes // _CLIMB_NODES)
+    if num_nodes <= _CLIMB_NODES or between < _CLIMB_CUT * total:
+        climb(level, labels, load, cap, heap, _CLIMB_PASSES, max(200, num_nodes // 100))

@@ -1,0 +1,66 @@
+"""Level: one graph of the hierarchy, from the user's down to the coarsest."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Level(NamedTuple):
+    """A symmetric graph without self-loops, as compressed rows; entries that repeat count as often.
+
+    Node weights have a column for each thing to balance: nodes or edges, and training labels.
+    """
+
+    ptr: np.ndarray  # [n + 1] int64
+    neighbour: np.ndarray  # [m] int32
+    edge_weight: np.ndarray  # [m] int32, or [0]: every entry weighs 1
+    node_weight: np.ndarray  # [n, C] int32
+
+
+@njit(cache=True)
+def loads(node_weight, labels, num_parts):  # type: ignore[no-untyped-def]
+    """The weight of each part, `[K, C]`."""
+    load = np.zeros((num_parts, node_weight.shape[1]), np.int64)
+    for node in range(len(labels)):
+        for column in range(node_weight.shape[1]):
+            load[labels[node], column] += node_weight[node, column]
+    return load
+
+
+@njit(cache=True)
+def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untyped-def]
+    """Whether `part` has room for `node` under `cap` `[K, C]`, from column `first` on."""
+    for column in range(first, node_weight.shape[1]):
+        weight = node_weight[node, column]
+        if weight > 0 and load[part, column] + weight > cap[part, column]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-def]
+    """Account for a node that moves from part `source` to `target`."""
+    for column in range(node_weight.shape[1]):
+        load[source, column] -= node_weight[node, column]
+        load[target, column] += node_weight[node, column]
+
+
+@njit(cache=True)
+def cut(level, labels):  # type: ignore[no-untyped-def]
+    """Weight of the entries between parts: every edge twice."""
+    return sample_cut(level, labels, 1)[0]
+
+
+@njit(cache=True)
+def sample_cut(level, labels, step):  # type: ignore[no-untyped-def]
+    """Weight of the entries between parts, and of all, in every `step`-th row."""
+    ptr, index, edge_weight, _ = level
+    between, total = np.int64(0), np.int64(0)
+    for node in range(0, len(labels), step):
+        for e in range(ptr[node], ptr[node + 1]):
+            weight = np.int64(edge_weight[e] if len(edge_weight) else 1)
+            total += weight
+            if labels[index[e]] != labels[node]:
+                between += weight
+    return between, total
