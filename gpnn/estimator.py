@@ -93,7 +93,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self_loops: bool = False,
         hidden_channels: int | str = "auto",
         cell: str = "gru",
-        dropout: float = 0.0,
+        dropout: float = 0.5,
         drop_node: float = 0.0,
         model_options: Mapping[str, Any] | None = None,
         epochs: int = 200,

@@ -13,11 +13,11 @@ from gpnn import GPNNClassifier
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return gpnn.load_dataset("planted", num_nodes=120, num_classes=3, num_features=20, label_rate=0.3)
+    return gpnn.load_dataset("planted", num_nodes=120, num_classes=3, num_features=20, label_rate=0.3, feature_noise=0.2)
 
 
 def small(**options) -> GPNNClassifier:
-    return GPNNClassifier(**{"hidden_channels": 8, "epochs": 15, "k": 3, **options})
+    return GPNNClassifier(**{"hidden_channels": 8, "epochs": 15, "k": 3, "dropout": 0.0, **options})
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,8 @@ def check_names(config: Config) -> list[str]:
     ):
         if name not in names:
             problems.append(f"`{setting}` must be one of {', '.join(names)}. Got {name!r}.")
+    if config.threads != "auto" and config.threads < 1:
+        problems.append(f"`threads` must be at least 1. Got {config.threads}.")
     return problems + _check_model(config)
 
 

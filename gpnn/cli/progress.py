@@ -28,11 +28,12 @@ def progress_watcher(epochs: int) -> Iterator[Watcher]:
     columns = (
         TextColumn("epoch"),
         MofNCompleteColumn(),
-        BarColumn(),
+        BarColumn(bar_width=None),
         TextColumn("{task.description}"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=messages(), transient=True) as progress:
+    with Progress(*columns, console=messages(), transient=True, expand=True) as progress:
         yield Bar(progress, epochs)
 
 
@@ -69,15 +70,17 @@ class Lines:
 
 
 def describe_validation(record: Record) -> str:
-    """The validation accuracy, or whichever metric there is.
+    """The validation accuracy, or another metric by its name.
 
     >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
-    'validation accuracy 81.5 %'
+    'validation 81.5 %'
     """
     names = [name for name in record if name.startswith("val_") and name != "val_loss"]
     if not names:
         return ""
-    name = "val_accuracy" if len(names) == 1 else next(name for name in names if name != "val_accuracy")
+    if names == ["val_accuracy"]:
+        return f"validation {100 * record['val_accuracy']:.1f} %"
+    name = next(name for name in names if name != "val_accuracy")
     return f"validation {name.removeprefix('val_').replace('_', ' ')} {100 * record[name]:.1f} %"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,6 +69,7 @@ def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) 
     path = out or default_run_path(Path(config.data.name).name)
     check_free(path)
     built = build(config)
+    _set_threads(built)
     search = Search(num_trials, built.config.to_toml(), tuple(given)) if num_trials else None
     return create_run(built, path, search), built
 
@@ -81,7 +83,9 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     if run.finished:
         typer.echo("gpnn: this run is finished.", err=True)
         return run, None
-    return open_run(path)
+    run, built = open_run(path)
+    _set_threads(built)
+    return run, built
 
 
 def _train(run: RunFolder, built: Built, *, silent: bool) -> str | None:
@@ -96,6 +100,21 @@ def _train(run: RunFolder, built: Built, *, silent: bool) -> str | None:
         typer.echo(f"gpnn: stopped. Continue with: gpnn train --resume {run.path}", err=True)
         raise typer.Exit(INTERRUPTED)
     return result.problem
+
+
+def _set_threads(built: Built) -> None:
+    """The process is ours: take the threads that were asked for, or that suit the size; OMP_NUM_THREADS counts."""
+    import torch
+
+    from gpnn.train.sizes import choose_threads
+
+    threads = built.config.threads
+    if threads == "auto":
+        if "OMP_NUM_THREADS" in os.environ:
+            return
+        width = int(built.config.model.hidden_channels)
+        threads = choose_threads(built.data.num_nodes, width, torch.get_num_threads())
+    torch.set_num_threads(threads)
 
 
 def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> Built | None:

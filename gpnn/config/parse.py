@@ -66,7 +66,7 @@ def unknown_setting(key: str, also: Sequence[str] = ()) -> str:
     near = difflib.get_close_matches(key, known, 1, 0.75)
     if not near:
         near = [ends[end] for end in difflib.get_close_matches(key.rpartition(".")[2], list(ends), 1, 0.7)]
-    hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or seed, device."
+    hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or seed, device, threads."
     return f"`{key}` is not a setting. {hint}"
 
 

@@ -69,7 +69,7 @@ class ModelConfig:
     readout: str = "last"
     input_dropout: float = 0.0
     state_dropout: float = 0.0
-    dropout: float = 0.0
+    dropout: float = 0.5
     drop_node: float = 0.0
     runner: str = "fused"
     cell_options: dict[str, Any] = field(default_factory=dict)
@@ -82,6 +82,7 @@ class Config:
     Attributes:
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
+        threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
 
     >>> Config().data.name
     'digits'
@@ -89,6 +90,7 @@ class Config:
 
     seed: int = 0
     device: str = "auto"
+    threads: int | Auto = "auto"
     data: DataConfig = field(default_factory=DataConfig)
     partition: PartitionConfig = field(default_factory=PartitionConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import Tensor
 
 from gpnn.train.atomic import replace_file
@@ -37,7 +38,7 @@ def predictions_table(
     names = list(range(scores.shape[1])) if classes is None else list(classes)
     confidence, top = scores.max(1)
     columns: dict[str, Any] = {
-        "node": list(nodes) if nodes is not None else list(range(scores.shape[0])),
+        "node": np.arange(scores.shape[0]) if nodes is None else list(nodes),
         "prediction": pyarrow.array(names).take(pyarrow.array(top.numpy())),
         "confidence": confidence.numpy(),
     }

@@ -1,4 +1,4 @@
-"""Sizes that follow the graph: how many subgraphs, rounds and hidden channels to take when nobody says."""
+"""Sizes that follow the graph: subgraphs, rounds, hidden channels and threads when nobody says."""
 
 from __future__ import annotations
 
@@ -31,9 +31,20 @@ def choose_rounds(graph: Graph) -> int:
 
 
 def choose_hidden(num_classes: int) -> int:
-    """The power of two next above 8·C, between 64 and 512.
+    """The power of two next above 4·C, between 64 and 512.
 
     >>> choose_hidden(3), choose_hidden(10), choose_hidden(210)
-    (64, 128, 512)
+    (64, 64, 512)
     """
-    return min(512, max(64, 1 << (8 * num_classes - 1).bit_length()))
+    return min(512, max(64, 1 << (4 * num_classes - 1).bit_length()))
+
+
+def choose_threads(num_nodes: int, hidden_channels: int, available: int) -> int:
+    """One thread where states have fewer than 2²⁰ entries, else all.
+
+    Small states gain nothing from a second thread, and on busy cores they lose several times over.
+
+    >>> choose_threads(1797, 64, 8), choose_threads(1_000_000, 64, 8)
+    (1, 8)
+    """
+    return available if num_nodes * hidden_channels >= 1 << 20 else 1

@@ -19,4 +19,4 @@ def test_rounds_of_a_graph_without_edges():
 
 
 def test_hidden_grows_with_the_classes():
-    assert [choose_hidden(classes) for classes in (2, 8, 9, 1000)] == [64, 64, 128, 512]
+    assert [choose_hidden(classes) for classes in (2, 16, 17, 1000)] == [64, 64, 128, 512]
