@@ -13,8 +13,6 @@ from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.normalize import Normalizer
 from gpnn.schedule import Phase
 
-CHUNK_ROWS = 65536  # receivers a chunk when a phase without blocks is cut into pieces
-
 
 @dataclass(frozen=True, eq=False)
 class LoweredPhase:
@@ -25,12 +23,14 @@ class LoweredPhase:
         rule: weighs its messages.
         place: plan row of each node, `[N + V]`, or None where the two orders agree.
         builder: cuts blocks.
+        chunk_rows: receivers a chunk, where a phase without blocks is cut into pieces.
     """
 
     phase: Phase
     rule: Normalizer
     place: Tensor | None
     builder: BlockBuilder
+    chunk_rows: int
 
     @property
     def kind(self) -> str:
@@ -64,10 +64,10 @@ class LoweredPhase:
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
-        """The phase's own blocks or, where it has none, its receivers in runs of CHUNK_ROWS, which read each other."""
-        if self.phase.edge_ptr is not None or self.num_rows <= CHUNK_ROWS:
+        """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
+        if self.phase.edge_ptr is not None or self.num_rows <= self.chunk_rows:
             return self.blocks
-        return tuple(self.builder.build(piece) for piece in _chunks(self._messages()))
+        return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
@@ -98,13 +98,13 @@ def _blocks(messages: Messages, phase: Phase) -> Iterator[Messages]:
             yield messages.select(slice(nodes[block], nodes[block + 1]), slice(edges[block], edges[block + 1]))
 
 
-def _chunks(messages: Messages) -> Iterator[Messages]:
+def _chunks(messages: Messages, chunk_rows: int) -> Iterator[Messages]:
     num_rows = messages.nodes.numel()
     position = torch.empty(int(messages.nodes.max()) + 1, dtype=torch.int64)
     position[messages.nodes] = torch.arange(num_rows)
-    chunk = position[messages.dst].div(CHUNK_ROWS, rounding_mode="floor")
+    chunk = position[messages.dst].div(chunk_rows, rounding_mode="floor")
     order = chunk.argsort(stable=True)
-    ends = torch.bincount(chunk, minlength=-(-num_rows // CHUNK_ROWS)).cumsum(0).tolist()
+    ends = torch.bincount(chunk, minlength=-(-num_rows // chunk_rows)).cumsum(0).tolist()
     for number, (start, stop) in enumerate(zip([0, *ends], ends)):
-        rows = slice(number * CHUNK_ROWS, min((number + 1) * CHUNK_ROWS, num_rows))
+        rows = slice(number * chunk_rows, min((number + 1) * chunk_rows, num_rows))
         yield messages.select(rows, order[start:stop])

@@ -14,6 +14,8 @@ from gpnn.engine.normalize import bind_rule
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
 
+CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -122,10 +124,17 @@ def lower(
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
     builder = BlockBuilder(schedule.graph, device)
-    lowered = {id(phase): LoweredPhase(phase, rule, place, builder) for phase in schedule.distinct_phases()}
+    rows = _chunk_rows(schedule)
+    lowered = {id(phase): LoweredPhase(phase, rule, place, builder, rows) for phase in schedule.distinct_phases()}
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     order = None if order is None else order.to(device)
     return Plan(schedule, rounds, order, torch.device(device), normalization)
+
+
+def _chunk_rows(schedule: Schedule) -> int:
+    """Receivers a chunk: as many as the largest block has, so that memory follows it in phases without blocks too."""
+    pointers = [phase.node_ptr for phase in schedule.distinct_phases() if phase.node_ptr is not None]
+    return max((MIN_CHUNK_ROWS, *(int(ptr.diff().max()) for ptr in pointers))) if pointers else CHUNK_ROWS
 
 
 def _plan_order(schedule: Schedule) -> Tensor | None:

@@ -77,3 +77,13 @@ def test_states_that_do_not_fit_are_refused():
     graph = chain(3)
     with pytest.raises(ValueError, match=r"one row for each of the 3 nodes\. Got shape \[4, 2\]"):
         gpnn.lower(graph, synchronous(graph)).enter(torch.zeros(4, 2))
+
+
+def test_chunks_are_as_large_as_the_largest_block(monkeypatch):
+    monkeypatch.setattr("gpnn.engine.plan.MIN_CHUNK_ROWS", 1)
+    graph = chain(8)
+    cut = gpnn.lower(graph, partitioned(graph, [0, 0, 0, 1, 2, 2, 3, 3])).rounds[0][1]
+    assert cut.num_rows == 5
+    assert [block.num_rows for block in cut.chunks] == [3, 2]
+    (everything,) = gpnn.lower(graph, synchronous(graph)).rounds[0]
+    assert everything.chunks == (everything.whole,)
