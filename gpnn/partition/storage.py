@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from os import PathLike
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def read(path: str | PathLike[str]) -> Partition:
 
 def _read_metis(path: Path, num_parts: int) -> Partition:
     try:
-        labels = np.fromstring(path.read_text(), dtype=np.int64, sep="\n")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy only warns when it stops before the end
+            labels = np.fromstring(path.read_text(), dtype=np.int64, sep="\n")
     except (DeprecationWarning, ValueError, UnicodeDecodeError):
         raise ValueError(f"{path.name} must hold one integer a line. Got something else.") from None
     return Partition(torch.from_numpy(labels), num_parts)
@@ -63,7 +66,7 @@ def _read_saved(path: Path) -> Partition:
     try:
         with safe_open(path, framework="pt") as file:
             num_parts = (file.metadata() or {}).get("num_parts", "")
-            labels = file.get_tensor("labels") if num_parts.isdigit() else None
+            labels = file.get_tensor("labels") if num_parts.isdecimal() else None
     except SafetensorError as error:
         raise ValueError(f"{path.name} must be a saved partition or end in .part.K. Got: {error}.") from None
     if labels is None:

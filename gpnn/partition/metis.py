@@ -1,0 +1,75 @@
+"""METIS: multilevel k-way partitioning by Karypis and Kumar, through pymetis (the extra `metis`)."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph
+from gpnn.partition.partition import Partition
+
+BALANCE = ("nodes", "edges")
+
+
+def metis(
+    graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None, balance: str = "nodes"
+) -> Partition:
+    """Divide the graph into k parts of nearly equal weight that cut few edges (Karypis and Kumar 1998).
+
+    METIS takes simple undirected graphs and may crash on others: directions and self-loops are dropped first,
+    and edges between the same two nodes become one that weighs their number, so that what is minimised is the
+    number of messages between parts.
+
+    Args:
+        graph: the graph.
+        k: number of subgraphs K.
+        seed: where METIS's random choices come from.
+        train_nodes: not used.
+        balance: what the parts are to have equally much of: "nodes", or "edges" (a node weighs its degree).
+
+    Raises:
+        ValueError: for an unknown balance, or where pymetis is not installed.
+    """
+    if balance not in BALANCE:
+        raise ValueError(f"`balance` must be one of {', '.join(BALANCE)}. Got {balance!r}.")
+    pymetis = _import()
+    ptr, index, weight = distinct_neighbours(graph)
+    options = pymetis.Options(seed=seed % (2**31 - 2) + 1)  # METIS takes 0 for 1
+    _, labels = pymetis.part_graph(
+        k,
+        pymetis.CSRAdjacency(ptr, index),
+        vweights=np.maximum(edge_ends(ptr, weight), 1) if balance == "edges" else None,
+        eweights=None if (weight == 1).all() else weight,
+        options=options,
+    )
+    return Partition(torch.from_numpy(np.asarray(labels, np.int64)), k)
+
+
+def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row pointers `[N + 1]`, neighbours `[M]` in ascending order, and edges between the two `[M]`, int64."""
+    from scipy.sparse import csr_array
+
+    from gpnn.partition.neighbours import neighbours
+
+    ptr, index = neighbours(graph)
+    shape = (graph.num_nodes, graph.num_nodes)
+    matrix = csr_array((np.ones(len(index), np.int64), index, ptr), shape)
+    matrix.sum_duplicates()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+
+
+def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Sum of the weights in each row, `[N]`."""
+    total = np.concatenate([[0], np.cumsum(weight)])
+    return total[ptr[1:]] - total[ptr[:-1]]
+
+
+def _import() -> ModuleType:
+    try:
+        import pymetis
+    except ImportError:
+        raise ValueError('The method "metis" needs pymetis: pip install "gpnn[metis]". Got none.') from None
+    return pymetis
