@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,27 +18,44 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+LINKS = ("count", "proportion")
+
+
 def ica(
-    data: Data, *, seed: int = 0, strength: float | Sequence[float] = (1.0, 10.0, 100.0), sweeps: int = 10
+    data: Data,
+    *,
+    seed: int = 0,
+    strength: float | Sequence[float] = (1.0, 10.0),
+    link: str | Sequence[str] = LINKS,
+    sweeps: int = 10,
 ) -> Tensor:
     """Class probabilities from a node's features and the classes of its neighbours, found in turns, `[N, C]`.
 
-    Lu and Getoor 2003, section 4, with the count of neighbours of each class as link feature. A softmax regression of
-    the features guesses every label; a second one, of the features and the link counts, is trained on the training
+    Lu and Getoor 2003, section 4, with the count (or the share) of neighbours of each class as link features. A softmax
+    regression of the features guesses every label; a second one, of features and links, is trained on the training
     nodes; then each other node in a random order takes the most likely class given its neighbours' classes of the
-    moment, `sweeps` times. Counts, order, bootstrap and ten sweeps are those of the code that Kipf and Welling 2017
-    compare with (github.com/tkipf/ica); it takes strength 1, which is too little where features are small numbers.
+    moment, `sweeps` times. Links, bootstrap, order and ten sweeps are those of the code that Kipf and Welling 2017
+    compare with (github.com/tkipf/ica), which takes strength 1 and counts unless told otherwise.
 
     Args:
         data: with features.
         seed: of the order.
         strength: inverse of the L2 penalty of both regressions, or several to choose from on the validation nodes.
+        link: "count" or "proportion", or both to choose from.
         sweeps: how often every node is classified again.
+
+    Raises:
+        ValueError: when a link feature is unknown.
     """
     x, adjacency = feature_matrix(data, "ica"), neighbours(data)
-    adjacency.data[:] = 1
-    found = (_classify(x, adjacency, data, seed, each, sweeps) for each in as_choices(strength))
-    return torch.from_numpy(choose_best(found, data)).float()
+
+    def candidates() -> Iterator[np.ndarray]:
+        for kind in as_choices(link):
+            weighted = _weigh(adjacency, kind)
+            for each in as_choices(strength):
+                yield _classify(x, weighted, data, seed, each, sweeps)
+
+    return torch.from_numpy(choose_best(candidates(), data)).float()
 
 
 def _classify(
@@ -62,7 +79,7 @@ def _classify(
     others, state = np.setdiff1d(np.arange(data.num_nodes), train.nodes), stream(seed)
     scores = content.copy()
     for _ in range(sweeps):
-        sweep(adjacency.indptr, adjacency.indices, content, link, guess, others, scores, state)
+        sweep(adjacency.indptr, adjacency.indices, adjacency.data, content, link, guess, others, scores, state)
     exponent = np.exp(scores - scores.max(1, keepdims=True))
     probabilities = exponent / exponent.sum(1, keepdims=True)
     probabilities[train.nodes] = one_hot[train.nodes].toarray()
@@ -81,6 +98,15 @@ def _relational(
     link[model.columns[is_link] - x.shape[1]] = model.weight[is_link]
     content = np.asarray(x[:, model.columns[~is_link]] @ model.weight[~is_link]) + model.bias
     return content, link
+
+
+def _weigh(adjacency: scipy.sparse.csr_matrix, link: str) -> scipy.sparse.csr_matrix:
+    """The adjacency whose product with labels counts neighbours of each class, or gives their share."""
+    if link not in LINKS:
+        raise ValueError(f"`link` must be one of {', '.join(LINKS)}. Got {link!r}.")
+    weighted, degree = adjacency.copy(), np.diff(adjacency.indptr)
+    weighted.data = np.ones_like(adjacency.data) if link == "count" else np.repeat(1 / np.maximum(degree, 1), degree)
+    return weighted
 
 
 def _one_hot(places: np.ndarray, size: int) -> scipy.sparse.csr_matrix:
