@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -18,7 +21,10 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
+        partial.touch()
+        mode = partial.stat().st_mode  # of any new file here; safetensors would make it private
         write(partial)
+        partial.chmod(mode)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
@@ -26,6 +32,29 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         partial.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+    """Write tensors and a description, as JSON in the metadata, to one safetensors file, atomically.
+
+    The same tensors and description give the same bytes.
+
+    Raises:
+        OSError: when the disk is full or the folder cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    # one key only: safetensors writes several in random order
+    metadata = {"gpnn": json.dumps(description, sort_keys=True)}
+    try:
+        replace_file(path, lambda partial: save_file(contiguous, partial, metadata))
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
 
 
 def write_text(path: Path, text: str) -> None:

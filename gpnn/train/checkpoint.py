@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.train.atomic import replace_file
+from gpnn.train.atomic import write_tensors
 from gpnn.train.progress import Progress
 
 FORMAT = 1
@@ -22,15 +22,11 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     Its metadata holds the progress as JSON, so a kill at any moment leaves the old checkpoint or the new one,
     never a mixture. Random state needs no place: masks depend on (seed, epoch, pass) alone.
     """
-    from safetensors.torch import save_file
-
     tensors = {f"model/{name}": tensor.detach() for name, tensor in model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items() if value is not None}
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    metadata = {"gpnn": json.dumps({"checkpoint": FORMAT, **_numbers(progress)})}
-    replace_file(path, lambda partial: save_file(contiguous, partial, metadata))
+    write_tensors(path, tensors, {"checkpoint": FORMAT, **_numbers(progress)})
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:

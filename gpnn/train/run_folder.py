@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.train.atomic import finite, replace_file, sync_folder, write_json, write_text
+from gpnn.train.atomic import finite, sync_folder, write_json, write_tensors, write_text
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,7 @@ class RunFolder:
 
     def write_model(self, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
         """Write the weights, with the model's description as JSON in the metadata."""
-        from safetensors.torch import save_file
-
-        tensors = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-        # one key only: safetensors writes several in random order, and the same run must give the same bytes
-        metadata = {"gpnn": json.dumps(description, sort_keys=True)}
-        replace_file(self.model, lambda partial: save_file(tensors, partial, metadata))
+        write_tensors(self.model, weights, description)
 
     def read_model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The weights and the description that :meth:`write_model` wrote.
