@@ -17,9 +17,6 @@ from gpnn.partition.partition import Partition, check_count
 from gpnn.partition.random import random
 from gpnn.partition.refined import refined
 
-# NOTE to the helper who owns the partition room (delete this when read): to save time ANOTHER helper writes
-# spectral.py, metis.py, random.py, components.py, given.py, mtkahypar.py and compare.py (compare_partitions) since
-# 09:32; do not write those. Yours: refined, flood fill, quality, the contract test over the table, benchmarks, docs.
 PARTITIONERS: dict[str, Callable[..., Partition]] = {
     "flood_fill": flood_fill,
     "refined": refined,

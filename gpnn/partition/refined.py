@@ -63,7 +63,7 @@ def refined(
     prefer = _preference(degree, names, train_nodes, levels[-1])
     labels = partition_levels(levels, names, cap, prefer, state)
     deal_out(labels, weight, k)
-    fill_empty(labels, weight, k)
+    fill_empty(labels, k)
     return Partition(torch.from_numpy(labels), k)
 
 

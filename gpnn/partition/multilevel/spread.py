@@ -26,7 +26,7 @@ def deal_out(labels, weight, num_parts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def fill_empty(labels, weight, num_parts):  # type: ignore[no-untyped-def]
+def fill_empty(labels, num_parts):  # type: ignore[no-untyped-def]
     """Give each empty part the last node of the part with the most nodes, in place."""
     size = np.bincount(labels, minlength=num_parts)
     for part in range(num_parts):
