@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 class GPNNClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised node classification over PyG's `Data`, or over arrays with −1 for unlabelled nodes.
 
-    Sizes left at "auto" follow the graph (:mod:`gpnn.train.sizes`): K ≈ √N / 6 subgraphs, at most the training
-    nodes; the rounds that cross a random graph of the same density, 2 to 6; 64 to 512 hidden channels by the
-    number of classes. They are printed when `verbose`.
+    Sizes left at "auto" follow the graph (:mod:`gpnn.train.sizes`): subgraphs by the number of nodes, at most the
+    training nodes; the rounds that cross a random graph of the same density; hidden channels by the number of
+    classes. They are printed when `verbose`.
 
     Args:
         k: number of subgraphs K.

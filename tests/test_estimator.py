@@ -9,11 +9,14 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn import GPNNClassifier
+from gpnn.train.assemble import Sizes
 
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return gpnn.load_dataset("planted", num_nodes=120, num_classes=3, num_features=20, label_rate=0.3, feature_noise=0.2)
+    return gpnn.load_dataset(
+        "planted", num_nodes=120, num_classes=3, num_features=20, label_rate=0.3, feature_noise=0.2
+    )
 
 
 def small(**options) -> GPNNClassifier:
@@ -106,7 +109,7 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path):
 
 def test_verbose_prints_the_sizes_chosen(data, capsys):
     GPNNClassifier(epochs=1, verbose=True).fit(data)
-    assert "Sizes(k=2, rounds=3, hidden_channels=64)" in capsys.readouterr().out
+    assert str(Sizes().resolve(data)) in capsys.readouterr().out
 
 
 def test_other_schedules_cells_and_recipes(data):

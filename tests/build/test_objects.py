@@ -9,6 +9,7 @@ from gpnn.config import ModelConfig
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN, READOUTS, UPDATES
 from gpnn.schedule import SCHEDULES
+from gpnn.train.assemble import Sizes
 
 TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
 
@@ -26,8 +27,10 @@ def test_every_argument_of_the_model_can_be_configured():
 def test_auto_sizes_follow_the_graph_and_the_seed_reaches_everything():
     config = load_config(overrides=[*TINY, "seed=3"])
     built = build(config)
-    assert (built.config.partition.k, built.config.schedule.rounds, built.config.model.hidden_channels) == (2, 2, 64)
-    assert built.partition.num_parts == 2
+    sizes = Sizes().resolve(built.data)
+    chosen = Sizes(built.config.partition.k, built.config.schedule.rounds, built.config.model.hidden_channels)
+    assert chosen == sizes
+    assert (built.partition.num_parts, built.plan.num_rounds) == (sizes.k, sizes.rounds)
     assert built.model_arguments["seed"] == 3
     assert built.config.partition.options == config.partition.options
     again = build(config)

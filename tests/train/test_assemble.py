@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import gpnn
 from gpnn import Graph
 from gpnn.train.assemble import (
     Sizes,
@@ -11,11 +12,13 @@ from gpnn.train.assemble import (
     needs_partition,
     schedule_options,
 )
+from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 
 
 def test_sizes_stay_where_they_are_said(planted):
     assert Sizes(4, 7, 32).resolve(planted) == Sizes(4, 7, 32)
-    assert Sizes().resolve(planted) == Sizes(2, 3, 64)
+    by_rule = Sizes(choose_parts(90), choose_rounds(gpnn.Graph.from_data(planted)), choose_hidden(3))
+    assert Sizes().resolve(planted) == by_rule
 
 
 def test_parts_are_bounded_by_the_nodes_that_can_seed_them(planted):
