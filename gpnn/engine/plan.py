@@ -87,7 +87,7 @@ class Plan:
     def leave(self, state: Tensor) -> Tensor:
         """A state in the user's order, `[N, d]`, from one in plan order."""
         if self._place is None:
-            return state[: self.num_nodes]
+            return state[: self.num_nodes] if self.num_virtual else state
         return state.index_select(0, self._place[: self.num_nodes])
 
 
