@@ -1,0 +1,40 @@
+import numpy as np
+
+from gpnn.partition.multilevel.hierarchy import coarsen, improve, partition_levels
+from gpnn.partition.multilevel.level import loads
+from gpnn.partition.splitmix import stream
+from tests.oracle.levels import chain_level, matrix_of, slow_cut
+
+
+def test_levels_keep_their_weight_and_follow_each_other():
+    levels, names = coarsen(chain_level(5000), 4, stream(0))
+    sizes = [len(level.node_weight) for level in levels]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(levels) == len(names) + 1 >= 2
+    assert sizes[-1] <= 40 * 4
+    for level, name, count in zip(levels[1:], names, sizes[1:]):
+        assert level.node_weight.sum() == 5000
+        assert len(np.unique(name)) == count == name.max() + 1
+
+
+def test_a_small_graph_is_its_own_coarsest():
+    levels, names = coarsen(chain_level(100), 4, stream(0))
+    assert (len(levels), names) == (1, [])
+
+
+def test_a_long_chain_is_cut_where_it_should_be():
+    level, state = chain_level(3000), stream(1)
+    levels, names = coarsen(level, 5, state)
+    prefer = np.ones(len(levels[-1].node_weight), np.int64)
+    labels = partition_levels(levels, names, np.full((5, 1), 630), prefer, state)
+    assert np.bincount(labels).max() <= 630
+    assert slow_cut(matrix_of(level), labels) <= 16  # the least is 8
+    assert levels == []
+
+
+def test_improving_mends_balance_and_cut():
+    labels = np.array([0] * 14 + [1] * 4 + [0] * 2, np.int32)
+    cap = np.array([[11], [11]])
+    improve(chain_level(20), labels, cap)
+    assert (loads(np.ones((20, 1), np.int32), labels, 2) <= cap).all()
+    assert slow_cut(matrix_of(chain_level(20)), labels) <= 4
