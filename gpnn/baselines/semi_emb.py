@@ -25,9 +25,9 @@ def semi_emb(
     margin: float = 1.0,
     balance: float = 1.0,
     learning_rate: float = 0.3,
-    batch_size: int = 200,
-    steps: int = 2000,
-    patience: int = 50,
+    batch_size: int = 100,
+    steps: int = 1500,
+    patience: int = 40,
 ) -> Tensor:
     """Class probabilities of a network with one hidden layer, embedded over the graph, `[N, C]`.
 

@@ -1,0 +1,116 @@
+"""Planetoid, inductive: embeddings that are a function of the features (Yang, Cohen and Salakhutdinov 2016)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gpnn.baselines.contexts import Contexts, Triples
+from gpnn.baselines.planetoid import JointClassifier, NodeTable, train_classifier
+from gpnn.baselines.sparse_rows import RowLinear, SparseRows
+from gpnn.baselines.visible import feature_matrix, labelled, neighbours
+
+if TYPE_CHECKING:
+    import scipy.sparse
+    from torch_geometric.data import Data
+
+
+def planetoid_inductive(
+    data: Data,
+    *,
+    seed: int = 0,
+    channels: int = 50,
+    walk_length: int = 10,
+    window: int = 3,
+    negatives: int = 5,
+    walk_batches: int = 400,
+    label_batches: int = 1000,
+    walks: int = 20,
+    label_pairs: int = 200,
+    context_rate: float = 0.001,
+    context_share: float = 0.1,
+    learning_rate: float = 0.1,
+    batch_size: int = 200,
+    steps: int = 2000,
+    patience: int = 50,
+) -> Tensor:
+    """Class probabilities from features by way of an embedding that foretells contexts, `[N, C]`.
+
+    Planetoid-I of Yang et al. 2016, section 3.3: e = ReLU(x W + b). Width, walks, window, batches, step sizes and the
+    one context batch in ten steps are the defaults of the released code (github.com/kimiyoung/planetoid); its 10,000
+    batches of 20 label pairs are 1,000 of 200 here. Contexts are told from `negatives` drawn ones (equation 3 there)
+    where that code's default is a softmax over all nodes. A node's class follows from its features alone.
+
+    Args:
+        data: with features.
+        seed: of everything random.
+        channels: width of the embeddings.
+        walk_length: steps of a walk, q.
+        window: d.
+        negatives: contexts drawn against each true one.
+        walk_batches: batches of walks before the classes are learnt.
+        label_batches: batches of label pairs before that.
+        walks: walks in a batch.
+        label_pairs: pairs of training nodes of one class in a batch.
+        context_rate: step size of the context loss, which is summed over a batch.
+        context_share: the chance of a batch of walks before each step of the class loss.
+        learning_rate: step size of the class loss.
+        batch_size: training nodes in a step.
+        steps: the most steps.
+        patience: looks (every 20 steps) without improvement after which to stop.
+    """
+    x = feature_matrix(data, "planetoid_inductive")
+    generator = torch.Generator().manual_seed(seed)
+    source = Contexts.of(
+        neighbours(data), labelled(data, "train"), walk_length=walk_length, window=window, negatives=negatives, seed=seed
+    )
+    encoder = RowLinear(x.shape[1], channels, generator)
+    learner = _ContextLearner(x, encoder, NodeTable(data.num_nodes, channels, generator), context_rate)
+    for _ in range(label_batches):
+        learner.step(source.from_labels(label_pairs))
+    for _ in range(walk_batches):
+        learner.step(source.from_walks(source.rng.integers(data.num_nodes, size=walks)))
+    classifier = JointClassifier(x.shape[1], channels, data.num_classes, generator)
+
+    def logits_of(nodes: np.ndarray | None) -> list[Tensor]:
+        rows = SparseRows.of(x, nodes)
+        return classifier(rows, torch.relu(encoder(rows)))
+
+    def between() -> None:
+        if source.rng.random() < context_share:
+            learner.step(source.from_walks(source.rng.integers(data.num_nodes, size=walks)))
+
+    return train_classifier(
+        nn.ModuleList([encoder, classifier]),
+        logits_of,
+        data,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        steps=steps,
+        patience=patience,
+        rng=source.rng,
+        between=between,
+    )
+
+
+class _ContextLearner:
+    """Steps along the gradient of −Σ log σ(γ e_i · w_c), with e a function of the features."""
+
+    def __init__(self, x: scipy.sparse.csr_matrix, encoder: RowLinear, context: NodeTable, rate: float) -> None:
+        self.x, self.encoder, self.context = x, encoder, context
+        self.optimizer = torch.optim.SGD([*encoder.parameters(), *context.parameters()], lr=rate)
+
+    def step(self, triples: Triples) -> None:
+        if not len(triples.sign):
+            return
+        nodes, place = np.unique(triples.node, return_inverse=True)
+        embedding = torch.relu(self.encoder(SparseRows.of(self.x, nodes)))[torch.from_numpy(place)]
+        dot = (embedding * self.context(torch.from_numpy(triples.context))).sum(1)
+        loss = -functional.logsigmoid(dot * torch.from_numpy(triples.sign)).sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()

@@ -1,0 +1,94 @@
+"""Planetoid, transductive: a free embedding of each node beside its features (Yang, Cohen and Salakhutdinov 2016)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gpnn.baselines.contexts import Contexts
+from gpnn.baselines.planetoid import JointClassifier, NodeTable, rows_of, train_classifier
+from gpnn.baselines.visible import feature_matrix, labelled, neighbours
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def planetoid_transductive(
+    data: Data,
+    *,
+    seed: int = 0,
+    channels: int = 50,
+    walk_length: int = 10,
+    window: int = 3,
+    negatives: int = 5,
+    walk_rounds: int = 10,
+    label_pairs: int = 200_000,
+    context_rate: float = 0.01,
+    learning_rate: float = 0.1,
+    batch_size: int = 200,
+    steps: int = 2000,
+    patience: int = 50,
+) -> Tensor:
+    """Class probabilities from embeddings that foretell contexts and, with the features, classes, `[N, C]`.
+
+    Planetoid-T of Yang et al. 2016, section 3.2. Width, walks, window, batch, the 200,000 label pairs
+    (2,000 batches of 100) and step sizes are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
+    the embeddings on label contexts and then on walks, then classifier and embeddings together. Contexts are told from
+    `negatives` drawn ones (equation 3 there) where that code's default is a softmax over all nodes, so that large
+    graphs are in reach; `walk_rounds` was chosen for that here.
+
+    Args:
+        data: features are used where there are any.
+        seed: of everything random.
+        channels: width of the embeddings.
+        walk_length: steps of a walk, q.
+        window: d.
+        negatives: contexts drawn against each true one.
+        walk_rounds: walks from each node.
+        label_pairs: pairs of training nodes of one class.
+        context_rate: step size of the context loss.
+        learning_rate: step size of the class loss.
+        batch_size: training nodes in a step.
+        steps: the most steps.
+        patience: looks (every 20 steps) without improvement after which to stop.
+    """
+    x = None if data.get("x") is None else feature_matrix(data, "planetoid_transductive")
+    generator = torch.Generator().manual_seed(seed)
+    source = Contexts.of(
+        neighbours(data), labelled(data, "train"), walk_length=walk_length, window=window, negatives=negatives, seed=seed
+    )
+    table = NodeTable(data.num_nodes, channels, generator)
+    _learn_contexts(table, source, walk_rounds, label_pairs, context_rate)
+    classifier = JointClassifier(0 if x is None else x.shape[1], channels, data.num_classes, generator)
+
+    def logits_of(nodes: np.ndarray | None) -> list[Tensor]:
+        ids = torch.arange(data.num_nodes) if nodes is None else torch.from_numpy(nodes)
+        return classifier(rows_of(x, nodes), table(ids))
+
+    return train_classifier(
+        nn.ModuleList([table, classifier]),
+        logits_of,
+        data,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        steps=steps,
+        patience=patience,
+        rng=source.rng,
+    )
+
+
+def _learn_contexts(table: NodeTable, source: Contexts, rounds: int, label_pairs: int, rate: float) -> None:
+    """Train the embeddings to tell contexts: of labels first, of walks then; a step for each triple."""
+    from gpnn.baselines.contexts_kernel import descend_triples
+
+    embedding = table.weight.detach().numpy()
+    context = np.zeros_like(embedding)
+    if label_pairs:
+        triples = source.from_labels(label_pairs)
+        descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
+    for _ in range(rounds):
+        triples = source.from_walks(source.rng.permutation(len(embedding)))
+        descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
