@@ -14,6 +14,7 @@ _CLUSTER = 8  # nodes of the largest cluster, from one level to the next
 _ROUNDS = 30
 _DEGREES = (8, 160)  # of the filter, least and most
 _GROWTH = 2.5  # the filter amplifies the last wanted mode by about half of e to this, over unwanted ones
+_RANGE = 10.0  # and the constant mode by at most half of e to this: float32 has no room for more
 
 
 def slowest_modes(weights: csr_matrix, count: int, seed: int = 0, tolerance: float = 1e-3) -> np.ndarray:
@@ -107,7 +108,8 @@ def _filter(matrix: csr_matrix, block: np.ndarray, cutoff: float, wanted: float)
 
     cutoff = min(max(cutoff, 1e-6), 1.9)
     rise = np.arccosh(1 + 2 * max(cutoff - wanted, 1e-9) / (2 - cutoff))
-    degree = int(np.clip(_GROWTH / rise, *_DEGREES))
+    steepest = np.arccosh((2 + cutoff) / (2 - cutoff))
+    degree = int(min(np.clip(_GROWTH / rise, *_DEGREES), max(_RANGE / steepest, 2)))
     # in terms of S = I − L the damped interval is [-1, 1 − cutoff]
     centre, half = np.float32(-cutoff / 2), np.float32((2 - cutoff) / 2)
     rows = (matrix.indptr, matrix.indices, matrix.data)

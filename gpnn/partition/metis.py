@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.graph import Graph
+from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
 from gpnn.partition.partition import Partition
 
 BALANCE = ("nodes", "edges")
@@ -46,25 +47,6 @@ def metis(
         options=options,
     )
     return Partition(torch.from_numpy(np.asarray(labels, np.int64)), k)
-
-
-def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row pointers `[N + 1]`, neighbours `[M]` in ascending order, and edges between the two `[M]`, int64."""
-    from scipy.sparse import csr_array
-
-    from gpnn.partition.neighbours import neighbours
-
-    ptr, index = neighbours(graph)
-    shape = (graph.num_nodes, graph.num_nodes)
-    matrix = csr_array((np.ones(len(index), np.int64), index, ptr), shape)
-    matrix.sum_duplicates()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
-
-
-def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Sum of the weights in each row, `[N]`."""
-    total = np.concatenate([[0], np.cumsum(weight)])
-    return total[ptr[1:]] - total[ptr[:-1]]
 
 
 def _import() -> ModuleType:

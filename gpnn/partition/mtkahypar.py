@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from gpnn.graph import Graph
-from gpnn.partition.metis import BALANCE, distinct_neighbours, edge_ends
+from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
+from gpnn.partition.metis import BALANCE
 from gpnn.partition.partition import Partition
 
 

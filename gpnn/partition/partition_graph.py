@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpnn.graph import GraphLike, as_graph
+from gpnn.partition.auto import auto
 from gpnn.partition.candidates import as_nodes, training_nodes
 from gpnn.partition.components import components
 from gpnn.partition.flood_fill import flood_fill
@@ -16,15 +17,18 @@ from gpnn.partition.mtkahypar import mtkahypar
 from gpnn.partition.partition import Partition, check_count
 from gpnn.partition.random import random
 from gpnn.partition.refined import refined
+from gpnn.partition.spectral import spectral
 
 PARTITIONERS: dict[str, Callable[..., Partition]] = {
     "flood_fill": flood_fill,
     "refined": refined,
+    "spectral": spectral,
     "metis": metis,
     "mtkahypar": mtkahypar,
     "random": random,
     "components": components,
     "given": given,
+    "auto": auto,
 }
 
 
@@ -37,7 +41,7 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
     Args:
         graph: anything that :func:`gpnn.graph.as_graph` takes.
         k: number of subgraphs K.
-        method: a name in `PARTITIONERS`.
+        method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes and `refined` from there on.
         seed: the same seed gives the same partition.
         **options: `train_mask`, and what the method takes (see its own docstring).
 

@@ -1,62 +1,69 @@
 import numpy as np
 import pytest
 from scipy.linalg import eigh
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 
-from gpnn.partition import eigenvectors
 from gpnn.partition.eigenvectors import slowest_modes
-from gpnn.partition.eigenvectors_kernel import chebyshev_step
 
 
-def grid_weights(rows: int, columns: int) -> csr_matrix:
-    node = np.arange(rows * columns).reshape(rows, columns)
-    first = np.r_[node[:, :-1].ravel(), node[:-1].ravel()]
-    second = np.r_[node[:, 1:].ravel(), node[1:].ravel()]
-    weights = csr_matrix((np.ones(len(first)), (first, second)), (rows * columns,) * 2)
-    return (weights + weights.T).tocsr()
+def symmetric(pairs: np.ndarray, size: int) -> csr_matrix:
+    matrix = csr_matrix((np.ones(len(pairs)), pairs.T), (size, size))
+    return (matrix + matrix.T).tocsr()
 
 
-def _values(weights: csr_matrix, modes: np.ndarray) -> np.ndarray:
-    """Rayleigh quotients of L = I − D⁻¹W in the inner product of D."""
-    degree = np.asarray(weights.sum(1))
-    return ((degree * modes * modes).sum(0) - (modes * (weights @ modes)).sum(0)) / (degree * modes * modes).sum(0)
+def grid(side: int) -> csr_matrix:
+    node = np.arange(side * side).reshape(side, side)
+    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], 1)
+    down = np.stack([node[:-1].ravel(), node[1:].ravel()], 1)
+    return symmetric(np.concatenate([across, down]), side * side)
 
 
-def test_a_small_graph_against_all_eigenvectors():
-    weights = grid_weights(5, 8)
-    modes = slowest_modes(weights, 4)
-    exact = eigh(
-        np.diag(np.asarray(weights.sum(1)).ravel()) - weights.toarray(), np.diag(np.asarray(weights.sum(1)).ravel())
-    )
-    assert _values(weights, modes) == pytest.approx(exact[0][:4], abs=1e-9)
-    assert np.ptp(modes[:, 0]) == pytest.approx(0, abs=1e-9)  # constant
+def star(leaves: int) -> csr_matrix:
+    return symmetric(np.stack([np.zeros(leaves, int), np.arange(1, leaves + 1)], 1), leaves + 1)
 
 
-def test_the_iteration_reaches_the_eigenvalues(monkeypatch):
-    """A level of 1,600 nodes is coarsened, filtered and combined; the values agree with dense ones."""
-    weights = grid_weights(40, 40)
-    dense = _values(weights, slowest_modes(weights, 6))
-    monkeypatch.setattr(eigenvectors, "_DENSE", 100)
-    modes = slowest_modes(weights, 6, seed=1)
-    exact = eigh(
-        np.diag(np.asarray(weights.sum(1)).ravel()) - weights.toarray(),
-        np.diag(np.asarray(weights.sum(1)).ravel()),
-        subset_by_index=(0, 5),
-    )[0]
-    assert dense == pytest.approx(exact, abs=1e-5)
-    assert _values(weights, modes) == pytest.approx(exact, abs=2e-5)
+def joined(size: int) -> csr_matrix:
+    """Two random graphs joined by one edge."""
+    drawn = np.random.default_rng(0).integers(0, size, (2, 6 * size, 2)) + np.array([0, size])[:, None, None]
+    ring = np.stack([np.arange(2 * size), (np.arange(2 * size) + 1) % size + np.arange(2 * size) // size * size], 1)
+    matrix = symmetric(np.concatenate([*drawn, ring, [[0, size]]]), 2 * size)
+    matrix.setdiag(0)
+    matrix.eliminate_zeros()
+    return matrix
 
 
-def test_the_same_seed_gives_the_same_modes(monkeypatch):
-    monkeypatch.setattr(eigenvectors, "_DENSE", 100)
-    weights = grid_weights(20, 30)
-    assert (slowest_modes(weights, 5, seed=2) == slowest_modes(weights, 5, seed=2)).all()
+def exact(weights: csr_matrix, count: int) -> np.ndarray:
+    """The smallest eigenvalues of I − D⁻¹W, by a dense solver."""
+    root = np.sqrt(np.asarray(weights.sum(1)).ravel())
+    return 1 - eigh(weights.toarray() / np.outer(root, root), eigvals_only=True)[::-1][:count]
 
 
-def test_a_step_of_the_filter():
-    matrix = grid_weights(3, 3).astype(np.float32)
-    rng = np.random.default_rng(0)
-    current, previous = rng.standard_normal((2, 9, 4)).astype(np.float32)
-    expected = 1.5 * (matrix @ current - 0.25 * current) - previous
-    chebyshev_step((matrix.indptr, matrix.indices, matrix.data), current, previous, np.float32(1.5), np.float32(0.25))
-    assert previous == pytest.approx(expected, abs=1e-5)
+def rayleigh(weights: csr_matrix, modes: np.ndarray) -> np.ndarray:
+    """The eigenvalues of I − D⁻¹W within the span of the modes."""
+    degree = np.asarray(weights.sum(1)).ravel()
+    modes = modes.astype(np.float64)
+    return eigh(modes.T @ ((diags(degree) - weights) @ modes), modes.T @ (degree[:, None] * modes), eigvals_only=True)
+
+
+@pytest.mark.parametrize("count", [2, 10])
+@pytest.mark.parametrize(
+    "weights", [grid(12), grid(37), star(1500), joined(700)], ids=["dense", "grid", "star", "joined"]
+)
+def test_the_modes_span_what_the_smallest_eigenvalues_belong_to(weights, count):
+    modes = slowest_modes(weights, count)
+    assert modes.shape == (weights.shape[0], count)
+    assert np.sum(rayleigh(weights, modes)) == pytest.approx(np.sum(exact(weights, count)), rel=2e-3, abs=1e-6)
+
+
+def test_the_first_mode_is_constant():
+    first = slowest_modes(grid(37), 3)[:, 0]
+    assert np.ptp(first) < 1e-3 * abs(first.mean())
+
+
+def test_the_second_tells_two_joined_graphs_apart():
+    second = slowest_modes(joined(700), 2)[:, 1]
+    assert (np.sign(second) == np.sign(second[5])).tolist() == [True] * 700 + [False] * 700
+
+
+def test_the_same_seed_gives_the_same_bits():
+    assert (slowest_modes(grid(37), 4, seed=3) == slowest_modes(grid(37), 4, seed=3)).all()

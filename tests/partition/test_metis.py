@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn import Graph, partition_graph
-from gpnn.partition.metis import distinct_neighbours
 from tests.oracle.small_graphs import chain, graphs
 
 
@@ -14,15 +13,6 @@ def two_cliques(size: int) -> Graph:
     pairs = [(u + b, v + b) for b in (0, size) for u in range(size) for v in range(u)]
     pairs += [(0, size), (1, 0), (2, 2)]
     return Graph([u for u, _ in pairs], [v for _, v in pairs], 2 * size)
-
-
-def test_neighbours_are_symmetric_distinct_and_weighed_by_their_number():
-    graph = Graph([0, 0, 1, 2, 2], [1, 1, 0, 2, 1], num_nodes=4)
-    ptr, index, weight = distinct_neighbours(graph)
-    assert ptr.tolist() == [0, 1, 3, 4, 4]
-    assert index.tolist() == [1, 0, 2, 1]
-    assert weight.tolist() == [3, 3, 1, 1]
-    assert {array.dtype.name for array in (ptr, index, weight)} == {"int64"}
 
 
 def test_two_cliques_are_found():
