@@ -1,0 +1,44 @@
+"""A plan on a GPU gives what the same plan gives on the CPU."""
+
+import copy
+
+import pytest
+import torch
+
+import gpnn
+from gpnn.engine import Streamed, propagate
+from gpnn.nn import Scheduled
+from tests.oracle.engine_cases import SCHEDULES, make_cell, make_schedule, multigraph, states
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+RUNNERS = ("fused", "streamed", Streamed(device="cpu"))
+
+
+def results(cell: torch.nn.Module, graph: gpnn.Graph, name: str, device: str, runner: object) -> list[torch.Tensor]:
+    plan = gpnn.lower(graph, make_schedule(name, graph), device=device, normalization="split")
+    cell = copy.deepcopy(cell).to(device)
+    leaf = states().to(device).requires_grad_()
+    out = propagate(cell, plan, leaf, runner=runner)
+    loss = (out * torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=device).view_as(out)).sum()
+    return [value.detach().cpu() for value in (out, *torch.autograd.grad(loss, [leaf, *cell.parameters()]))]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_cells(name):
+    graph = multigraph()
+    for cell in (make_cell("gru", "linear"), make_cell("gcnii", "mlp", "max"), make_cell("lstm", "identity", "sum")):
+        expected = results(cell, graph, name, "cpu", "fused")
+        for runner in RUNNERS:
+            for ours, theirs in zip(results(cell, graph, name, "cuda", runner), expected, strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
+def test_convolutions():
+    from torch_geometric.nn import SAGEConv
+
+    torch.manual_seed(0)
+    conv, graph = Scheduled(SAGEConv(3, 3).double()), multigraph()
+    expected = results(conv, graph, "partitioned", "cpu", "fused")
+    for runner in RUNNERS:
+        for ours, theirs in zip(results(conv, graph, "partitioned", "cuda", runner), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
