@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
+from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
@@ -67,6 +68,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: the classes, `[C]`.
+        multilabel_: whether a node may have several of them.
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.
@@ -133,7 +135,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: a PyG `Data` with labels and masks, or features `[N, F]` (None: learn an embedding a node).
-            y: a label a node, −1 where it is unknown, `[N]`.
+            y: a label a node, −1 where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]` with a row of
+                −1 where a node is unlabelled.
             adjacency: scipy sparse matrix, networkx graph, array `[N, N]` or :class:`gpnn.Graph` of N nodes.
         """
         data, classes = _read(X, y, adjacency)
@@ -142,6 +145,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         recipe = self._recipe()
         data = hold_out(data, self.validation_fraction, self.seed)
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
+        self.multilabel_ = data.y.dim() == 2
         self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
         self.partition_ = self._divide(data, self.sizes_.k) if needs_partition(self.schedule) else None
         self.graph_ = fingerprint(as_graph(data))
@@ -158,7 +162,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
         """The probability of each class for every node, `[N, C]`, columns as in `classes_`.
 
-        The graph may be the one learnt from or another; embeddings know their own graph only.
+        The rows sum to one, unless a node may have several labels (`multilabel_`). The graph may be the one
+        learnt from or another; embeddings know their own graph only.
         """
         check_is_fitted(self, "model_")
         data, _ = _read(X, None, adjacency)
@@ -169,22 +174,27 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         plan = self._plan(data, part)
         x = data.get("x")
         logits = predict_logits(self.model_, None if x is None else x.to(plan.device), plan)
-        return probabilities(logits).cpu().numpy()
+        return probabilities(logits, multi_label=self.multilabel_).cpu().numpy()
 
     def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
-        """The most likely class of every node, `[N]`."""
-        likely = self.predict_proba(X, adjacency=adjacency).argmax(1)
-        return self.classes_[likely]
+        """The most likely class of every node, `[N]`; multi-label: zeros and ones, `[N, C]`."""
+        likely = self.predict_proba(X, adjacency=adjacency)
+        return (likely > 0.5).astype(np.int64) if self.multilabel_ else self.classes_[likely.argmax(1)]
 
     def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
-        """The accuracy over the labelled nodes of `y`, or of a `Data`'s `test_mask` (without one: all)."""
+        """The accuracy over the labelled nodes of `y`, or of a `Data`'s `test_mask` (without one: all).
+
+        Multi-label, a node counts when all its labels are right, as in scikit-learn.
+        """
         predicted = self.predict(X, adjacency=adjacency)
-        if y is None:
-            known = X.y >= 0 if X.get("test_mask") is None else X.test_mask & (X.y >= 0)
-            truth = self.classes_[X.y.clamp(min=0).numpy()]
-        else:
-            known, truth = encode_labels(y)[0] >= 0, np.asarray(y)
-        return float(np.mean(predicted[known.numpy()] == truth[known.numpy()]))
+        labels = check_labels(X.y, X.num_nodes) if y is None else encode_labels(y)[0]
+        known = labelled_nodes(labels).numpy()
+        if y is None and X.get("test_mask") is not None:
+            known &= X.test_mask.numpy()
+        if self.multilabel_:
+            return float(np.mean((predicted == labels.numpy()).all(1)[known]))
+        truth = self.classes_[labels.clamp(min=0).numpy()] if y is None else np.asarray(y).ravel()
+        return float(np.mean(predicted[known] == truth[known]))
 
     def save(self, folder: str | Path) -> None:
         """Write the classifier: weights and partition as safetensors, the rest as JSON; nothing is pickled."""
@@ -195,6 +205,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if self.partition_ is not None:
             self.partition_.save(run.path / "partition.safetensors")
         learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_), "graph_": self.graph_}
+        learned["multilabel_"] = self.multilabel_
         figures = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures})
 
@@ -212,7 +223,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             classifier.classes_ = np.asarray(saved["classes_"])
             classifier.sizes_ = Sizes(**saved["sizes_"])
             classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
-            classifier.n_iter_ = saved["n_iter_"]
+            classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], saved["multilabel_"]
         except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {error}.") from None
         weights, arguments = RunFolder(path).read_model()

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn import GPNNClassifier
 from gpnn.train.assemble import Sizes
+from tests.oracle.multi_hot import multi_hot_graph
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +152,26 @@ def test_mistakes_name_the_choices(data, options, message):
 def test_labels_are_needed_to_learn():
     with pytest.raises(ValueError, match="`y` must give labels to learn from"):
         small().fit(Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]])))
+
+
+def test_several_labels_a_node(tmp_path):
+    data = multi_hot_graph()
+    classifier = small(epochs=60).fit(data)
+    predicted, likely = classifier.predict(data), classifier.predict_proba(data)
+    assert classifier.metrics_["test_roc_auc"] > 0.9
+    assert (predicted.shape, np.unique(predicted).tolist()) == ((120, 4), [0, 1])
+    assert np.array_equal(predicted, likely > 0.5)
+    test = data.test_mask.numpy()
+    assert classifier.score(data) == np.mean((predicted == data.y.numpy()).all(1)[test]) > 0.3
+    classifier.save(tmp_path / "saved")
+    assert np.array_equal(GPNNClassifier.load(tmp_path / "saved").predict_proba(data), likely)
+
+
+def test_arrays_of_several_labels_a_node():
+    data = multi_hot_graph()
+    x, adjacency = data.x.numpy(), gpnn.Graph.from_data(data).to_scipy()
+    y = np.where(data.test_mask[:, None], -1, data.y)
+    classifier = small(epochs=40).fit(x, y, adjacency=adjacency)
+    assert classifier.metrics_["val_roc_auc"] > 0.8
+    predicted, known = classifier.predict(x, adjacency=adjacency), (y >= 0).all(1)
+    assert classifier.score(x, y, adjacency=adjacency) == np.mean((predicted == y).all(1)[known])

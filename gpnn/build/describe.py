@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gpnn.build.objects import resolve
 from gpnn.config import Config
+from gpnn.data.labels import labelled_nodes
 from gpnn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def _features(x: Tensor | None) -> dict[str, Any]:
 
 def _labels(data: Data, graph: Graph) -> dict[str, Any]:
     y, names = data.y, data.get("class_names")
-    figures: dict[str, Any] = {"classes": data.num_classes, "labelled nodes": int((y >= 0).sum())}
-    counts = torch.bincount(y[y >= 0], minlength=data.num_classes).tolist()
+    figures: dict[str, Any] = {"classes": data.num_classes, "labelled nodes": int(labelled_nodes(y).sum())}
+    counts = _class_sizes(y, data.num_classes)
     for number, count in enumerate(counts[:20]):
         figures[f"  class {number if names is None else names[number]}"] = count
     if len(counts) > 20:
@@ -59,7 +60,25 @@ def _labels(data: Data, graph: Graph) -> dict[str, Any]:
     for split in ("train", "val", "test"):
         mask = data.get(f"{split}_mask")
         figures[f"{split} nodes"] = 0 if mask is None else int(mask.sum())
-    both = (y[graph.src] >= 0) & (y[graph.dst] >= 0) & (graph.src != graph.dst)
-    same = (y[graph.src] == y[graph.dst])[both]
+    same = _alike(y, graph)
     figures["homophily (edges within a class)"] = float(same.float().mean()) if same.numel() else None
     return figures
+
+
+def _class_sizes(y: Tensor, num_classes: int) -> list[int]:
+    if y.dim() == 2:
+        return (y > 0).sum(0).tolist()
+    return torch.bincount(y[y >= 0], minlength=num_classes).tolist()
+
+
+def _alike(y: Tensor, graph: Graph) -> Tensor:
+    """Whether the ends of each edge between two labelled nodes share a class (any of their labels), bool."""
+    known = labelled_nodes(y)
+    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
+    src, dst = graph.src[both], graph.dst[both]
+    if y.dim() == 1:
+        return y[src] == y[dst]
+    same = torch.zeros_like(src, dtype=torch.bool)
+    for label in (y > 0).unbind(1):  # a label at a time: [E, C] may be large
+        same |= label[src] & label[dst]
+    return same

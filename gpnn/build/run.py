@@ -115,6 +115,7 @@ def _figures(built: Built) -> dict[str, Any]:
     return {
         "num_messages": built.plan.num_messages * passes,
         "num_updates": built.plan.num_updates * passes,
+        "multi_label": built.data.y.dim() == 2,
         "num_nodes": built.data.num_nodes,
         "num_edges": built.data.num_edges,
         "num_parts": 1 if built.partition is None else built.partition.num_parts,

@@ -170,8 +170,8 @@ def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
 
 def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines of the final table."""
-    shown = ["accuracy", "recall"]
-    if metrics["metric"] not in ("accuracy", "loss"):
+    shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
+    if metrics["metric"] not in (*shown, "loss"):
         shown.append(metrics["metric"])
     rows = []
     for name in shown:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.data.labels import check_labels, count_classes, labelled_nodes
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def check_data(data: Data) -> Data:
-    """`data`, found sound, with `num_classes` set and `y` of one dimension.
+    """`data`, found sound, with `num_classes` set and `y` in the form of :func:`gpnn.data.labels.check_labels`.
 
     Features, labels and masks may each be missing. The given object is not changed.
 
     Args:
         data: `edge_index` `[2, E]`; `x` dense or sparse CSR, floating point, `[N, F]`; `y` integers, -1 where
-            the class is unknown, `[N]`; `train_mask`, `val_mask`, `test_mask` booleans, `[N]`.
+            the class is unknown, `[N]`, or zeros and ones for C labels a node, `[N, C]`; `train_mask`, `val_mask`,
+            `test_mask` booleans, `[N]`.
 
     Raises:
         ValueError: naming the constraint and the offending value.
@@ -45,8 +47,8 @@ def check_data(data: Data) -> Data:
     _check_features(data.get("x"), data.num_nodes)
     checked = copy(data)
     if data.get("y") is not None:
-        checked.y = _check_labels(data.y, data.num_nodes)
-        checked.num_classes = _check_classes(checked.y, data.get("num_classes"))
+        checked.y = check_labels(data.y, data.num_nodes)
+        checked.num_classes = count_classes(checked.y, data.get("num_classes"))
     _check_masks(checked)
     return checked
 
@@ -77,34 +79,6 @@ def _name_infinite(x: Tensor) -> None:
         node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
         column, value = int(x.col_indices()[entry]), x.values()[entry].item()
     raise ValueError(f"`x` must be finite. Got {value} at node {node}, column {column}.")
-
-
-def _check_labels(y: Any, num_nodes: int) -> Tensor:
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        got = _kind(y) if isinstance(y, Tensor) else type(y).__name__
-        raise ValueError(f"`y` must hold integer classes, -1 where unknown. Got {got}.")
-    if y.dim() == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.dim() != 1:
-        raise ValueError(f"`y` must have shape [{num_nodes}], one class a node. Got {list(y.shape)}.")
-    if len(y) != num_nodes:
-        raise ValueError(f"`y` must have one class for each of the {num_nodes} nodes. Got {len(y)}.")
-    if int(y.min()) < -1:
-        node = int((y < -1).nonzero()[0])
-        raise ValueError(f"`y` must hold classes from 0, -1 where unknown. Got {int(y[node])} at node {node}.")
-    return y.long()
-
-
-def _check_classes(y: Tensor, num_classes: Any) -> int:
-    top = int(y.max())
-    if num_classes is None:
-        return top + 1
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-        raise ValueError(f"`num_classes` must be an integer of at least 1. Got {num_classes!r}.")
-    if top >= num_classes:
-        node = int((y == top).nonzero()[0])
-        raise ValueError(f"`y` must hold classes below {num_classes}. Got {top} at node {node}.")
-    return num_classes
 
 
 def _check_masks(data: Data) -> None:
@@ -140,7 +114,7 @@ def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
         raise ValueError(f"`{name}` must come with labels `y`. Got none.")
     if name == "train_mask" and not mask.any():
         raise ValueError("`train_mask` must pick at least one labelled node. Got none.")
-    unknown = mask & (y < 0)
+    unknown = mask & ~labelled_nodes(y)
     if unknown.any():
         raise ValueError(f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is -1.")
 

@@ -1,4 +1,4 @@
-"""A folder of the user's own tables: `nodes.csv`, `edges.csv` and, if wanted, `features.npz`."""
+"""A folder of the user's own tables: `nodes.csv`, `edges.csv` and, if wanted, `features.npz` and `labels.npz`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.sparse import features
 from gpnn.data.splits import Split, split_fractions
 from gpnn.data.table import Table, read_table
@@ -28,6 +29,8 @@ def tables(folder: str | Path, *, undirected: bool = False, seed: int = 0) -> Da
     `source` and `target`, and may have `type` (any text) and `weight` (numbers). `features.npz` holds instead
     of further columns one row of features a node, in the order of `nodes.csv`: a matrix that
     `scipy.sparse.save_npz` wrote, or one dense array. Without `split`, 60 % of each class train, 20 % validate.
+    Where a node may have several labels, `labels.npz` holds instead of `label` zeros and ones, one row a node and one
+    column a label, in either of these forms; a row of -1 or NaN is unlabelled.
 
     The result has `node_name` (the ids), and `class_names`, `edge_type_names` and `feature_names` where the
     tables name them.
@@ -51,10 +54,9 @@ def tables(folder: str | Path, *, undirected: bool = False, seed: int = 0) -> Da
     data = Data(num_nodes=len(names), node_name=names.to_pylist())
     _add_edges(data, edges, nodes, undirected=undirected)
     _add_features(data, nodes, folder)
-    if "label" in nodes.columns:
-        y, data.class_names = nodes.numbered("label", unknown=("", "-1"))
-        data.y, data.num_classes = torch.from_numpy(y), len(data.class_names)
-        for name, mask in _split(nodes, y, seed)._asdict().items():
+    _add_labels(data, nodes, folder)
+    if data.get("y") is not None:
+        for name, mask in _split(nodes, data.y, seed)._asdict().items():
             data[name] = mask
     return data
 
@@ -84,22 +86,36 @@ def _add_features(data: Data, nodes: Table, folder: Path) -> None:
             f"Features must stand either in features.npz or in columns of nodes.csv. Got both: {', '.join(further)}."
         )
     if path.is_file():
-        data.x = _read_features(path, data.num_nodes)
+        data.x = _read_matrix(path, data.num_nodes)
     elif further:
         columns = [nodes.numbers(column).astype(np.float32) for column in further]
         data.x, data.feature_names = torch.from_numpy(np.stack(columns, axis=1)), further
 
 
-def _read_features(path: Path, num_nodes: int) -> Tensor:
+def _add_labels(data: Data, nodes: Table, folder: Path) -> None:
+    path = folder / "labels.npz"
+    if path.is_file() and "label" in nodes.columns:
+        raise ValueError("Labels must stand either in labels.npz or in the column label of nodes.csv. Got both.")
+    if path.is_file():
+        labels = _read_matrix(path, data.num_nodes).to_dense()
+        if labels.shape[1] < 2:
+            raise ValueError(f"labels.npz must have at least two columns, one a label. Got {labels.shape[1]}.")
+        data.y = check_labels(labels, data.num_nodes)
+    elif "label" in nodes.columns:
+        y, data.class_names = nodes.numbered("label", unknown=("", "-1"))
+        data.y, data.num_classes = torch.from_numpy(y), len(data.class_names)
+
+
+def _read_matrix(path: Path, num_nodes: int) -> Tensor:
     from zipfile import BadZipFile
 
     try:
         with np.load(path, allow_pickle=False) as arrays:
             x = _sparse(path) if "format" in arrays else _dense(arrays)
     except (ValueError, OSError, KeyError, BadZipFile) as error:
-        raise ValueError(f"features.npz must hold one array of numbers or a scipy matrix. Got: {error}") from None
+        raise ValueError(f"{path.name} must hold one array of numbers or a scipy matrix. Got: {error}") from None
     if x.shape[0] != num_nodes:
-        raise ValueError(f"features.npz must have one row for each of the {num_nodes} nodes. Got {x.shape[0]}.")
+        raise ValueError(f"{path.name} must have one row for each of the {num_nodes} nodes. Got {x.shape[0]}.")
     return x
 
 
@@ -120,13 +136,14 @@ def _dense(arrays: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, np.float32))
 
 
-def _split(nodes: Table, y: np.ndarray, seed: int) -> Split:
+def _split(nodes: Table, y: Tensor, seed: int) -> Split:
+    known = labelled_nodes(y)
     if "split" not in nodes.columns:
-        return split_fractions(torch.from_numpy(y), seed=seed)
+        return split_fractions(y if y.dim() == 1 else known.long() - 1, seed=seed)
     part = np.array([PARTS.get(value, -2) for value in nodes.columns["split"].to_pylist()])
     if (part == -2).any():
         nodes.refuse("split", int((part == -2).argmax()), "must be train, val, test or empty")
-    unlabelled = (part >= 0) & (part != PARTS["test"]) & (y < 0)
+    unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
     if unlabelled.any():
         nodes.refuse("split", int(unlabelled.argmax()), "must be test or empty where the label is unknown")
     return Split(*(torch.from_numpy(part == number) for number in range(3)))

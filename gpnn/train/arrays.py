@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.sparse import features
 from gpnn.data.splits import split_fractions
 from gpnn.graph import Graph, as_graph
@@ -21,7 +22,8 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
 
     Args:
         x: features, an array or a scipy sparse matrix `[N, F]`, or None.
-        y: a label a node, −1 (or None) where it is unknown, `[N]`; None where there are no labels.
+        y: a label a node, −1 (or None) where it is unknown, `[N]`; zeros and ones for C labels a node, `[N, C]`;
+            None where there are no labels.
         adjacency: what :func:`gpnn.graph.as_graph` takes, or a dense array `[N, N]`, with N nodes.
 
     Raises:
@@ -39,18 +41,23 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
     labels, classes = encode_labels(y)
     if len(labels) != data.num_nodes:
         raise ValueError(f"`y` must have one label for each of the {data.num_nodes} nodes. Got {len(labels)}.")
-    data.y, data.train_mask, data.num_classes = labels, labels >= 0, len(classes)
+    data.y, data.train_mask, data.num_classes = labels, labelled_nodes(labels), len(classes)
     return data, classes
 
 
 def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
     """The number of each label among the sorted classes, −1 where it is unknown, and the classes.
 
+    Zeros and ones for C labels a node, `[N, C]`, come back as :func:`gpnn.data.labels.check_labels` gives them.
+
     >>> numbers, classes = encode_labels([5, -1, 3, 5])
     >>> numbers.tolist(), classes.tolist()
     ([1, -1, 0, 1], [3, 5])
     """
     values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        return check_labels(torch.as_tensor(values), len(values)), np.arange(values.shape[1])
+    values = values.ravel()
     if values.dtype == object:
         known = np.array([value is not None and value != -1 for value in values], bool)
     else:
@@ -64,12 +71,16 @@ def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
 
 
 def hold_out(data: Data, fraction: float, seed: int) -> Data:
-    """`data` with validation nodes: its own where it has any, else a stratified share of the training nodes."""
+    """`data` with validation nodes: its own where it has any, else a share of the training nodes.
+
+    The share is drawn class by class; of multi-label nodes, from all alike.
+    """
     mask = data.get("train_mask")
-    mask = data.y >= 0 if mask is None else mask
-    if data.get("val_mask") is not None or not fraction or data.y.dim() == 2:
+    mask = labelled_nodes(data.y) if mask is None else mask
+    if data.get("val_mask") is not None or not fraction:
         return _with(data, train_mask=mask)
-    split = split_fractions(torch.where(mask, data.y, -1), train=1 - fraction, val=fraction, seed=seed)
+    classes = data.y if data.y.dim() == 1 else torch.zeros_like(mask, dtype=torch.int64)
+    split = split_fractions(torch.where(mask, classes, -1), train=1 - fraction, val=fraction, seed=seed)
     return _with(data, train_mask=split.train_mask | split.test_mask, val_mask=split.val_mask)
 
 

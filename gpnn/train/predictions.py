@@ -26,6 +26,8 @@ def predictions_table(
 ) -> pyarrow.Table:
     """One row a node: `node`, `prediction`, `confidence`, `labelled`?, and `p_CLASS` for each class.
 
+    The prediction is the most likely class; of several labels, which have a probability each, the most likely one.
+
     Args:
         probabilities: `[N, C]`.
         nodes: the user's id of each node; None numbers them.

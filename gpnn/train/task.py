@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.data.labels import labelled_nodes
+
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
@@ -20,7 +22,7 @@ class Task:
 
     Attributes:
         x: features `[N, F]`, dense or sparse CSR, or None.
-        y: classes `[N]` (−1: unlabelled), or 0/1 labels `[N, C]`.
+        y: classes `[N]`, or 0/1 labels `[N, C]`; −1 (along the row) where a node is unlabelled.
         nodes: the ids of the labelled nodes of "train", "val" and "test", each maybe empty.
         num_classes: C.
     """
@@ -67,6 +69,4 @@ def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
     mask = data.get(name)
     if mask is None:
         return torch.empty(0, dtype=torch.int64)
-    if y.dim() == 1:
-        mask = mask & (y >= 0)
-    return mask.nonzero().flatten()
+    return (mask & labelled_nodes(y)).nonzero().flatten()

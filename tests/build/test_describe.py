@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch_geometric.data import Data
 
@@ -38,3 +39,18 @@ def test_a_graph_without_labels_or_features():
     figures = describe_data(Config(), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
     assert figures["features"] == 0
     assert "classes" not in figures
+
+
+def test_several_labels_a_node_by_hand():
+    data = Data(
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]]),
+        y=torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [-1.0, -1.0]]),
+        num_nodes=4,
+        num_classes=2,
+    )
+    figures = describe_data(Config(), data)
+    expected = {"labelled nodes": 3, "  class 0": 1, "  class 1": 2}
+    assert {name: figures[name] for name in expected} == expected
+    assert figures["homophily (edges within a class)"] == pytest.approx(
+        1 / 3
+    )  # of 0→1, 1→2 and 2→0; node 3 is unlabelled

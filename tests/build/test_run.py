@@ -1,8 +1,13 @@
 import json
 
+import numpy as np
+import pytest
 import torch
+from pyarrow import parquet
 
 from gpnn.build import build, create_run, load_config, open_run, train_run
+from gpnn.data import load_dataset
+from tests.oracle.multi_hot import multi_hot_graph
 
 
 def test_recall_is_measured_where_there_are_gold_pairs(tmp_path):
@@ -23,3 +28,19 @@ def test_a_run_opens_with_the_objects_it_was_made_of(tmp_path):
     assert again.config == built.config
     assert torch.equal(again.partition.labels, built.partition.labels)
     assert "gpnn" in json.loads(run.environment.read_text())
+
+
+def test_several_labels_a_node(tmp_path):
+    data = load_dataset(multi_hot_graph())
+    built = build(load_config(overrides=["model.hidden_channels=8", "train.epochs=60", "partition.k=3"]), data)
+    assert built.partition.num_parts == 3
+    run = create_run(built, tmp_path / "run")
+    train_run(run, built)
+    metrics = run.read_metrics()
+    assert metrics["metric"] == "roc_auc"
+    assert min(metrics["test_roc_auc"], metrics["test_average_precision"], metrics["test_macro_f1"]) > 0.75
+    table = parquet.read_table(run.predictions)
+    likely = np.stack([table[f"p_{label}"].to_numpy() for label in range(4)], axis=1)
+    assert likely.sum(1).max() > 1.5  # a probability a label, not a share
+    right = ((likely > 0.5) == (data.y.numpy() > 0))[data.test_mask]
+    assert metrics["test_accuracy"] == pytest.approx(right.mean())

@@ -6,9 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyarrow import parquet
 from safetensors.torch import load_file
+
+from tests.oracle.multi_hot import multi_hot_graph
 
 FILES = ["checkpoint", "config.toml", "environment.json", "history.jsonl", "metrics.json", "model.safetensors"]
 TIMED = ("seconds",)
@@ -198,3 +201,28 @@ def test_control_c_leaves_a_run_to_continue(gpnn, tiny, tmp_path):
     (tmp_path / "run" / "config.toml").write_text(config.replace("epochs = 100000", f"epochs = {done + 2}"))
     assert gpnn("train", "--resume", "run", "--quiet").exit_code == 0
     assert lines(tmp_path / "run" / "history.jsonl") == done + 2
+
+
+def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
+    data, folder = multi_hot_graph(), tmp_path / "graph"
+    folder.mkdir()
+    split = np.repeat(["train", "val", "test", ""], [30, 30, 45, 15])
+    (folder / "nodes.csv").write_text("id,split\n" + "".join(f"{node},{part}\n" for node, part in enumerate(split)))
+    edges = "".join(f"{src},{dst}\n" for src, dst in data.edge_index.T.tolist())
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    np.savez(folder / "features.npz", data.x.numpy())
+    np.savez(folder / "labels.npz", data.y.numpy())
+    words = ["graph", "model.hidden_channels=8", "train.epochs=6", "partition.k=3"]
+    result = gpnn("train", *words, "--out", "run")
+    assert result.exit_code == 0, result.output
+    for name in ("macro f1", "roc auc", "average precision"):
+        assert f"test {name}" in result.stdout
+    assert "accuracy" not in result.stdout
+    assert gpnn("predict", "run", "graph", "--out", "answers.csv", "-q").exit_code == 0
+    trained = parquet.read_table(tmp_path / "run" / "predictions.parquet")
+    answers = np.genfromtxt(tmp_path / "answers.csv", delimiter=",", names=True)
+    for label in range(4):
+        assert answers[f"p_{label}"] == pytest.approx(trained[f"p_{label}"].to_numpy(), rel=1e-5)
+    described = gpnn("data", "describe", "graph")
+    assert described.exit_code == 0, described.output
+    assert "105" in described.stdout

@@ -87,7 +87,7 @@ class TestRefusing:
             ({"y": torch.tensor([0.0, 1.0, 1.0])}, r"`y` must hold integer classes, -1 where unknown\. Got float32\."),
             ({"y": [0, 1, 1]}, r"`y` must hold integer classes, -1 where unknown\. Got list\."),
             ({"y": torch.tensor([0, 1])}, r"`y` must have one class for each of the 3 nodes\. Got 2\."),
-            ({"y": torch.eye(3).long()}, r"`y` must have shape \[3\], one class a node\. Got \[3, 3\]\."),
+            ({"y": torch.ones(3, 2, 2).long()}, r"`y` must have shape \[3\], .* or \[3, C\], .*\. Got \[3, 2, 2\]\."),
             ({"y": torch.tensor([0, -2, 1])}, r"`y` must hold classes from 0, -1 where unknown\. Got -2 at node 1\."),
             ({"y": torch.tensor([0, 5, 1]), "num_classes": 2}, r"`y` must hold classes below 2\. Got 5 at node 1\."),
             ({"num_classes": 0}, r"`num_classes` must be an integer of at least 1\. Got 0\."),

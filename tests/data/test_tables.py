@@ -97,6 +97,22 @@ class TestReading:
         assert data.x.layout == torch.sparse_csr
         assert data.x.to_dense().tolist() == matrix.toarray().tolist()
 
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_several_labels_a_node(self, tmp_path: Path, sparse: bool) -> None:
+        labels = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0], [-1, -1, -1]])
+        folder = write(tmp_path, "id,split\na,train\nb,val\nc,test\nd,\n", "source,target\na,b\n")
+        save_npz(folder / "labels.npz", csr_matrix(labels)) if sparse else np.savez(folder / "labels.npz", labels)
+        data = load_dataset(folder)
+        assert data.y.tolist() == labels.tolist()
+        assert data.num_classes == 3
+        assert data.train_mask.tolist() == [True, False, False, False]
+
+    def test_a_drawn_split_leaves_unlabelled_nodes_out(self, tmp_path: Path) -> None:
+        folder = write(tmp_path, "id\n" + "".join(f"{node}\n" for node in range(12)), "source,target\n0,1\n")
+        np.savez(folder / "labels.npz", np.repeat([[1.0, 0.0], [np.nan, np.nan]], [10, 2], axis=0))
+        data = load_dataset(folder)
+        assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == [6, 2, 2]
+
 
 class TestRefusing:
     @pytest.mark.parametrize(
@@ -201,6 +217,16 @@ class TestRefusing:
     def test_features_in_two_places(self, tmp_path: Path) -> None:
         write(tmp_path, "id,age\na,1\n", "source,target\n", features=np.ones((1, 1)))
         with pytest.raises(ValueError, match=r"either in features\.npz or in columns of nodes\.csv\. Got both: age\."):
+            load_dataset(tmp_path)
+
+    def test_labels_in_two_places_or_of_one_column(self, tmp_path: Path) -> None:
+        np.savez(write(tmp_path) / "labels.npz", np.ones((4, 2)))
+        with pytest.raises(
+            ValueError, match=r"either in labels\.npz or in the column label of nodes\.csv\. Got both\."
+        ):
+            load_dataset(tmp_path)
+        np.savez(write(tmp_path, "id\na\n", "source,target\n") / "labels.npz", np.ones((1, 1)))
+        with pytest.raises(ValueError, match=r"labels\.npz must have at least two columns, one a label\. Got 1\."):
             load_dataset(tmp_path)
 
     def test_an_unknown_option(self, tmp_path: Path) -> None:

@@ -63,3 +63,21 @@ def test_a_validation_mask_that_is_there_is_kept():
     data = Data(y=torch.tensor([0, 1]), train_mask=mask, val_mask=~mask)
     assert torch.equal(hold_out(data, 0.5, seed=0).val_mask, ~mask)
     assert hold_out(Data(y=torch.tensor([0, 1])), 0.0, seed=0).get("val_mask") is None
+
+
+def test_several_labels_a_node():
+    y = np.array([[1, 0], [-1, -1], [1, 1]])
+    data, classes = data_from_arrays(np.eye(3), y, PATH)
+    assert data.y.tolist() == y.tolist()
+    assert (classes.tolist(), data.train_mask.tolist(), data.num_classes) == ([0, 1], [True, False, True], 2)
+
+
+def test_validation_nodes_of_several_labels():
+    y = torch.cat([torch.zeros(8, 2), torch.ones(2, 2), torch.full((3, 2), -1.0)])
+    held = hold_out(Data(y=y, num_nodes=13), 0.2, seed=0)
+    assert (int(held.train_mask.sum()), int(held.val_mask.sum())) == (8, 2)
+    assert not (held.train_mask | held.val_mask)[10:].any()
+
+
+def test_a_column_of_labels_is_one_label_a_node():
+    assert encode_labels(np.array([[2], [-1], [0]]))[0].tolist() == [1, -1, 0]

@@ -17,3 +17,11 @@ def test_classes_nobody_has_still_count():
     data.num_classes = 210
     assert num_classes(data) == 210
     assert num_classes(Data(y=torch.zeros(4, 5))) == 5
+
+
+def test_multi_label_splits_leave_unlabelled_rows_out():
+    y = torch.tensor([[0.0, 1.0], [-1.0, -1.0], [float("nan"), float("nan")], [0.0, 0.0]])
+    task = Task.from_data(Data(y=y, train_mask=torch.ones(4, dtype=torch.bool)))
+    assert task.nodes["train"].tolist() == [0, 3]
+    assert task.target("train").tolist() == [[0, 1], [0, 0]]
+    assert task.multi_label
