@@ -68,9 +68,7 @@ def convolve(
     return train_network(
         data,
         schedule,
-        lambda plan: GraphConvolution(
-            data.x.shape[1], hidden_channels, data.num_classes, dropout=dropout, seed=seed
-        ),
+        lambda plan: GraphConvolution(data.x.shape[1], hidden_channels, data.num_classes, dropout=dropout, seed=seed),
         recipe={"decay_on": "matrices", "clip": 0.0, **recipe},
         seed=seed,
         normalization=normalization,

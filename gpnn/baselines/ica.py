@@ -104,8 +104,9 @@ def _weigh(adjacency: scipy.sparse.csr_matrix, link: str) -> scipy.sparse.csr_ma
     """The adjacency whose product with labels counts neighbours of each class, or gives their share."""
     if link not in LINKS:
         raise ValueError(f"`link` must be one of {', '.join(LINKS)}. Got {link!r}.")
-    weighted, degree = adjacency.copy(), np.diff(adjacency.indptr)
-    weighted.data = np.ones_like(adjacency.data) if link == "count" else np.repeat(1 / np.maximum(degree, 1), degree)
+    weighted, count = adjacency.copy(), np.diff(adjacency.indptr)
+    share = np.ones(len(count)) if link == "count" else 1 / np.maximum(count, 1)
+    weighted.data = np.repeat(share, count).astype(np.float32)
     return weighted
 
 

@@ -21,8 +21,9 @@ def lp(data: Data, *, seed: int = 0, tolerance: float = 1e-3, class_mass: bool =
 
     The harmonic function of Zhu et al. 2003, section 2: f = D⁻¹ A f at unlabelled nodes and the label at training
     nodes; that is (D_uu − A_uu) f_u = A_ul y_l, solved by conjugate gradients over sparse matrices. A node that no
-    training node reaches gets the classes' shares among the training nodes. With few labels on a large graph f is almost
-    constant, and only the class mass normalisation of section 4 there (on by default) makes its differences count.
+    training node reaches gets the classes' shares among the training nodes. With few labels on a large graph f is
+    almost constant, and only the class mass normalisation of section 4 there (on by default) makes its differences
+    count.
 
     Args:
         data: edges and labels; features are not used.

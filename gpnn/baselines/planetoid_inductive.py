@@ -66,7 +66,12 @@ def planetoid_inductive(
     x = feature_matrix(data, "planetoid_inductive")
     generator = torch.Generator().manual_seed(seed)
     source = Contexts.of(
-        neighbours(data), labelled(data, "train"), walk_length=walk_length, window=window, negatives=negatives, seed=seed
+        neighbours(data),
+        labelled(data, "train"),
+        walk_length=walk_length,
+        window=window,
+        negatives=negatives,
+        seed=seed,
     )
     encoder = RowLinear(x.shape[1], channels, generator)
     learner = _ContextLearner(x, encoder, NodeTable(data.num_nodes, channels, generator), context_rate)

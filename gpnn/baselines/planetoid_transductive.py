@@ -34,8 +34,8 @@ def planetoid_transductive(
 ) -> Tensor:
     """Class probabilities from embeddings that foretell contexts and, with the features, classes, `[N, C]`.
 
-    Planetoid-T of Yang et al. 2016, section 3.2. Width, walks, window, batch, the 200,000 label pairs
-    (2,000 batches of 100) and step sizes are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
+    Planetoid-T of Yang et al. 2016, section 3.2. Width, walks, window, batch, step sizes and the 200,000 label pairs
+    (2,000 batches of 100) are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
     the embeddings on label contexts and then on walks, then classifier and embeddings together. Contexts are told from
     `negatives` drawn ones (equation 3 there) where that code's default is a softmax over all nodes, so that large
     graphs are in reach; `walk_rounds` was chosen for that here.
@@ -58,7 +58,12 @@ def planetoid_transductive(
     x = None if data.get("x") is None else feature_matrix(data, "planetoid_transductive")
     generator = torch.Generator().manual_seed(seed)
     source = Contexts.of(
-        neighbours(data), labelled(data, "train"), walk_length=walk_length, window=window, negatives=negatives, seed=seed
+        neighbours(data),
+        labelled(data, "train"),
+        walk_length=walk_length,
+        window=window,
+        negatives=negatives,
+        seed=seed,
     )
     table = NodeTable(data.num_nodes, channels, generator)
     _learn_contexts(table, source, walk_rounds, label_pairs, context_rate)

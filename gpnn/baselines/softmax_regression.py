@@ -78,7 +78,9 @@ def fit_softmax(x: Any, train: Labelled, num_classes: int, strength: float) -> S
     model = LogisticRegression(C=strength, max_iter=MAX_ITERATIONS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last of many steps matters little
-        warnings.filterwarnings("ignore", "The number of unique classes")  # one node a class is how few labels there are
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes"
+        )  # one node a class is how few labels there are
         model.fit(rows[:, columns], train.classes)
     weight, bias = model.coef_.T, model.intercept_
     if len(classes) == 2:  # scikit-learn gives the second class's score against the first's

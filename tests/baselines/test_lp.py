@@ -1,0 +1,42 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gpnn.baselines import fit_predict
+
+
+def chain(num_nodes: int, *, extra: int = 0) -> Data:
+    src = torch.arange(num_nodes - 1)
+    ends = torch.zeros(num_nodes + extra, dtype=torch.bool)
+    ends[0] = ends[num_nodes - 1] = True
+    y = torch.zeros(num_nodes + extra, dtype=torch.int64)
+    y[num_nodes - 1] = 1
+    return Data(edge_index=torch.stack([src, src + 1]), y=y, train_mask=ends, num_nodes=num_nodes + extra)
+
+
+def test_chances_fall_linearly_along_a_chain() -> None:
+    found = fit_predict("lp", chain(5), class_mass=False, tolerance=1e-8)
+    torch.testing.assert_close(found[:, 0], torch.tensor([1, 0.75, 0.5, 0.25, 0]))
+
+
+def test_unreached_nodes_get_the_shares_of_the_training_nodes() -> None:
+    found = fit_predict("lp", chain(5, extra=2))
+    assert found[5:].tolist() == [[0.5, 0.5]] * 2
+
+
+def test_weights_count() -> None:
+    data = chain(3)
+    data.edge_weight = torch.tensor([3.0, 1.0])
+    found = fit_predict("lp", data, class_mass=False, tolerance=1e-8)
+    assert found[1].tolist() == pytest.approx([0.75, 0.25])
+
+
+def test_class_mass_scales_to_the_training_shares() -> None:
+    found = fit_predict("lp", chain(5), class_mass=True, tolerance=1e-8)
+    torch.testing.assert_close(found[2], torch.tensor([0.5, 0.5]))
+    lopsided = chain(6)
+    lopsided.train_mask[1] = True  # two training nodes of class 0, one of class 1; unknown 2, 3, 4
+    plain = torch.tensor([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+    mass = plain * torch.tensor([2 / 3, 1 / 3]) / plain.mean(0)
+    found = fit_predict("lp", lopsided, class_mass=True, tolerance=1e-8)
+    torch.testing.assert_close(found[2:5], mass / mass.sum(1, keepdim=True))
