@@ -8,8 +8,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any
 
+from gpnn.experiment.plain import PLAIN
 from gpnn.experiment.results import Results
-from gpnn.experiment.spec import Cell, Experiment
+from gpnn.experiment.spec import Cell, Experiment, lay_over
 
 
 def run_experiment(
@@ -61,7 +62,7 @@ def run_cell(cell: Cell, *, with_test: bool = True) -> dict[str, Any]:
     from gpnn.config import parse_config
     from gpnn.train import fit
 
-    config, problems = parse_config({**cell.settings, "seed": cell.seed})
+    config, problems = parse_config(lay_over(PLAIN, cell.settings, {"seed": cell.seed}))
     if problems:
         raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
     began = time.perf_counter()

@@ -61,6 +61,7 @@ class Experiment:
         seeds: number of seeds, from 0.
         measure: the metric that the table shows; "val_…" measures leave the test nodes unread.
         notes: what a reader of the table has to know.
+        pairs: rows whose difference, seed by seed, the report tests.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Experiment:
     seeds: int = 10
     measure: str = "test_accuracy"
     notes: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     def cells(self, *, quick: bool = False) -> Iterator[Cell]:
         """Every cell, seed by seed; the quick form has one seed and the quick settings."""
@@ -80,7 +82,9 @@ class Experiment:
                 if row.only and column.name not in row.only:
                     continue
                 layers = [self.settings, column.settings, row.settings, row.at.get(column.name, {})]
-                settings = lay_over(*layers, *([self.quick] if quick else []))
+                settings = lay_over(*layers)
+                if quick:  # another dataset takes other options: its section is the quick form's alone
+                    settings = lay_over({**settings, "data": {}}, self.quick)
                 yield Cell(row.name, column.name, seed, settings)
 
 
@@ -102,7 +106,7 @@ def read_experiment(path: Path) -> Experiment:
         raise ValueError(f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {number}.")
     rows = [*(_line(path, row) for row in content.pop("rows", [])), *random.Random(0).sample(grid, number)]
     columns = [_line(path, column) for column in content.pop("columns", [])]
-    known = {"title", "settings", "quick", "seeds", "measure", "notes"}
+    known = {"title", "settings", "quick", "seeds", "measure", "notes", "pairs"}
     unknown = sorted(set(content) - known)
     if unknown:
         raise ValueError(
@@ -111,6 +115,7 @@ def read_experiment(path: Path) -> Experiment:
     if not rows or not columns:
         raise ValueError(f"{path.name} must have rows and columns. Got {len(rows)} and {len(columns)}.")
     content["notes"] = tuple(content.get("notes", ()))
+    content["pairs"] = tuple(_pair(path, pair, {row.name for row in rows}) for pair in content.get("pairs", ()))
     return Experiment(path.stem, rows=tuple(rows), columns=tuple(columns), **content)
 
 
@@ -140,6 +145,12 @@ def _line(path: Path, content: Mapping[str, Any]) -> Line:
         wrong = f"{unknown[0]!r}" if unknown else "no name"
         raise ValueError(f"A row or column of {path.name} has name, settings, paper, at and only. Got {wrong}.")
     return Line(**{**content, "only": tuple(content.get("only", ()))})
+
+
+def _pair(path: Path, names: list[str], rows: set[str]) -> tuple[str, str]:
+    if len(names) != 2 or not rows.issuperset(names):
+        raise ValueError(f"Each of the `pairs` of {path.name} must be the names of two rows. Got {names}.")
+    return names[0], names[1]
 
 
 def _grid_rows(grid: Mapping[str, list[Any]]) -> Iterator[Line]:

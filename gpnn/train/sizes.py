@@ -19,7 +19,7 @@ def choose_parts(num_nodes: int) -> int:
 
 
 def choose_rounds(graph: Graph) -> int:
-    """T = ⌈log N / log(1 + mean degree)⌉ between 2 and 6: steps that cross a random graph of this density.
+    """T = ⌈log N / log(1 + mean degree)⌉ between 2 and 5: steps that cross a random graph of this density.
 
     >>> choose_rounds(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3))
     2
@@ -27,16 +27,16 @@ def choose_rounds(graph: Graph) -> int:
     branching = 1 + graph.num_edges / graph.num_nodes
     if branching <= 1:
         return 2
-    return min(6, max(2, math.ceil(math.log(graph.num_nodes) / math.log(branching))))
+    return min(5, max(2, math.ceil(math.log(graph.num_nodes) / math.log(branching))))
 
 
 def choose_hidden(num_classes: int) -> int:
-    """The power of two next above 4·C, between 64 and 512.
+    """The power of two next above 4·C, between 128 and 512.
 
     >>> choose_hidden(3), choose_hidden(10), choose_hidden(210)
-    (64, 64, 512)
+    (128, 128, 512)
     """
-    return min(512, max(64, 1 << (4 * num_classes - 1).bit_length()))
+    return min(512, max(128, 1 << (4 * num_classes - 1).bit_length()))
 
 
 def choose_threads(num_nodes: int, hidden_channels: int, available: int) -> int:
