@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gpnn.build import Built
     from gpnn.config import Config
     from gpnn.train import FitResult, RunFolder
+    from gpnn.train.fit import Watcher
 
 FAILED = 1
 
@@ -32,6 +34,7 @@ def train(
     root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
     search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Draw curves in RUN/tensorboard.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run folder only.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
@@ -47,6 +50,10 @@ def train(
 
     `gpnn train --resume runs/first`
     """
+    if tensorboard:
+        from gpnn.train.tensorboard import check_tensorboard
+
+        check_tensorboard()
     if resume is not None:
         if words or config or out or root or search:
             raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
@@ -54,7 +61,7 @@ def train(
     else:
         settings = read_config(words, file=config, root=root)
         run, built = _begin(settings, out, search, given_settings(words, config))
-    problem = None if built is None else _train(run, built, silent=quiet or json)
+    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard)
     _show(run, quiet=quiet, json=json)
     if problem is not None:
         typer.echo(f"gpnn: {problem}", err=True)
@@ -88,12 +95,12 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     return run, built
 
 
-def _train(run: RunFolder, built: Built, *, silent: bool) -> str | None:
+def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
     try:
         with Interrupt() as interrupt:
             searched = _search(run, built, interrupt, silent=silent)
-            result = None if searched is None else _fit(run, searched, interrupt, silent=silent)
+            result = None if searched is None else _fit(run, searched, interrupt, silent=silent, curves=curves)
     except KeyboardInterrupt:
         result = None
     if result is None or result.stopped == "interrupted":
@@ -127,14 +134,18 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
     return search_run(run, built.data, watchers=[interrupt], on_trial=show)
 
 
-def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> FitResult:
+def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool) -> FitResult:
     from gpnn.build import train_run
+    from gpnn.train.tensorboard import TensorBoard
 
-    if silent:
-        return train_run(run, built, [interrupt])
-    messages().print(_headline(built))
-    with progress_watcher(built.config.train.epochs) as watcher:
-        return train_run(run, built, [watcher, interrupt])
+    watchers: list[Watcher] = [interrupt]
+    with ExitStack() as stack:
+        if curves:
+            watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
+        if not silent:
+            messages().print(_headline(built))
+            watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
+        return train_run(run, built, watchers)
 
 
 def _headline(built: Built) -> str:

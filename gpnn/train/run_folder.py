@@ -22,7 +22,8 @@ class RunFolder:
 
     `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line an epoch;
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet` come at the
-    end and `metrics.json` last: where it stands, the run is finished. `report.html` is `gpnn.report`'s.
+    end and `metrics.json` last: where it stands, the run is finished. `report.html` is `gpnn.report`'s,
+    `tensorboard/` is there on request.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -61,6 +62,10 @@ class RunFolder:
     @property
     def search(self) -> Path:
         return self.path / "search.json"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
 
     @property
     def finished(self) -> bool:

@@ -226,3 +226,23 @@ def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
     described = gpnn("data", "describe", "graph")
     assert described.exit_code == 0, described.output
     assert "105" in described.stdout
+
+
+def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
+    pytest.importorskip("tensorboard")
+    assert gpnn("train", *tiny, "--out", "plain", "--quiet").exit_code == 0
+    result = gpnn("train", *tiny, "--out", "drawn", "--quiet", "--tensorboard")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (tmp_path / "drawn").iterdir())
+    assert names == [*FILES, "predictions.parquet", "tensorboard"]
+    assert any((tmp_path / "drawn" / "tensorboard").iterdir())
+    for name in ("config.toml", "model.safetensors", "predictions.parquet"):
+        assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "drawn" / name).read_bytes()
+
+
+def test_without_tensorboard_nothing_is_trained(gpnn, tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    result = gpnn("train", *tiny, "--out", "run", "--tensorboard")
+    assert result.exit_code == 2
+    assert 'TensorBoard curves need tensorboard: pip install "gpnn[log]"' in result.stderr
+    assert list(tmp_path.iterdir()) == []
