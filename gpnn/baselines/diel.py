@@ -27,12 +27,12 @@ def diel(
 ) -> Tensor:
     """Class probabilities by propagation from seeds and distant supervision of a classifier, `[N, C]`.
 
-    The system of Bing et al. 2015 as far as the paper describes it (section 5.3: a bipartite graph of lists and the
-    entities in them; seeds; features): a random walk with restart at the training nodes of each class gives each node
-    a score a class (MultiRankWalk, Lin and Cohen 2010); the best-scored nodes of each class join the training nodes as
-    examples; a linear classifier of the features is trained on them all. Nodes without features, such as items, and
-    graphs without any keep the walk's shares. Restart and steps are ours: the paper gives none. The original trains a
-    support vector machine for each class; a softmax regression stands here, for its probabilities.
+    The system of Bing et al. 2015 as far as the paper describes it (Distantly-Supervised Entity Extraction: a bipartite
+    graph of lists and the entities in them, seeds, features): a random walk with restart at the training nodes of each
+    class gives each node a score a class (MultiRankWalk, Lin and Cohen 2010); the best-scored nodes of each class join
+    the training nodes as examples; a linear classifier of the features is trained on them all. Nodes without features,
+    such as items, and graphs without any keep the walk's shares. Restart and steps are ours: the paper gives none. The
+    original trains a support vector machine for each class; a softmax regression stands here, for its probabilities.
 
     Args:
         data: edges and labels; features where there are any.

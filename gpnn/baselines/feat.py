@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def feat(data: Data, *, seed: int = 0, strength: float | Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0)) -> Tensor:
     """The class probabilities of a linear softmax model of the features, `[N, C]`.
 
-    The baseline "Feat" of Yang et al. 2016 (Planetoid), section 5: p(y | x) = softmax(x W + b).
+    The baseline "Feat" of Yang et al. 2016 (Planetoid): p(y | x) = softmax(x W + b).
 
     Args:
         data: with features.

@@ -31,8 +31,9 @@ def gcn_partition(
 ) -> Tensor:
     """The class probabilities of a GCN whose layers send inside K subgraphs and then over the cut, `[N, C]`.
 
-    The paper names the method ("GCN with our partition-based schedule", section 5.3) and says no more: here each of the
-    two layers is one round, T_S = T_C = 1, with the settings of :func:`gpnn.baselines.gcn.gcn`.
+    The paper names the method ("GCN with our partition-based schedule", Distantly-Supervised Entity Extraction) and
+    says no more: here each of the two layers is one round, T_S = T_C = 1, with the settings of
+    :func:`gpnn.baselines.gcn.gcn`.
 
     Args:
         data: with features; repeated edges count once.

@@ -31,7 +31,7 @@ def ica(
 ) -> Tensor:
     """Class probabilities from a node's features and the classes of its neighbours, found in turns, `[N, C]`.
 
-    Lu and Getoor 2003, section 4, with the count (or the share) of neighbours of each class as link features. A softmax
+    Lu and Getoor 2003, with the count (or the share) of neighbours of each class as link features. A softmax
     regression of the features guesses every label; a second one, of features and links, is trained on the training
     nodes; then each other node in a random order takes the most likely class given its neighbours' classes of the
     moment, `sweeps` times. Links, bootstrap, order and ten sweeps are those of the code that Kipf and Welling 2017

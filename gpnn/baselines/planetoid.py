@@ -40,7 +40,7 @@ class NodeTable(nn.Module):
 class JointClassifier(nn.Module):
     """softmax([softmax(x W_x), softmax(e W_e)] W): classes from features and embedding, each alone and joined.
 
-    Yang et al. 2016, equation 4 and section 3.3, with one layer for each arrow, as in their experiments; as in their
+    Yang et al. 2016, sections 3.2 and 3.3, with one layer for each arrow, as in their experiments; as in their
     code, the layers before the last are trained to predict the class too.
 
     Args:

@@ -42,8 +42,9 @@ def planetoid_inductive(
 
     Planetoid-I of Yang et al. 2016, section 3.3: e = ReLU(x W + b). Width, walks, window, batches, step sizes and the
     one context batch in ten steps are the defaults of the released code (github.com/kimiyoung/planetoid); its 10,000
-    batches of 20 label pairs are 1,000 of 200 here. Contexts are told from `negatives` drawn ones (equation 3 there)
-    where that code's default is a softmax over all nodes. A node's class follows from its features alone.
+    batches of 20 label pairs are 1,000 of 200 here. Contexts are told from `negatives` drawn ones (negative sampling,
+    as in the paper) where that code's default is a softmax over all nodes. A node's class follows from its features
+    alone.
 
     Args:
         data: with features.

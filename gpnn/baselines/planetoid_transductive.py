@@ -37,8 +37,8 @@ def planetoid_transductive(
     Planetoid-T of Yang et al. 2016, section 3.2. Width, walks, window, batch, step sizes and the 200,000 label pairs
     (2,000 batches of 100) are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
     the embeddings on label contexts and then on walks, then classifier and embeddings together. Contexts are told from
-    `negatives` drawn ones (equation 3 there) where that code's default is a softmax over all nodes, so that large
-    graphs are in reach; `walk_rounds` was chosen for that here.
+    `negatives` drawn ones (negative sampling, as in the paper) where that code's default is a softmax over all nodes,
+    so that large graphs are in reach; `walk_rounds` was chosen for that here.
 
     Args:
         data: features are used where there are any.

@@ -8,7 +8,7 @@ from gpnn.baselines.visible import labelled, neighbours
 
 
 def test_agrees_with_the_closed_form(planted: Data) -> None:
-    """Belkin et al. 2006, equation 8 with a linear kernel, solved densely."""
+    """The normal equations of Laplacian regularised least squares with a linear function, solved densely."""
     x = planted.x.to_dense().double().numpy()
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     x = np.hstack([x / np.where(norm > 0, norm, 1), np.ones((len(x), 1))])
