@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-slow check format wheel clean
+.PHONY: demo test test-slow test-wheel check format wheel clean
 
 demo: $(SETUP)
 	$(BIN)/gpnn train
@@ -27,6 +27,14 @@ format: $(SETUP)
 
 wheel: $(SETUP)
 	$(BIN)/python -m build --wheel
+
+# A wheel built from the tree installs into a clean environment and trains there.
+test-wheel: wheel
+	rm -rf build/clean
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --constraint constraints.txt torch
+	build/clean/bin/python -m pip install --quiet --constraint constraints.txt dist/gpnn-*.whl
+	cd build && clean/bin/gpnn train train.epochs=5 --out clean/run
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache
