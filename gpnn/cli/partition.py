@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ from gpnn.cli.words import read_config
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gpnn.partition import Partition
+    from gpnn.partition import Partition, PartitionRow
 
 COLUMNS = ("edge cut", "balance of nodes", "balance of edges", "cut nodes", "halo rows, all")
 
@@ -36,7 +35,7 @@ def partition(
     Example: `gpnn partition cora -k 10 --method flood_fill --out cora.safetensors`
     """
     from gpnn.build import build_data, resolve
-    from gpnn.partition import PARTITIONERS
+    from gpnn.partition import PARTITIONERS, compare_partitions
 
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
     config = read_config(words, root=root, also=also)
@@ -44,10 +43,13 @@ def partition(
     parts = int(resolve(config, data).partition.k)
     options = config.partition.options
     if compare:
-        others = [name for name in PARTITIONERS if name not in (method, "given")]
-        attempts = [(method, options), *((name, {}) for name in others)]
-        rows = [_row(name, data, parts, seed, given) for name, given in attempts]
-        output().print(table(["method", *COLUMNS, "seconds"], rows, title=f"K = {parts}"))
+        others = [name for name in PARTITIONERS if name not in (method, "given", "auto")]
+        rows = compare_partitions(data, parts, {method: options, **{name: {} for name in others}}, seed)
+        columns = ["method", *COLUMNS, "seconds", "peak MiB"]
+        output().print(table(columns, map(_cells, rows), title=f"K = {parts}"))
+        for row in rows:
+            if row.left_out is not None:
+                messages().print(f"{row.method} left out: {row.left_out}")
     if not compare or out is not None:
         division = _divide(method, data, parts, seed, options)
         if not compare:
@@ -63,14 +65,8 @@ def _divide(method: str, data: Data, k: int, seed: int, options: dict[str, Any])
     return partition_graph(data, k, method, seed, **options)
 
 
-def _row(method: str, data: Data, k: int, seed: int, options: dict[str, Any]) -> list[Any]:
-    """A method's figures; dashes and a remark for one whose extra is not installed or that cannot give this K."""
-    began = time.perf_counter()
-    try:
-        division = _divide(method, data, k, seed, options)
-    except (ImportError, ValueError) as error:
-        messages().print(f"{method}: {error}")
-        return [method, *[None] * (len(COLUMNS) + 1)]
-    seconds = time.perf_counter() - began
-    figures = division.quality(data).summary()
-    return [method, *[figures[column] for column in COLUMNS], seconds]
+def _cells(row: PartitionRow) -> list[Any]:
+    """A method's figures; dashes for one that was left out."""
+    figures = {} if row.quality is None else row.quality.summary()
+    memory = None if row.peak_memory is None else row.peak_memory / 2**20
+    return [row.method, *[figures.get(column) for column in COLUMNS], row.seconds, memory]

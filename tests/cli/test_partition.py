@@ -12,7 +12,9 @@ def test_it_prints_quality_and_writes_the_partition(gpnn, tiny, tmp_path):
 def test_every_method_side_by_side(gpnn, tiny):
     result = gpnn("partition", *tiny[:5], "-k", 4, "--compare")
     assert result.exit_code == 0, result.output
-    assert all(name in result.stdout for name in library.partition.PARTITIONERS if name != "given")
+    assert all(name in result.stdout for name in library.partition.PARTITIONERS if name not in ("given", "auto"))
+    assert "peak MiB" in result.stdout
+    assert "components left out: `k` must be at most the" in result.stderr
 
 
 def test_a_saved_partition_trains(gpnn, tiny, tmp_path):
