@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
+from gpnn.train.lazy_adam import LazyAdam
+
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
+    "lazy_adam": LazyAdam,
     "sgd": lambda groups, lr: torch.optim.SGD(groups, lr=lr, momentum=0.9),
     "rmsprop": torch.optim.RMSprop,
 }
@@ -32,19 +35,22 @@ def make_optimizer(
     weight_decay: float = 0.0,
     decay_on: str = "all_but_embeddings",
 ) -> torch.optim.Optimizer:
-    """The optimiser over the parameters that learn, in two groups: those that decay and those that do not.
+    """The optimiser over the parameters that learn, grouped by whether they decay and whether they are embeddings.
 
     Weight decay adds wd·w to the gradient of w, which is wd·½‖w‖² added to the loss ("adamw" shrinks w).
     The reference code decays every weight and bias but no embedding; that is "all_but_embeddings".
+    Groups of embeddings have `rows` set, which "lazy_adam" heeds.
     """
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
-    for parameter, decays in _decay(model, decay_on):
-        (decayed if decays else kept).append(parameter)
-    if not decayed and not kept:
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for parameter, decays, embedding in _kinds(model, decay_on):
+        groups.setdefault((not decays, embedding), []).append(parameter)
+    if not groups:
         raise ValueError("A model must have parameters that require gradients. Got none.")
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
-    return OPTIMIZERS[name]([group for group in groups if group["params"]], lr=learning_rate)
+    settings = [
+        {"params": groups[kind], "weight_decay": 0.0 if kind[0] else weight_decay, "rows": kind[1]}
+        for kind in sorted(groups)  # those that decay come first
+    ]
+    return OPTIMIZERS[name](settings, lr=learning_rate)
 
 
 def learning_rate(
@@ -68,7 +74,8 @@ def learning_rate(
     return rate
 
 
-def _decay(model: nn.Module, decay_on: str) -> Iterator[tuple[nn.Parameter, bool]]:
+def _kinds(model: nn.Module, decay_on: str) -> Iterator[tuple[nn.Parameter, bool, bool]]:
+    """Each parameter that learns, whether it decays, and whether it is an embedding."""
     embeddings = {
         id(parameter)
         for module in model.modules()
@@ -80,8 +87,8 @@ def _decay(model: nn.Module, decay_on: str) -> Iterator[tuple[nn.Parameter, bool
             continue
         embedding = id(parameter) in embeddings or "embedding" in name
         if decay_on == "all":
-            yield parameter, True
+            yield parameter, True, embedding
         elif decay_on == "matrices":
-            yield parameter, parameter.dim() > 1 and not embedding
+            yield parameter, parameter.dim() > 1 and not embedding, embedding
         else:
-            yield parameter, not embedding
+            yield parameter, not embedding, embedding

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+import gpnn
 from gpnn.nn import GPNN, Draw
 from gpnn.train import Recipe, fit
+from gpnn.train.optimizer import OPTIMIZERS
 
 
 class Table(nn.Module):
@@ -181,7 +183,7 @@ def test_a_non_finite_gradient_is_not_applied(four):
     assert torch.isfinite(model.logits).all()
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, optimizer):
     recipe = Recipe(
         epochs=12, optimizer=optimizer, passes=2, consistency=1.0, learning_rate_schedule="cosine", patience=9
@@ -199,6 +201,28 @@ def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, opt
     strip = lambda figures: {name: value for name, value in figures.items() if name not in timed}  # noqa: E731
     assert strip(second.metrics) == strip(expected.metrics)
     assert [strip(record) for record in second.history] == [strip(record) for record in expected.history]
+
+
+def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(planted, tmp_path):
+    data = planted.clone()
+    few = planted.train_mask.nonzero().flatten()[:2]
+    data.train_mask = torch.zeros(90, dtype=torch.bool).index_fill_(0, few, True)
+    data.num_nodes = 90
+    del data.x, data.val_mask
+    plan = gpnn.lower(data, gpnn.schedule.synchronous(data, rounds=1))
+    model = GPNN(0, 8, 3, input="embedding", concat="none", num_nodes=90, drop_node=0.4)
+    recipe, path = Recipe(epochs=9, optimizer="lazy_adam", patience=0), tmp_path / "training.safetensors"
+    heard = data.train_mask.clone()
+    heard[data.edge_index[0, data.train_mask[data.edge_index[1]]]] = True
+    whole, parts = copy.deepcopy(model), copy.deepcopy(model)
+    fit(whole, data, plan, recipe=recipe)
+    moved = (whole.embedding.weight != model.embedding.weight).any(1)
+    assert torch.equal(moved, heard)
+    assert 2 < int(heard.sum()) < 45
+    fit(parts, data, plan, recipe=recipe, checkpoint=path, watchers=[Stop(4)])
+    fresh = copy.deepcopy(model)
+    fit(fresh, data, plan, recipe=recipe, checkpoint=path)
+    assert equal(weights(whole), weights(fresh))
 
 
 def test_checkpoints_come_every_few_epochs(planted, plan, model, tmp_path):

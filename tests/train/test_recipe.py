@@ -11,7 +11,7 @@ def test_all_mistakes_are_named_at_once():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"optimizer": "adan"}, r"`optimizer` must be one of adam, adamw, sgd, rmsprop. Got 'adan'."),
+        ({"optimizer": "adan"}, r"`optimizer` must be one of adam, adamw, lazy_adam, sgd, rmsprop. Got 'adan'."),
         ({"learning_rate_schedule": "x"}, r"`learning_rate_schedule` must be one of constant, cosine"),
         ({"metric": "recall"}, r"`metric` must be one of auto, loss, accuracy"),
         ({"decay_on": "none"}, r"`decay_on` must be one of all_but_embeddings, matrices, all. Got 'none'."),
