@@ -7,6 +7,7 @@ import typer
 import gpnn
 from gpnn.cli.data import data_app
 from gpnn.cli.errors import Commands
+from gpnn.cli.experiment import experiment
 from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
 from gpnn.cli.schedule import schedule
@@ -25,6 +26,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(partition)
 app.command()(schedule)
+app.command()(experiment)
 app.add_typer(data_app, name="data")
 
 

@@ -1,4 +1,4 @@
-"""The plain settings that every experiment starts from, so that its results do not move when the library's defaults do."""
+"""The plain settings that every experiment starts from, so that no table moves when the library's defaults do."""
 
 from __future__ import annotations
 

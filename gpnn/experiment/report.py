@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpnn.experiment.pairs import pair_lines
 from gpnn.experiment.results import Results, mean_and_deviation
 from gpnn.experiment.spec import Cell, Experiment
 from gpnn.train.atomic import replace_file, write_text
@@ -36,7 +37,13 @@ def write_report(experiment: Experiment, results: Results, folder: Path, command
     picture = folder / f"{experiment.name}.svg"
     if _draw(experiment, entries, picture):
         files.append(picture)
-    write_text(files[0], _markdown(experiment, entries, picture in files, command, machine))
+    lines = [
+        *_table(experiment, entries),
+        *([f"![{experiment.title}]({experiment.name}.svg)", ""] if picture in files else []),
+        *pair_lines(experiment, results),
+        *_remarks(experiment, entries, command, machine),
+    ]
+    write_text(files[0], "\n".join(lines) + "\n")
     return files
 
 
@@ -62,38 +69,44 @@ def _entries(experiment: Experiment, results: Results) -> Iterator[Entry]:
         )
 
 
-def _markdown(experiment: Experiment, entries: list[Entry], pictured: bool, command: str, machine: str) -> str:
+def _table(experiment: Experiment, entries: list[Entry]) -> list[str]:
     place = {(entry.row, entry.column): entry for entry in entries}
     columns = [column.name for column in experiment.columns]
+    explained = f"`{experiment.measure}` in percent: mean ± sample standard deviation over {experiment.seeds} seeds"
+    if any(0 < entry.seeds < experiment.seeds for entry in entries):
+        explained += " (in brackets how many, where they are fewer)"
+    if any(entry.paper is not None for entry in entries):
+        explained += "; in parentheses the paper's figure and how far ours is from it"
     lines = [
         f"# {experiment.title}",
         "",
-        f"`{experiment.measure}` in percent: mean ± sample standard deviation over the seeds; in parentheses the "
-        "paper's figure and how far ours is from it.",
+        f"{explained}.",
         "",
         "| | " + " | ".join(columns) + " |",
         "|---|" + "---|" * len(columns),
     ]
     for row in experiment.rows:
-        shown = (_show(place.get((row.name, column))) for column in columns)
+        shown = (_show(place.get((row.name, column)), experiment.seeds) for column in columns)
         lines.append(f"| {row.name} | " + " | ".join(shown) + " |")
-    lines += ["", *([f"![{experiment.title}]({experiment.name}.svg)", ""] if pictured else [])]
-    lines += [f"- {note}" for note in experiment.notes]
+    return [*lines, ""]
+
+
+def _remarks(experiment: Experiment, entries: list[Entry], command: str, machine: str) -> list[str]:
     runs = sum(entry.seeds for entry in entries)
     total = sum((entry.seconds or 0) * entry.seeds for entry in entries)
-    lines += [
+    return [
+        *(f"- {note}" for note in experiment.notes),
         f"- {runs} runs, {total:,.0f} seconds of training in all.",
         f"- Machine: {machine}.",
         f"- Command: `{command}`",
     ]
-    return "\n".join(lines) + "\n"
 
 
-def _show(entry: Entry | None) -> str:
+def _show(entry: Entry | None, seeds: int) -> str:
     if entry is None or entry.mean is None or entry.deviation is None:
         return "–"
     text = f"{100 * entry.mean:.1f} ± {100 * entry.deviation:.1f}"
-    if entry.seeds < 10:
+    if entry.seeds < seeds:
         text += f" [{entry.seeds}]"
     if entry.paper is not None:
         text += f" ({entry.paper:.1f}, {100 * entry.mean - entry.paper:+.1f})"

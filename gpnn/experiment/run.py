@@ -18,7 +18,6 @@ def run_experiment(
     results: Results,
     *,
     jobs: int = 1,
-    quick: bool = False,
     progress: Callable[[Cell, int, int], None] | None = None,
 ) -> None:
     """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
@@ -27,10 +26,9 @@ def run_experiment(
         experiment: what to run.
         results: what is finished, and where it is kept.
         jobs: number of processes, each with one thread.
-        quick: run the quick form.
         progress: told of each finished cell, with the number finished and the number of all.
     """
-    cells = list(experiment.cells(quick=quick))
+    cells = list(experiment.cells())
     waiting = [cell for cell in cells if cell.key not in results.outcomes]
     finished = len(cells) - len(waiting)
     with_test = not experiment.measure.startswith("val_")

@@ -2,8 +2,9 @@
 
 A file has a `title`, the number of `seeds`, shared `settings`, and `rows` and `columns` with settings of their own; a
 cell is a row, a column and a seed, and its settings are those of the file, the column and the row laid over each other,
-then the row's own for that column (`rows.at.COLUMN`). A `grid` makes a row of every combination of its values instead, or
-of `samples` of them, drawn without replacement.
+then the row's own for that column (`rows.at.COLUMN`); a row with `only` keeps to the columns it names. A `grid` makes a
+row of every combination of its values instead, or of `samples` of them, drawn without replacement. `pairs` of rows are
+compared seed by seed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ import json
 import random
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 Settings = dict[str, Any]
+
+QUICK: Settings = {
+    "device": "cpu",
+    "data": {"name": "planted", "num_nodes": 200, "num_classes": 4, "num_features": 40, "label_rate": 0.1},
+    "partition": {"k": 4},
+    "model": {"hidden_channels": 8},
+    "train": {"epochs": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,8 @@ class Experiment:
         rows: the methods or configurations.
         columns: the datasets or conditions.
         settings: configuration shared by every cell.
-        quick: configuration laid over everything in the quick form.
+        quick: configuration of the quick form; :data:`QUICK` where the file has none.
+        over: configuration laid over everything; its [data] stands alone, because another dataset takes other options.
         seeds: number of seeds, from 0.
         measure: the metric that the table shows; "val_…" measures leave the test nodes unread.
         notes: what a reader of the table has to know.
@@ -69,23 +79,27 @@ class Experiment:
     rows: tuple[Line, ...]
     columns: tuple[Line, ...]
     settings: Settings = field(default_factory=dict)
-    quick: Settings = field(default_factory=dict)
+    quick: Settings = field(default_factory=lambda: QUICK)
+    over: Settings | None = None
     seeds: int = 10
     measure: str = "test_accuracy"
     notes: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
 
-    def cells(self, *, quick: bool = False) -> Iterator[Cell]:
-        """Every cell, seed by seed; the quick form has one seed and the quick settings."""
-        for seed in range(1 if quick else self.seeds):
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, seed by seed."""
+        for seed in range(self.seeds):
             for row, column in itertools.product(self.rows, self.columns):
                 if row.only and column.name not in row.only:
                     continue
-                layers = [self.settings, column.settings, row.settings, row.at.get(column.name, {})]
-                settings = lay_over(*layers)
-                if quick:  # another dataset takes other options: its section is the quick form's alone
-                    settings = lay_over({**settings, "data": {}}, self.quick)
+                settings = lay_over(self.settings, column.settings, row.settings, row.at.get(column.name, {}))
+                if self.over is not None:
+                    settings = lay_over({**settings, "data": {}}, self.over)
                 yield Cell(row.name, column.name, seed, settings)
+
+    def quick_form(self) -> Experiment:
+        """The same rows and columns with one seed, on a small graph and for a few epochs: a check of the pipeline."""
+        return replace(self, seeds=1, over=self.quick)
 
 
 def read_experiment(path: Path) -> Experiment:

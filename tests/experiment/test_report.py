@@ -1,0 +1,79 @@
+import csv
+
+import pytest
+
+from gpnn.experiment import Experiment, Results, write_report
+from gpnn.experiment.pairs import compare_pairs
+from gpnn.experiment.spec import Line
+
+TABLE = Experiment(
+    "some",
+    "Some table",
+    (Line("ours", paper={"One": 50.0}), Line("theirs", {"model": {"cell": "linear"}}, only=("One",))),
+    (Line("One"), Line("Two", {"data": {"name": "digits"}})),
+    seeds=3,
+    notes=("A note.",),
+    pairs=(("ours", "theirs"),),
+)
+
+
+@pytest.fixture
+def results(tmp_path) -> Results:
+    """Fabricated: ours 60, 62, 64 on One, and one of three seeds on Two; theirs 59, 60, 61."""
+    made = Results.open(tmp_path / "cells" / "some.jsonl")
+    for cell in TABLE.cells():
+        if cell.column == "One":
+            value = 0.60 + 0.02 * cell.seed if cell.row == "ours" else 0.59 + 0.01 * cell.seed
+            made.add(cell, {"test_accuracy": value, "val_accuracy": 0.7, "seconds": 2.0})
+        elif cell.seed == 0:
+            made.add(cell, {"test_accuracy": 0.9, "val_accuracy": 0.8, "seconds": 4.0})
+    return made
+
+
+def test_markdown_shows_means_deviations_papers_and_what_is_missing(tmp_path, results):
+    write_report(TABLE, results, tmp_path, command="gpnn experiment some", machine="two cores")
+    text = (tmp_path / "some.md").read_text()
+    assert "| ours | 62.0 ± 2.0 (50.0, +12.0) | 90.0 ± 0.0 [1] |" in text
+    assert "| theirs | 60.0 ± 1.0 | – |" in text
+    assert "- A note." in text
+    assert "- 7 runs, 16 seconds of training in all." in text
+    assert "- Machine: two cores." in text
+    assert "- Command: `gpnn experiment some`" in text
+
+
+def test_csv_holds_a_line_for_each_place(tmp_path, results):
+    write_report(TABLE, results, tmp_path, command="c", machine="m")
+    with (tmp_path / "some.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["row"], row["column"], row["seeds"]) for row in rows] == [
+        ("ours", "One", "3"),
+        ("ours", "Two", "1"),
+        ("theirs", "One", "3"),
+    ]
+    assert (float(rows[0]["mean"]), float(rows[0]["deviation"])) == pytest.approx((0.62, 0.02))
+    assert (rows[0]["validation"], rows[0]["paper"], rows[1]["paper"]) == ("0.7", "50", "")
+
+
+def test_the_picture_is_there_where_matplotlib_is(tmp_path, results):
+    pytest.importorskip("matplotlib")
+    files = write_report(TABLE, results, tmp_path, command="c", machine="m")
+    assert (tmp_path / "some.svg") in files
+    assert "![Some table](some.svg)" in (tmp_path / "some.md").read_text()
+
+
+def test_pairs_are_compared_seed_by_seed(tmp_path, results):
+    (pair,) = compare_pairs(TABLE, results)  # differences 1, 2, 3: t = 2 / (1 / √3) with two degrees of freedom
+    assert (pair.difference, pair.deviation, pair.seeds, pair.wins) == (pytest.approx(2.0), pytest.approx(1.0), 3, 3)
+    assert pair.p_value == pytest.approx(0.07418, abs=1e-4)
+    write_report(TABLE, results, tmp_path, command="c", machine="m")
+    assert "| ours | theirs | One | +2.00 ± 1.00 | 3 | 3 | 0.074 |" in (tmp_path / "some.md").read_text()
+
+
+def test_a_pair_without_a_common_seed_is_left_out(tmp_path):
+    made = Results.open(tmp_path / "some.jsonl")
+    for cell in TABLE.cells():
+        if cell.column == "One" and (cell.row == "ours") == (cell.seed == 0):
+            made.add(cell, {"test_accuracy": 0.5})
+    assert compare_pairs(TABLE, made) == []
+    write_report(TABLE, made, tmp_path, command="c", machine="m")
+    assert "Paired" not in (tmp_path / "some.md").read_text()

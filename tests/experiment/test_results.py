@@ -1,0 +1,31 @@
+import pytest
+
+from gpnn.experiment.results import Results, mean_and_deviation
+from gpnn.experiment.spec import Cell
+
+CELLS = [Cell("a", "One", seed, {"train": {"epochs": 1}}) for seed in range(3)]
+
+
+def test_results_are_read_back_as_they_were_added(tmp_path):
+    file = tmp_path / "cells" / "some.jsonl"
+    results = Results.open(file)
+    assert results.outcomes == {}
+    for cell, value in zip(CELLS, (0.5, 0.75)):
+        results.add(cell, {"test_accuracy": value, "stopped": "patience"})
+    again = Results.open(file)
+    assert again.outcomes == results.outcomes
+    assert again.values(CELLS, "test_accuracy") == [0.5, 0.75]
+    assert again.values(CELLS, "test_roc_auc") == []
+    assert [path.name for path in file.parent.iterdir()] == ["some.jsonl"]
+
+
+def test_a_cell_that_is_added_again_replaces_the_old(tmp_path):
+    results = Results.open(tmp_path / "some.jsonl")
+    results.add(CELLS[0], {"test_accuracy": 0.1})
+    results.add(CELLS[0], {"test_accuracy": 0.2})
+    assert Results.open(tmp_path / "some.jsonl").values(CELLS, "test_accuracy") == [0.2]
+
+
+def test_the_deviation_is_the_sample_s():
+    assert mean_and_deviation([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert mean_and_deviation([4.0]) == (pytest.approx(4.0), 0.0)

@@ -1,0 +1,108 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gpnn.experiment.run as run_module
+from gpnn.experiment import Experiment, Results, read_experiment, run_experiment, write_report
+from gpnn.experiment.run import run_cell
+from gpnn.experiment.spec import Cell, Line
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+TINY = {
+    "device": "cpu",
+    "data": {"name": "planted", "num_nodes": 60, "num_classes": 3, "num_features": 12, "label_rate": 0.2},
+    "partition": {"k": 3},
+    "schedule": {"rounds": 2},
+    "model": {"hidden_channels": 4},
+    "train": {"epochs": 2},
+}
+ROWS = (Line("gru", {"model": {"cell": "gru"}}), Line("linear", {"model": {"cell": "linear"}}))
+TABLE = Experiment("tiny", "Tiny", ROWS, (Line("Planted"),), settings=TINY, seeds=2)
+
+
+def test_a_tiny_table_from_end_to_end(tmp_path):
+    results = Results.open(tmp_path / "cells" / "tiny.jsonl")
+    seen = []
+    run_experiment(TABLE, results, progress=lambda cell, finished, number: seen.append((finished, number)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    values = results.values(list(TABLE.cells()), "test_accuracy")
+    assert len(values) == 4
+    assert all(0 <= value <= 1 for value in values)
+    files = write_report(TABLE, results, tmp_path, command="gpnn experiment tiny", machine="two cores")
+    assert {"tiny.md", "tiny.csv"} <= {file.name for file in files}
+    assert "| gru | " in (tmp_path / "tiny.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["ours", "ablation", "paper"])
+def test_the_quick_form_of_the_main_tables_runs(name, tmp_path):
+    whole = read_experiment(EXPERIMENTS / f"{name}.toml").quick_form()
+    first = replace(whole, columns=whole.columns[:1])
+    results = Results.open(tmp_path / f"{name}.jsonl")
+    run_experiment(first, results)
+    assert len(results.values(list(first.cells()), "test_accuracy")) == len(first.rows)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The cells that were trained, without training any."""
+    cells = []
+
+    def pretend(cell: Cell, *, with_test: bool = True) -> dict[str, float]:
+        cells.append((cell.row, cell.seed, cell.settings["train"]["epochs"]))
+        return {"test_accuracy": 0.5}
+
+    monkeypatch.setattr(run_module, "run_cell", pretend)
+    return cells
+
+
+def test_a_finished_cell_is_not_run_again(tmp_path, trained):
+    file = tmp_path / "tiny.jsonl"
+    run_experiment(TABLE, Results.open(file))
+    assert len(trained) == 4
+    run_experiment(TABLE, Results.open(file))
+    assert len(trained) == 4
+
+
+def test_a_cell_with_a_changed_setting_is_run_again_and_no_other(tmp_path, trained):
+    file = tmp_path / "tiny.jsonl"
+    run_experiment(TABLE, Results.open(file))
+    changed = Line("linear", {"model": {"cell": "linear"}, "train": {"epochs": 3}})
+    run_experiment(
+        Experiment("tiny", "Tiny", (ROWS[0], changed), TABLE.columns, settings=TINY, seeds=2), Results.open(file)
+    )
+    assert trained[4:] == [("linear", 0, 3), ("linear", 1, 3)]
+
+
+def test_what_was_finished_before_a_failure_is_kept(tmp_path, monkeypatch):
+    def fail_at_the_third(cell: Cell, *, with_test: bool = True) -> dict[str, float]:
+        if (cell.row, cell.seed) == ("gru", 1):
+            raise RuntimeError("out of luck")
+        return {"test_accuracy": 0.5}
+
+    monkeypatch.setattr(run_module, "run_cell", fail_at_the_third)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        run_experiment(TABLE, Results.open(tmp_path / "tiny.jsonl"))
+    assert len(Results.open(tmp_path / "tiny.jsonl").outcomes) == 2
+
+
+def test_a_search_does_not_learn_the_test_figures():
+    cell = next(TABLE.cells())
+    metrics = run_cell(cell, with_test=False)
+    assert "val_accuracy" in metrics
+    assert not [name for name in metrics if name.startswith("test_")]
+
+
+def test_a_wrong_setting_names_row_and_column():
+    cell = Cell("gru", "Planted", 0, {**TINY, "train": {"epoch": 3}})
+    with pytest.raises(ValueError, match=r"gru, Planted: .*epoch"):
+        run_cell(cell)
+
+
+def test_cells_do_not_follow_the_library_s_defaults(monkeypatch):
+    from gpnn.experiment.plain import PLAIN
+
+    settings = {**TINY, "model": {"hidden_channels": 4, "dropout": 0.0, "readout": "last", "cell": "gru"}}
+    explicit = run_cell(Cell("gru", "Planted", 0, settings))
+    assert PLAIN["model"]["dropout"] == 0.0
+    assert run_cell(Cell("gru", "Planted", 0, TINY))["val_loss"] == explicit["val_loss"]
