@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_CHUNK = 1 << 20  # candidates whose keys are held at one time
+_CHUNK = 1 << 16  # candidates whose keys are held at one time
 
 
 def training_nodes(graph: Any) -> Tensor | None:

@@ -10,9 +10,7 @@ from gpnn import Graph
 _MASK = (1 << 64) - 1
 
 
-def flood_fill(
-    graph: Graph, seeds: Sequence[int], draw: Callable[[int], int], leftover: str = "smallest"
-) -> list[int]:
+def flood_fill(graph: Graph, seeds: Sequence[int], draw: Callable[[int], int], leftover: str = "smallest") -> list[int]:
     """Part of each node.
 
     Args:
@@ -21,9 +19,28 @@ def flood_fill(
         draw: a random integer below its argument.
         leftover: "smallest" or "spread".
     """
-    children: list[list[int]] = [[] for _ in range(graph.num_nodes)]
+    label = grow(children(graph), seeds, draw)
+    size = np.bincount(list(label.values()), minlength=len(seeds)).tolist()
+    if leftover == "smallest":
+        smallest = size.index(min(size))
+        return [label.get(node, smallest) for node in range(graph.num_nodes)]
+    for component in _unlabelled_components(graph, label):
+        part = size.index(min(size))
+        size[part] += len(component)
+        label.update(dict.fromkeys(component, part))
+    return [label[node] for node in range(graph.num_nodes)]
+
+
+def children(graph: Graph) -> list[list[int]]:
+    """The receivers of each node's edges, in the order of the edges."""
+    lists: list[list[int]] = [[] for _ in range(graph.num_nodes)]
     for u, v in zip(graph.src.tolist(), graph.dst.tolist()):
-        children[u].append(v)
+        lists[u].append(v)
+    return lists
+
+
+def grow(children: list[list[int]], seeds: Sequence[int], draw: Callable[[int], int]) -> dict[int, int]:
+    """Part of each node that a seed reaches (lines 6 to 19 of Algorithm 2)."""
     label = {seed: part for part, seed in enumerate(seeds)}
     queues = [deque([seed]) for seed in seeds]
     active = list(range(len(seeds)))
@@ -35,15 +52,7 @@ def flood_fill(
                     label[child] = part
                     queues[part].append(child)
         active = [part for part in active if queues[part]]
-    size = np.bincount(list(label.values()), minlength=len(seeds)).tolist()
-    if leftover == "smallest":
-        smallest = size.index(min(size))
-        return [label.get(node, smallest) for node in range(graph.num_nodes)]
-    for component in _unlabelled_components(graph, label):
-        part = size.index(min(size))
-        size[part] += len(component)
-        label.update(dict.fromkeys(component, part))
-    return [label[node] for node in range(graph.num_nodes)]
+    return label
 
 
 def split_mix(state: int) -> Callable[[int], int]:
