@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor
+
+from gpnn.graph.check import check_structure, count, integers, selection, weights
+from gpnn.graph.read import or_fill, read_data, read_hetero, read_networkx, read_scipy
 
 if TYPE_CHECKING:
     import networkx
@@ -49,15 +52,15 @@ class Graph:
 
     def __post_init__(self) -> None:
         checked = {
-            "src": _node_ids("src", self.src),
-            "dst": _node_ids("dst", self.dst),
-            "num_nodes": _count("num_nodes", self.num_nodes),
-            "edge_type": None if self.edge_type is None else _integers("edge_type", self.edge_type),
-            "edge_weight": None if self.edge_weight is None else _weights(self.edge_weight),
+            "src": integers("src", self.src),
+            "dst": integers("dst", self.dst),
+            "num_nodes": count("num_nodes", self.num_nodes),
+            "edge_type": None if self.edge_type is None else integers("edge_type", self.edge_type),
+            "edge_weight": None if self.edge_weight is None else weights(self.edge_weight),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        _check_structure(self)
+        check_structure(self)
 
     def __repr__(self) -> str:
         typed = f", num_edge_types={self.num_edge_types}" if self.edge_type is not None else ""
@@ -138,7 +141,7 @@ class Graph:
 
     def subgraph(self, nodes: Tensor) -> Graph:
         """The graph induced by `nodes` (ids or a mask), renumbered in the order given."""
-        nodes = _selection(nodes, self.num_nodes)
+        nodes = selection(nodes, self.num_nodes)
         position = torch.full((self.num_nodes,), -1, dtype=torch.int64)
         position[nodes] = torch.arange(nodes.numel())
         inside = self.select_edges((position[self.src] >= 0) & (position[self.dst] >= 0))
@@ -160,74 +163,29 @@ class Graph:
             torch.cat([part.src + start for part, start in zip(parts, ptr)]),
             torch.cat([part.dst + start for part, start in zip(parts, ptr)]),
             int(ptr[-1]),
-            torch.cat([_or_fill(p.edge_type, p.num_edges, 0) for p in parts]) if typed else None,
-            torch.cat([_or_fill(p.edge_weight, p.num_edges, 1.0) for p in parts]) if weighted else None,
+            torch.cat([or_fill(p.edge_type, p.num_edges, 0) for p in parts]) if typed else None,
+            torch.cat([or_fill(p.edge_weight, p.num_edges, 1.0) for p in parts]) if weighted else None,
         ), ptr
 
     @classmethod
     def from_data(cls, data: Data) -> Graph:
         """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or one floating `edge_attr`."""
-        if data.num_nodes is None:
-            raise ValueError("`data` must know its number of nodes (x, y or num_nodes). Got none.")
-        edge_index = data.edge_index
-        if edge_index is None:
-            raise ValueError("`data` must have `edge_index`. Got none.")
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-            raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
-        weight = _edge_weight(data)
-        return cls(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
+        return cls(*read_data(data))
 
     @classmethod
     def from_hetero(cls, data: HeteroData) -> Graph:
         """A `HeteroData` as one typed graph: node types follow each other, edge types are numbered in order."""
-        for name in data.node_types:
-            if data[name].num_nodes is None:
-                raise ValueError(f"`data` must know its number of {name!r} nodes (x or num_nodes). Got none.")
-        sizes = [data[name].num_nodes for name in data.node_types]
-        start = dict(zip(data.node_types, torch.tensor([0, *sizes]).cumsum(0).tolist()))
-        stores = [(data[kind], kind) for kind in data.edge_types]
-        if not stores:
-            raise ValueError("`data` must have at least one edge type. Got none.")
-        lengths = [store.edge_index.shape[1] for store, _ in stores]
-        weights = [_edge_weight(store) for store, _ in stores]
-        weighted = any(weight is not None for weight in weights)
-        filled = [_or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
-        for store, kind in stores:
-            _check_range(kind, store.edge_index, data[kind[0]].num_nodes, data[kind[2]].num_nodes)
-        return cls(
-            torch.cat([store.edge_index[0] + start[kind[0]] for store, kind in stores]),
-            torch.cat([store.edge_index[1] + start[kind[2]] for store, kind in stores]),
-            sum(sizes),
-            torch.repeat_interleave(torch.arange(len(stores)), torch.tensor(lengths)),
-            torch.cat(filled) if weighted else None,
-        )
+        return cls(*read_hetero(data))
 
     @classmethod
     def from_scipy(cls, matrix: scipy.sparse.spmatrix) -> Graph:
         """A square sparse matrix: entry (i, j) is an edge i → j; values other than 1 become weights."""
-        coo = matrix.tocoo()
-        if coo.shape[0] != coo.shape[1]:
-            raise ValueError(f"An adjacency matrix must be square. Got shape {coo.shape}.")
-        weight = torch.from_numpy(coo.data.astype("float64")) if (coo.data != 1).any() else None
-        if weight is not None and coo.data.dtype != "float64":
-            weight = weight.float()
-        src, dst = (torch.from_numpy(ids.astype("int64")) for ids in (coo.row, coo.col))
-        return cls(src, dst, coo.shape[0], None, weight)
+        return cls(*read_scipy(matrix))
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph) -> Graph:
         """A networkx graph: nodes in its order; an undirected edge becomes two; `type`, `weight` are kept."""
-        position = {node: number for number, node in enumerate(graph.nodes)}
-        edges = [(position[u], position[v], attributes) for u, v, attributes in graph.edges(data=True)]
-        if not graph.is_directed():
-            edges += [(v, u, attributes) for u, v, attributes in edges if u != v]
-        return cls(
-            torch.tensor([u for u, _, _ in edges], dtype=torch.int64),
-            torch.tensor([v for _, v, _ in edges], dtype=torch.int64),
-            len(position),
-            _attribute(edges, "type", torch.int64, 0),
-            _attribute(edges, "weight", torch.float32, 1.0),
-        )
+        return cls(*read_networkx(graph))
 
     def to_data(self) -> Data:
         """A PyG `Data` with `edge_index`, `num_nodes`, and `edge_type` and `edge_weight` where there are any."""
@@ -287,88 +245,6 @@ def as_graph(graph: GraphLike) -> Graph:
     )
 
 
-def _check_structure(graph: Graph) -> None:
-    if graph.src.numel() != graph.dst.numel():
-        raise ValueError(f"`src` and `dst` must be equally long. Got {graph.src.numel()} and {graph.dst.numel()}.")
-    for name, ids in (("src", graph.src), ("dst", graph.dst)):
-        if not ids.numel():
-            continue
-        low, high = (int(bound) for bound in torch.aminmax(ids))
-        if low < 0 or high >= graph.num_nodes:
-            bad = low if low < 0 else high
-            raise ValueError(f"`{name}` must hold node ids from 0 to {graph.num_nodes - 1}. Got {bad}.")
-    for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
-        if values is not None and values.numel() != graph.num_edges:
-            raise ValueError(
-                f"`{name}` must have one entry for each of the {graph.num_edges} edges. Got {values.numel()}."
-            )
-    if graph.edge_type is not None and graph.num_edges and int(graph.edge_type.min()) < 0:
-        raise ValueError(f"`edge_type` must not be negative. Got {int(graph.edge_type.min())}.")
-
-
-def _count(name: str, value: Any) -> int:
-    try:
-        count = int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"`{name}` must be an integer. Got {value!r}.") from None
-    if count != value or count < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
-    return count
-
-
-def _integers(name: str, values: Any) -> Tensor:
-    values = _tensor(name, values)
-    if values.numel() == 0:
-        values = values.long()
-    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
-        raise ValueError(f"`{name}` must hold integers. Got {str(values.dtype).removeprefix('torch.')}.")
-    if values.dim() != 1:
-        raise ValueError(f"`{name}` must have one dimension. Got shape {list(values.shape)}.")
-    return values.detach().cpu().long().contiguous()
-
-
-_node_ids = _integers
-
-
-def _tensor(name: str, values: Any) -> Tensor:
-    if getattr(getattr(values, "flags", None), "writeable", True) is False:
-        values = values.copy()  # torch warns of numpy arrays that it could write to by mistake
-    try:
-        return torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"`{name}` must be numbers of one dimension. Got {type(values).__name__}.") from None
-
-
-def _weights(values: Any) -> Tensor:
-    values = _tensor("edge_weight", values).detach().cpu()
-    if values.dim() == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.dim() != 1:
-        raise ValueError(f"`edge_weight` must have one dimension. Got shape {list(values.shape)}.")
-    if not values.is_floating_point():
-        values = values.float()
-    finite = torch.isfinite(values)
-    if not finite.all():
-        edge = int((~finite).nonzero()[0])
-        raise ValueError(f"`edge_weight` must be finite. Got {values[edge].item()} at edge {edge}.")
-    return values.contiguous()
-
-
-def _selection(nodes: Tensor, num_nodes: int) -> Tensor:
-    nodes = _tensor("nodes", nodes)
-    if nodes.dtype == torch.bool:
-        if nodes.numel() != num_nodes:
-            raise ValueError(f"A node mask must have {num_nodes} entries. Got {nodes.numel()}.")
-        return nodes.nonzero().flatten()
-    nodes = _integers("nodes", nodes)
-    if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
-        bad = int(nodes.min()) if int(nodes.min()) < 0 else int(nodes.max())
-        raise ValueError(f"`nodes` must hold node ids from 0 to {num_nodes - 1}. Got {bad}.")
-    if nodes.unique().numel() != nodes.numel():
-        raise ValueError(f"`nodes` must be distinct. Got {nodes.numel() - nodes.unique().numel()} repeated.")
-    return nodes
-
-
 def _distinct(graph: Graph) -> tuple[Tensor, Tensor]:
     """An order that puts equal edges together, and the positions in it where a new edge begins."""
     import numpy as np
@@ -391,31 +267,5 @@ def _reduce(values: Tensor, first: Tensor, reduce: str) -> Tensor:
     return torch.segment_reduce(values, reduce, lengths=lengths)
 
 
-def _edge_weight(store: Any) -> Tensor | None:
-    """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number an edge."""
-    weight, attribute = store.get("edge_weight"), store.get("edge_attr")
-    if weight is not None or attribute is None or not attribute.is_floating_point():
-        return weight
-    return attribute if attribute.dim() == 1 or attribute.shape[1:] == (1,) else None
-
-
-def _check_range(kind: tuple[str, str, str], edge_index: Tensor, *sizes: int) -> None:
-    """Ids of one edge type must be those of its own ends: past them lie the next node type's."""
-    for name, ids, size in zip((kind[0], kind[2]), edge_index, sizes):
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
-            bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
-            raise ValueError(f"`edge_index` of {kind} must hold {name} ids from 0 to {size - 1}. Got {bad}.")
-
-
 def _twice(values: Tensor | None) -> Tensor | None:
     return None if values is None else torch.cat([values, values])
-
-
-def _or_fill(values: Tensor | None, length: int, fill: float) -> Tensor:
-    return torch.full((length,), fill) if values is None else values
-
-
-def _attribute(edges: list[tuple[int, int, dict]], name: str, dtype: torch.dtype, default: float) -> Tensor | None:
-    if not any(name in attributes for _, _, attributes in edges):
-        return None
-    return torch.tensor([attributes.get(name, default) for _, _, attributes in edges], dtype=dtype)

@@ -1,0 +1,115 @@
+"""Readers: the arrays of a graph out of PyG's, scipy's and networkx's objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+    from torch_geometric.data import Data, HeteroData
+
+
+class Fields(NamedTuple):
+    """The arguments of :class:`gpnn.Graph`, not checked yet."""
+
+    src: Tensor
+    dst: Tensor
+    num_nodes: int
+    edge_type: Tensor | None
+    edge_weight: Tensor | None
+
+
+def read_data(data: Data) -> Fields:
+    """See :meth:`gpnn.Graph.from_data`."""
+    if data.num_nodes is None:
+        raise ValueError("`data` must know its number of nodes (x, y or num_nodes). Got none.")
+    edge_index = data.edge_index
+    if edge_index is None:
+        raise ValueError("`data` must have `edge_index`. Got none.")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
+    weight = _edge_weight(data)
+    return Fields(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
+
+
+def read_hetero(data: HeteroData) -> Fields:
+    """See :meth:`gpnn.Graph.from_hetero`."""
+    for name in data.node_types:
+        if data[name].num_nodes is None:
+            raise ValueError(f"`data` must know its number of {name!r} nodes (x or num_nodes). Got none.")
+    sizes = [data[name].num_nodes for name in data.node_types]
+    start = dict(zip(data.node_types, torch.tensor([0, *sizes]).cumsum(0).tolist()))
+    stores = [(data[kind], kind) for kind in data.edge_types]
+    if not stores:
+        raise ValueError("`data` must have at least one edge type. Got none.")
+    lengths = [store.edge_index.shape[1] for store, _ in stores]
+    weights = [_edge_weight(store) for store, _ in stores]
+    weighted = any(weight is not None for weight in weights)
+    filled = [or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
+    for store, kind in stores:
+        _check_range(kind, store.edge_index, data[kind[0]].num_nodes, data[kind[2]].num_nodes)
+    return Fields(
+        torch.cat([store.edge_index[0] + start[kind[0]] for store, kind in stores]),
+        torch.cat([store.edge_index[1] + start[kind[2]] for store, kind in stores]),
+        sum(sizes),
+        torch.repeat_interleave(torch.arange(len(stores)), torch.tensor(lengths)),
+        torch.cat(filled) if weighted else None,
+    )
+
+
+def read_scipy(matrix: scipy.sparse.spmatrix) -> Fields:
+    """See :meth:`gpnn.Graph.from_scipy`."""
+    coo = matrix.tocoo()
+    if coo.shape[0] != coo.shape[1]:
+        raise ValueError(f"An adjacency matrix must be square. Got shape {coo.shape}.")
+    weight = torch.from_numpy(coo.data.astype("float64")) if (coo.data != 1).any() else None
+    if weight is not None and coo.data.dtype != "float64":
+        weight = weight.float()
+    src, dst = (torch.from_numpy(ids.astype("int64")) for ids in (coo.row, coo.col))
+    return Fields(src, dst, coo.shape[0], None, weight)
+
+
+def read_networkx(graph: networkx.Graph) -> Fields:
+    """See :meth:`gpnn.Graph.from_networkx`."""
+    position = {node: number for number, node in enumerate(graph.nodes)}
+    edges = [(position[u], position[v], attributes) for u, v, attributes in graph.edges(data=True)]
+    if not graph.is_directed():
+        edges += [(v, u, attributes) for u, v, attributes in edges if u != v]
+    return Fields(
+        torch.tensor([u for u, _, _ in edges], dtype=torch.int64),
+        torch.tensor([v for _, v, _ in edges], dtype=torch.int64),
+        len(position),
+        _attribute(edges, "type", torch.int64, 0),
+        _attribute(edges, "weight", torch.float32, 1.0),
+    )
+
+
+def _edge_weight(store: Any) -> Tensor | None:
+    """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number an edge."""
+    weight, attribute = store.get("edge_weight"), store.get("edge_attr")
+    if weight is not None or attribute is None or not attribute.is_floating_point():
+        return weight
+    return attribute if attribute.dim() == 1 or attribute.shape[1:] == (1,) else None
+
+
+def _check_range(kind: tuple[str, str, str], edge_index: Tensor, *sizes: int) -> None:
+    """Ids of one edge type must be those of its own ends: past them lie the next node type's."""
+    for name, ids, size in zip((kind[0], kind[2]), edge_index, sizes):
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+            bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
+            raise ValueError(f"`edge_index` of {kind} must hold {name} ids from 0 to {size - 1}. Got {bad}.")
+
+
+def or_fill(values: Tensor | None, length: int, fill: float) -> Tensor:
+    """`values`, or as many times `fill`."""
+    return torch.full((length,), fill) if values is None else values
+
+
+def _attribute(edges: list[tuple[int, int, dict]], name: str, dtype: torch.dtype, default: float) -> Tensor | None:
+    if not any(name in attributes for _, _, attributes in edges):
+        return None
+    return torch.tensor([attributes.get(name, default) for _, _, attributes in edges], dtype=dtype)
