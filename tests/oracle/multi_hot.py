@@ -12,7 +12,7 @@ def multi_hot_graph(num_nodes: int = 120, num_labels: int = 4) -> Data:
     src, dst = torch.randint(num_nodes, (2, 20 * num_nodes), generator=generator)
     friends = (y[src] * y[dst]).sum(1) > 1
     src, dst = src[friends], dst[friends]
-    x = y + 0.5 * torch.randn(num_nodes, num_labels, generator=generator)
+    x = (y + 0.3 * torch.randn(num_nodes, num_labels, generator=generator)).clamp(min=0)
     y[-num_nodes // 8 :] = -1
     edge_index = torch.stack([torch.cat([src, dst]), torch.cat([dst, src])])
     quarter = num_nodes // 4
