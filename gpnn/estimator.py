@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
 from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.transform import transform_data
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
@@ -28,6 +29,7 @@ from gpnn.train.assemble import (
     needs_partition,
 )
 from gpnn.train.atomic import write_json
+from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
@@ -54,7 +56,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         normalization: "phase", "graph", "split", "symmetric", …; see :func:`gpnn.lower`.
         self_loops: let every node hear itself.
         hidden_channels: width of the states.
-        cell: the update function: "gru", "lstm", "mlp", "linear", "gcnii".
+        cell: the update function: "linear" (the default recipe's), "gru" (the paper's), "lstm", "mlp", "gcnii".
+        scale_features: "rows": the absolute values of each node's features sum to one; "none" leaves them.
+        input_dropout: of the features.
         dropout: of hidden layers.
         drop_node: probability that a node's whole initial state is dropped in a pass.
         model_options: further arguments of :class:`gpnn.nn.GPNN`.
@@ -91,17 +95,19 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         schedule: str = "partitioned",
         rounds: int | str = "auto",
         schedule_options: Mapping[str, Any] | None = None,
-        normalization: str = "phase",
-        self_loops: bool = False,
+        normalization: str = "symmetric_split",
+        self_loops: bool = True,
         hidden_channels: int | str = "auto",
-        cell: str = "gru",
-        dropout: float = 0.5,
-        drop_node: float = 0.0,
+        cell: str = "linear",
+        scale_features: str = "rows",
+        input_dropout: float = 0.5,
+        dropout: float = 0.2,
+        drop_node: float = 0.5,
         model_options: Mapping[str, Any] | None = None,
-        epochs: int = 200,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        patience: int = 50,
+        epochs: int = DEFAULT_RECIPE.epochs,
+        learning_rate: float = DEFAULT_RECIPE.learning_rate,
+        weight_decay: float = DEFAULT_RECIPE.weight_decay,
+        patience: int = DEFAULT_RECIPE.patience,
         train_options: Mapping[str, Any] | None = None,
         validation_fraction: float = 0.2,
         seed: int = 0,
@@ -117,6 +123,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self.self_loops = self_loops
         self.hidden_channels = hidden_channels
         self.cell = cell
+        self.scale_features = scale_features
+        self.input_dropout = input_dropout
         self.dropout = dropout
         self.drop_node = drop_node
         self.model_options = model_options
@@ -143,7 +151,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if data.get("y") is None:
             raise ValueError("`y` must give labels to learn from. Got none.")
         recipe = self._recipe()
-        data = hold_out(data, self.validation_fraction, self.seed)
+        data = hold_out(transform_data(data, scale_features=self.scale_features), self.validation_fraction, self.seed)
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
         self.multilabel_ = data.y.dim() == 2
         self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
@@ -166,7 +174,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         learnt from or another; embeddings know their own graph only.
         """
         check_is_fitted(self, "model_")
-        data, _ = _read(X, None, adjacency)
+        data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features)
         part = None
         if needs_partition(self.schedule):
             known = fingerprint(as_graph(data)) == self.graph_
@@ -235,7 +243,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
     def _recipe(self) -> Recipe:
         settings = {name: getattr(self, name) for name in ("epochs", "learning_rate", "weight_decay", "patience")}
-        return Recipe(**settings, **(self.train_options or {}))
+        return replace(DEFAULT_RECIPE, **settings, **(self.train_options or {}))
 
     def _divide(self, data: Data, k: int | str) -> Partition:
         return partition_graph(data, int(k), method=self.partition, seed=self.seed)
@@ -248,7 +256,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
 
     def _make_model(self, data: Data, plan: Plan) -> GPNN:
-        options = {"cell": self.cell, "dropout": self.dropout, "drop_node": self.drop_node}
+        names = ("cell", "input_dropout", "dropout", "drop_node")
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         options |= dict(self.model_options or {})
         width = int(self.sizes_.hidden_channels)
         arguments = model_arguments(data, plan, width, options, seed=self.seed)

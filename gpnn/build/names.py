@@ -16,7 +16,7 @@ from gpnn.engine import NORMALIZATIONS, RUNNERS
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
 from gpnn.schedule import SCHEDULES
-from gpnn.train.assemble import schedule_options
+from gpnn.train.assemble import resolve_options, schedule_options
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -94,10 +94,7 @@ def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str,
 
 def _check_model(config: Config) -> list[str]:
     """What the smallest model of this kind has to say about its settings."""
-    options = model_options(config)
-    inputs = {"auto": "features"}
-    options["input"] = inputs.get(options["input"], options["input"])
-    options["concat"] = inputs.get(options["concat"], options["concat"])
+    options = resolve_options(model_options(config), has_features=True)
     try:
         GPNN(1, 1, 1, **options, num_nodes=1, num_rounds=1)
     except ValueError as error:

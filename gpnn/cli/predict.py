@@ -43,8 +43,9 @@ def predict(
 
 
 def _graph_config(words: list[str], root: Path | None, trained: Config) -> Config:
-    """The data section for the graph to predict on; the run's own dataset keeps the run's options."""
+    """The data section for the graph to predict on; the run's transforms, and for its own dataset its options."""
     given = read_config(words, root=root).data
+    given = replace(given, undirected=trained.data.undirected, scale_features=trained.data.scale_features)
     if given.name == trained.data.name:
         options = {**trained.data.options, **given.options}
         given = replace(given, root=given.root or trained.data.root, options=options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -79,8 +79,8 @@ def setting_names() -> list[str]:
 
 
 def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str]) -> Any:
-    kind = SECTIONS[section]
-    hints = get_type_hints(kind)
+    default = getattr(Config(), section)
+    hints = get_type_hints(SECTIONS[section])
     takes_options = hints.pop("options", None) is not None
     values: dict[str, Any] = {}
     for key, value in settings.items():
@@ -91,10 +91,10 @@ def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str
         else:
             problems.append(unknown_setting(f"{section}.{key}"))
     try:
-        return kind(**values)
+        return replace(default, **values)
     except ValueError as error:  # the recipe checks its ranges
         problems.append(str(error).replace("`", f"`{section}.", 1))
-        return kind()
+        return default
 
 
 def _parse_value(key: str, value: Any, hint: Any, values: dict[str, Any], problems: list[str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from gpnn.config.toml import dump_toml
+from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.recipe import Recipe
 
 Auto = Literal["auto"]
@@ -21,7 +22,7 @@ class DataConfig:
     name: str = "digits"
     root: str = ""
     undirected: bool = False
-    scale_features: Literal["none", "rows"] = "none"
+    scale_features: Literal["none", "rows"] = "rows"
     options: Options = field(default_factory=dict)
 
 
@@ -41,8 +42,8 @@ class ScheduleConfig:
 
     name: str = "partitioned"
     rounds: int | Auto = "auto"
-    normalization: str = "phase"
-    self_loops: bool = False
+    normalization: str = "symmetric_split"
+    self_loops: bool = True
     options: Options = field(default_factory=dict)
 
 
@@ -50,27 +51,27 @@ class ScheduleConfig:
 class ModelConfig:
     """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
 
-    `input` and `concat` are by default "auto": features where the graph has them, else embeddings and nothing.
+    Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.train.assemble.resolve_options`.
     Embeddings start from the features where `embedding_start` says so and there are any.
     """
 
     hidden_channels: int | Auto = "auto"
-    cell: str = "gru"
+    cell: str = "linear"
     message: str = "identity"
     aggregate: str = "mean"
     sharing: str = "shared"
     input: str = "auto"
     embedding_start: Literal["features", "random"] = "features"
     encoder: tuple[int, ...] = ()
-    predict: str = "after"
-    activation: str = "identity"
+    predict: str = "auto"
+    activation: str = "auto"
     concat: str = "auto"
     head: tuple[int, ...] = ()
-    readout: str = "last"
-    input_dropout: float = 0.0
+    readout: str = "auto"
+    input_dropout: float = 0.5
     state_dropout: float = 0.0
-    dropout: float = 0.5
-    drop_node: float = 0.0
+    dropout: float = 0.2
+    drop_node: float = 0.5
     runner: str = "fused"
     cell_options: dict[str, Any] = field(default_factory=dict)
 
@@ -95,7 +96,7 @@ class Config:
     partition: PartitionConfig = field(default_factory=PartitionConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
-    train: Recipe = field(default_factory=Recipe)
+    train: Recipe = DEFAULT_RECIPE
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as nested plain values, a section's options among its keys."""

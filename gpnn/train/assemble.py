@@ -92,14 +92,10 @@ def model_arguments(
 ) -> dict[str, Any]:
     """The arguments of :class:`gpnn.nn.GPNN` for a graph, as JSON holds them.
 
-    `input` and `concat` may be "auto": features where the graph has them, else embeddings and nothing.
+    Options that are missing or "auto" are chosen by :func:`resolve_options`.
     """
     x = data.get("x")
-    arguments: dict[str, Any] = dict(options)
-    automatic = {"input": "embedding", "concat": "none"} if x is None else {"input": "features", "concat": "features"}
-    for name, value in automatic.items():
-        if arguments.get(name, "auto") == "auto":
-            arguments[name] = value
+    arguments = resolve_options(options, has_features=x is not None)
     if arguments["input"] != "features":
         arguments["num_nodes"] = plan.num_nodes
     return arguments | {
@@ -110,6 +106,30 @@ def model_arguments(
         "num_edge_types": plan.num_edge_types,
         "seed": seed,
     }
+
+
+def resolve_options(options: Mapping[str, Any], *, has_features: bool) -> dict[str, Any]:
+    """A model's options with those that are missing or "auto" chosen by its cell and by what the graph has.
+
+    The linear cell predicts before it propagates and learns the weights of the rounds; cells with parameters
+    propagate states, with the features beside the last one, as in the paper. A graph without features has embeddings.
+
+    >>> resolve_options({"cell": "linear"}, has_features=True)["predict"]
+    'before'
+    """
+    linear = options.get("cell") == "linear"
+    automatic = {
+        "input": "features" if has_features else "embedding",
+        "predict": "before" if linear else "after",
+        "activation": "relu" if linear else "identity",
+        "concat": "features" if has_features and not linear else "none",
+        "readout": "learned" if linear else "last",
+    }
+    chosen = dict(options)
+    chosen |= {name: value for name, value in automatic.items() if options.get(name, "auto") == "auto"}
+    if linear and chosen["readout"] == "learned":  # its weights hold the initial state; no teleport besides
+        chosen["cell_options"] = {"alpha": 0.0, **(chosen.get("cell_options") or {})}
+    return chosen
 
 
 def fingerprint(graph: Graph) -> str:

@@ -33,7 +33,7 @@ def test_names_options_and_settings_are_reported_together():
         ("threads=0", "`threads` must be at least 1. Got 0."),
         ("model.runner=x", "`model.runner` must be one of fused"),
         ("model.aggregate=x", "`model.aggregate` must be one of"),
-        ("model.cell_options.gate=1", "`model.cell_options` must be arguments of the cell 'gru'"),
+        ("model.cell_options.gate=1", "`model.cell_options` must be arguments of the cell 'linear'"),
     ],
 )
 def test_unknown_names_list_the_choices(setting, message):

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from gpnn.config import Config, parse_config, read_settings, setting_names
-from gpnn.train import Recipe
+from gpnn.train.default import DEFAULT_RECIPE
 
 
 def test_nothing_said_is_the_default():
@@ -15,7 +17,7 @@ def test_file_and_overrides(tmp_path):
     config, problems = parse_config(settings)
     assert problems == []
     assert config.seed == 3
-    assert config.train == Recipe(epochs=7, learning_rate=0.001)
+    assert config.train == replace(DEFAULT_RECIPE, epochs=7, learning_rate=0.001)
     assert config.model.head == (16, 8)
     assert config.model.cell_options == {"alpha": 0.1}
     assert (config.data.name, config.data.options) == ("cora", {"split": "random", "seed": 5})

@@ -138,3 +138,18 @@ def test_plain_settings_leave_nothing_to_the_defaults_that_decides_a_result():
     elsewhere = {"name", "root", "file", "options", "runner", "checkpoint_every", "checkpoint_seconds"}
     for section, kind in SECTIONS.items():
         assert {each.name for each in fields(kind)} - elsewhere <= set(PLAIN[section]), section
+
+
+def test_the_default_recipe_of_the_tables_is_the_library_s():
+    from gpnn.config import Config, parse_config
+    from gpnn.experiment.plain import PLAIN
+    from gpnn.train.assemble import resolve_options
+
+    row = next(row for row in read_experiment(EXPERIMENTS / "ours.toml").rows if row.name == "default recipe")
+    written, _ = parse_config(lay_over(PLAIN, row.settings))
+    default = Config()
+    for section in ("data", "partition", "schedule", "train"):
+        assert getattr(written, section) == getattr(default, section), section
+    assert resolve_options(vars(written.model), has_features=True) == resolve_options(
+        vars(default.model), has_features=True
+    )

@@ -10,6 +10,7 @@ from gpnn.train.assemble import (
     model_arguments,
     most_parts,
     needs_partition,
+    resolve_options,
     schedule_options,
 )
 from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
@@ -51,8 +52,23 @@ def test_model_arguments_are_plain_and_follow_the_graph(planted, plan):
         "seed": 2,
         "input": "both",
         "concat": "features",
+        "predict": "after",
+        "activation": "identity",
+        "readout": "last",
     }
     assert "num_nodes" not in model_arguments(planted, plan, 8, {})
+
+
+def test_options_at_auto_follow_the_cell_and_the_features():
+    linear = resolve_options({"cell": "linear", "concat": "auto"}, has_features=True)
+    assert (linear["predict"], linear["concat"], linear["readout"]) == ("before", "none", "learned")
+    assert linear["cell_options"] == {"alpha": 0.0}
+    assert resolve_options({"cell": "linear", "cell_options": {"alpha": 0.3}}, has_features=True)["cell_options"] == {
+        "alpha": 0.3
+    }
+    assert "cell_options" not in resolve_options({"cell": "linear", "readout": "last"}, has_features=True)
+    recurrent = resolve_options({"cell": "gru"}, has_features=False)
+    assert (recurrent["predict"], recurrent["concat"], recurrent["input"]) == ("after", "none", "embedding")
 
 
 def test_fingerprints_tell_graphs_apart():
