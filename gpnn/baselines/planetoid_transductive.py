@@ -15,6 +15,8 @@ from gpnn.baselines.visible import feature_matrix, labelled, neighbours
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+CHUNK = 10_000  # walks whose triples are held at one time
+
 
 def planetoid_transductive(
     data: Data,
@@ -95,5 +97,7 @@ def _learn_contexts(table: NodeTable, source: Contexts, rounds: int, label_pairs
         triples = source.from_labels(label_pairs)
         descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
     for _ in range(rounds):
-        triples = source.from_walks(source.rng.permutation(len(embedding)))
-        descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
+        order = source.rng.permutation(len(embedding))
+        for start in range(0, len(order), CHUNK):
+            triples = source.from_walks(order[start : start + CHUNK])
+            descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
