@@ -36,8 +36,8 @@ def semi_emb(
 
         cross entropy + balance · (mean ‖h_i − h_j‖² + mean max(0, margin − ‖h_i − h_k‖)²),
 
-    their loss for embeddings (DrLIM), by plain stochastic gradients. The defaults were chosen on Cora's validation
-    nodes.
+    their loss for embeddings (DrLIM), by plain stochastic gradients. The defaults are ours, set
+    by a few runs on Cora.
 
     Args:
         data: with features.
