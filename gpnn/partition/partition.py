@@ -21,7 +21,7 @@ class Partition:
     """Which of `num_parts` subgraphs each node belongs to; it checks itself when it is made.
 
     A part may be empty: `ptr` then repeats, and whoever walks the parts meets no node there. Flood fill and
-    `refined` never make one; the user's own labels, `random` and `metis` may.
+    `refined` never make one; the user's own labels and `metis` may.
 
     Attributes:
         labels: part of each node, int64, `[N]`.

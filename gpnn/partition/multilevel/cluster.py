@@ -1,5 +1,7 @@
 """Cluster: size-constrained label propagation, the first half of coarsening."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -8,6 +10,15 @@ from gpnn.partition.splitmix import below
 _SHORT = 24  # rows up to this long are counted in a list, longer ones in an array over all clusters
 _BITS = 8
 _CHUNK = 1 << _BITS  # nodes visited together: their rows lie together, and their labels are fetched together
+
+
+class Scratch(NamedTuple):
+    """Memory that rounds reuse."""
+
+    ahead: np.ndarray  # labels of the neighbours of a chunk's nodes
+    near: np.ndarray  # clusters that one row leads to
+    weight: np.ndarray  # and the edge weight that goes to each
+    score: np.ndarray  # [n] edge weight to each cluster, zero between rows
 
 
 @njit(cache=True)
@@ -20,16 +31,11 @@ def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
     in bit-reversed order, lest a label run along a row of a grid. Nodes that stay alone then join others
     that favour the same full cluster.
     """
-    ptr, index, edge_weight, node_weight = level
-    num_nodes = len(node_weight)
+    num_nodes = len(level.node_weight)
     labels = np.arange(num_nodes).astype(np.int32)
     wish = np.arange(num_nodes).astype(np.int32)
-    load = node_weight.copy()
-    score = np.zeros(num_nodes, np.int32)
-    longest = max(_SHORT, np.max(ptr[1:] - ptr[:-1]))
-    near, weight = np.empty(longest + 1, np.int32), np.empty(longest + 1, np.int32)
-    ahead = np.empty(_longest_chunk(ptr), np.int32)
-    reverse = _bit_reversal()
+    load = level.node_weight.copy()
+    scratch, order = _scratch(level.ptr), _bit_reversal()
     num_chunks = (num_nodes + _CHUNK - 1) // _CHUNK
     for _ in range(rounds):
         step, chunk = _coprime(num_chunks, state), below(state, num_chunks)
@@ -37,34 +43,43 @@ def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
         moved = 0
         for _ in range(num_chunks):
             chunk = (chunk + step) % num_chunks
-            start, stop = chunk * _CHUNK, min(num_nodes, (chunk + 1) * _CHUNK)
-            base = ptr[start]
-            for e in range(ptr[stop] - base):
-                ahead[e] = labels[index[base + e]]
-            for inner in range(_CHUNK):
-                node = start + reverse[inner]
-                if node >= stop:
-                    continue
-                begin, end, own = ptr[node], ptr[node + 1], labels[node]
-                for e in range(begin, end):
-                    if start <= index[e] < stop:  # it may have moved since
-                        ahead[e - base] = labels[index[e]]
-                row = ahead[begin - base : end - base]
-                if len(row) <= _SHORT:
-                    found = _list_short(row, edge_weight[begin:end], own, near, weight)
-                else:
-                    found = _list_long(row, edge_weight[begin:end], own, near, weight, score)
-                wish[node], best = _choose(near, weight, found, load, limit, node_weight, node, salt)
-                if best != own:
-                    labels[node] = best
-                    moved += 1
-                    for column in range(node_weight.shape[1]):
-                        load[own, column] -= node_weight[node, column]
-                        load[best, column] += node_weight[node, column]
+            moved += _visit(level, labels, wish, load, limit, chunk, order, salt, scratch)
         if moved * 50 < num_nodes:
             break
-    _join_alone(labels, wish, load, node_weight, limit)
+    _join_alone(labels, wish, load, level.node_weight, limit)
     return labels
+
+
+@njit(cache=True)
+def _visit(level, labels, wish, load, limit, chunk, order, salt, scratch):  # type: ignore[no-untyped-def]
+    """Let the nodes of one chunk choose their clusters, in place; how many moved."""
+    ptr, index, edge_weight, node_weight = level
+    ahead, near, weight, score = scratch
+    start, stop = chunk * _CHUNK, min(len(labels), (chunk + 1) * _CHUNK)
+    base, moved = ptr[start], 0
+    for e in range(ptr[stop] - base):
+        ahead[e] = labels[index[base + e]]
+    for inner in order:
+        node = start + inner
+        if node >= stop:
+            continue
+        begin, end, own = ptr[node], ptr[node + 1], labels[node]
+        for e in range(begin, end):
+            if start <= index[e] < stop:  # it may have moved since
+                ahead[e - base] = labels[index[e]]
+        row = ahead[begin - base : end - base]
+        if len(row) <= _SHORT:
+            found = _list_short(row, edge_weight[begin:end], own, near, weight)
+        else:
+            found = _list_long(row, edge_weight[begin:end], own, near, weight, score)
+        wish[node], best = _choose(near, weight, found, load, limit, node_weight, node, salt)
+        if best != own:
+            labels[node] = best
+            moved += 1
+            for column in range(node_weight.shape[1]):
+                load[own, column] -= node_weight[node, column]
+                load[best, column] += node_weight[node, column]
+    return moved
 
 
 @njit(cache=True)
@@ -155,11 +170,19 @@ def _rank(label, salt):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _longest_chunk(ptr):  # type: ignore[no-untyped-def]
-    longest = 0
-    for start in range(0, len(ptr) - 1, _CHUNK):
-        longest = max(longest, ptr[min(len(ptr) - 1, start + _CHUNK)] - ptr[start])
-    return longest
+def _scratch(ptr):  # type: ignore[no-untyped-def]
+    num_nodes = len(ptr) - 1
+    most_entries, longest = 0, _SHORT
+    for start in range(0, num_nodes, _CHUNK):
+        most_entries = max(most_entries, ptr[min(num_nodes, start + _CHUNK)] - ptr[start])
+    for node in range(num_nodes):
+        longest = max(longest, ptr[node + 1] - ptr[node])
+    return Scratch(
+        np.empty(most_entries, np.int32),
+        np.empty(longest + 1, np.int32),
+        np.empty(longest + 1, np.int32),
+        np.zeros(num_nodes, np.int32),
+    )
 
 
 @njit(cache=True)
