@@ -54,3 +54,10 @@ def test_an_unfinished_run_is_refused(gpnn, run, tmp_path):
     (tmp_path / "run" / "model.safetensors").unlink()
     result = gpnn("predict", run, "planted", "--out", "a.csv")
     assert "A finished run must hold model.safetensors. 'run' does not." in result.stderr
+
+
+def test_the_graph_goes_through_the_run_s_transforms(gpnn, tiny, tmp_path):
+    assert gpnn("train", *tiny, "data.scale_features=none", "--out", "raw", "-q").exit_code == 0
+    assert gpnn("predict", "raw", "planted", "--out", "answers.parquet", "-q").exit_code == 0
+    trained = parquet.read_table(tmp_path / "raw" / "predictions.parquet").drop_columns("labelled")
+    assert parquet.read_table(tmp_path / "answers.parquet").equals(trained)
