@@ -69,11 +69,6 @@ class Operator:
     def num_entries(self) -> int:
         return self.col.numel()
 
-    @property
-    def t_weight(self) -> Tensor | None:
-        """The weights in transposed order, `[E]`."""
-        return None if self.weight is None else self.weight[self.t_entry.long()]
-
     def rows(self) -> Tensor:
         """Row of each entry, `[E]`."""
         return torch.repeat_interleave(torch.arange(self.shape[0], device=self.ptr.device), self.ptr.diff())
