@@ -37,7 +37,6 @@ def test_other_weights_share_the_entries():
     operator = Operator.from_edges(ROWS, COLS, WEIGHT, (3, 4))
     bare = operator.with_weight(None)
     assert bare.weight is None
-    assert bare.weight is None
     assert bare.col is operator.col
     assert operator.num_bytes == bare.num_bytes + 5 * 4
 
