@@ -60,7 +60,7 @@ def refined(
     weight = _weights(degree, balance, train_nodes if balance_labels else None)
     cap = _caps(weight, k, imbalance)
     levels, names = coarsen(Level(ptr, index, np.empty(0, np.int32), weight), k, state)
-    prefer = _preference(degree, names, train_nodes, levels[-1].ptr)
+    prefer = _preference(degree, names, train_nodes, len(levels[-1].node_weight))
     labels = partition_levels(levels, names, cap, prefer, state)
     deal_out(labels, weight, k)
     fill_empty(labels, k)
@@ -95,20 +95,11 @@ def _caps(weight: np.ndarray, k: int, imbalance: float) -> np.ndarray:
 
 
 def _preference(
-    degree: np.ndarray, names: list[np.ndarray], train_nodes: Tensor | None, coarsest: np.ndarray
+    degree: np.ndarray, names: list[np.ndarray], train_nodes: Tensor | None, num_coarsest: int
 ) -> np.ndarray:
-    """Weight of each coarsest node in the draw of seeds, `[n]`: the degrees of its labelled nodes, else its own.
-
-    Args:
-        degree: degree of each node of the graph, `[N]`.
-        names: from each level to the next the cluster of each node.
-        train_nodes: the labelled nodes, or None.
-        coarsest: row pointers of the coarsest level, `[n + 1]`.
-    """
-    if train_nodes is None:
-        return np.diff(coarsest)
-    at = train_nodes.numpy()
+    """Weight of each coarsest node in the draw of seeds, `[n]`: the degrees of its labelled nodes, else of all."""
+    at = np.arange(len(degree)) if train_nodes is None else train_nodes.numpy()
     weight = degree[at]
     for name in names:
         at = name[at]
-    return np.bincount(at, weight, len(coarsest) - 1).astype(np.int64)
+    return np.bincount(at, weight, num_coarsest).astype(np.int64)

@@ -108,9 +108,8 @@ def test_seeds_differ():
 def test_seeds_are_drawn_by_the_degrees_of_labelled_nodes():
     """Nodes 0 and 1 form one cluster, 2 and 3 another; 1, 2 and 3 are labelled."""
     degree, names = np.array([5, 3, 2, 1]), [np.array([0, 0, 1, 1])]
-    assert _preference(degree, names, torch.tensor([1, 2, 3]), np.array([0, 1, 2])).tolist() == [3, 3]
-    assert _preference(degree, [], torch.tensor([3]), np.array([0, 5, 8, 10, 11])).tolist() == [0, 0, 0, 1]
-    assert _preference(degree, [], None, np.array([0, 5, 8, 10, 11])).tolist() == [5, 3, 2, 1]
+    assert _preference(degree, names, torch.tensor([1, 2, 3]), 2).tolist() == [3, 3]
+    assert _preference(degree, [], torch.tensor([3]), 4).tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
