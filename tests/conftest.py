@@ -1,10 +1,13 @@
 """What every test may ask for: the folder of real data, and threads that do not fight."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.oracle.processes import Processes
 
 torch.set_num_threads(1)
 
@@ -16,3 +19,11 @@ def data_root() -> Path:
     if not root or not (Path(root) / "planetoid").is_dir():
         pytest.skip("needs the real data: set GPNN_DATA to the folder that holds it")
     return Path(root)
+
+
+@pytest.fixture(scope="session")
+def processes() -> Iterator[Processes]:
+    """Four processes of torch.distributed on loopback: `processes(function, …, size=2)` runs it in the first two."""
+    started = Processes()
+    yield started
+    started.close()

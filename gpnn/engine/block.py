@@ -101,7 +101,7 @@ class Messages:
     edge_type: Tensor | None
     diagonal: Tensor | None
 
-    def select(self, nodes: slice, edges: Tensor | slice) -> Messages:
+    def select(self, nodes: Tensor | slice, edges: Tensor | slice) -> Messages:
         """The part that updates `nodes` by `edges` (positions)."""
 
         def pick(values: Tensor | None) -> Tensor | None:

@@ -24,6 +24,7 @@ the diagonal already holds it).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -39,10 +40,11 @@ class Normalizer(NamedTuple):
 
     rule: str
     graph: Graph
-    num_real: int  # nodes that are not virtual
+    virtual: Tensor | None  # [N] which nodes are virtual, or None: none
     loop: float  # weight of the self-loop that every node has: 1 or 0
     degree: Tensor  # [N] in-weight of each node over the edges between real nodes, self-loop included
     scratch: Tensor  # [N] zeros, left so: room for the in-weights of one phase
+    complete: Callable[[Tensor], None] | None = None  # fills in the in-weights of senders whose edges are elsewhere
 
     def phase_weights(self, edges: Tensor, nodes: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """The weight of each edge `[e]` (None: all one) and the diagonal of each node `[n]` (None: all zero).
@@ -58,6 +60,8 @@ class Normalizer(NamedTuple):
             rule = "phase"
         src, dst = self.graph.src[edges], self.graph.dst[edges]
         inside = self.scratch.index_add_(0, dst, weight.abs())
+        if self.complete is not None:
+            self.complete(inside)
         local = rule in ("phase", "symmetric_phase")
         degree = lambda ids: inside[ids] + self.loop if local else self.degree[ids]  # noqa: E731
         scale = (degree(src) * degree(dst)).sqrt_() if rule.startswith("symmetric") else degree(dst)
@@ -67,6 +71,8 @@ class Normalizer(NamedTuple):
         elif self.loop:
             diagonal = self.loop * _inverse(degree(nodes))
         self.scratch[dst] = 0
+        if self.complete is not None:
+            self.scratch[src] = 0
         return weight * _inverse(scale), diagonal
 
     def _raw(self, edges: Tensor) -> Tensor:
@@ -75,23 +81,24 @@ class Normalizer(NamedTuple):
         return self.graph.edge_weight[edges].double()
 
     def _touches_virtual(self, edges: Tensor) -> bool:
-        if self.num_real == self.graph.num_nodes or not edges.numel():
+        if self.virtual is None:
             return False
-        return int(torch.maximum(self.graph.src[edges], self.graph.dst[edges]).max()) >= self.num_real
+        return bool((self.virtual[self.graph.src[edges]] | self.virtual[self.graph.dst[edges]]).any())
 
 
-def bind_rule(rule: str, graph: Graph, num_virtual: int, self_loops: bool) -> Normalizer:
-    """The named rule over `graph`.
+def bind_rule(rule: str, graph: Graph, virtual: Tensor | None, self_loops: bool) -> Normalizer:
+    """The named rule over `graph`, of whose nodes some may be virtual (a mask `[N]`).
 
     Raises:
         ValueError: when there is no such rule.
     """
     if rule not in NORMALIZATIONS:
         raise ValueError(f"`normalization` must be one of {', '.join(NORMALIZATIONS)}. Got {rule!r}.")
-    num_real, loop = graph.num_nodes - num_virtual, float(self_loops)
-    real = (torch.maximum(graph.src, graph.dst) < num_real).nonzero().flatten() if num_virtual else None
+    loop, real = float(self_loops), None
+    if virtual is not None:
+        real = (~(virtual[graph.src] | virtual[graph.dst])).nonzero().flatten()
     scratch = torch.zeros(graph.num_nodes, dtype=torch.float64)
-    return Normalizer(rule, graph, num_real, loop, in_weight(graph, real) + loop, scratch)
+    return Normalizer(rule, graph, virtual, loop, in_weight(graph, real) + loop, scratch)
 
 
 def in_weight(graph: Graph, edges: Tensor | None = None) -> Tensor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,6 +15,9 @@ from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import bind_rule
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
+
+if TYPE_CHECKING:
+    from gpnn.engine.sharded import Ownership
 
 CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
 
@@ -59,6 +64,16 @@ class Plan:
         return self.schedule.graph.num_edge_types
 
     @property
+    def runner(self) -> Callable[..., list[Tensor]] | None:
+        """The runner that the plan was lowered for; None: any."""
+        return None
+
+    @property
+    def nodes(self) -> Tensor | None:
+        """The user's node in each row of features and results, `[N]`; None where row i is node i."""
+        return None
+
+    @property
     def num_messages(self) -> int:
         return self.schedule.num_messages
 
@@ -98,6 +113,7 @@ def lower(
     normalization: str = "phase",
     *,
     self_loops: bool = False,
+    shard: Ownership | None = None,
 ) -> Plan:
     """Turn a schedule into the arrays that one device runs.
 
@@ -110,6 +126,8 @@ def lower(
         device: where the plan lives.
         normalization: a rule of :mod:`gpnn.engine.normalize`: phase, graph, split, symmetric, ….
         self_loops: let every node also hear itself, as if it had a self-loop.
+        shard: who owns which nodes, where several processes run the schedule together; the plan is then this
+            process's share (:class:`gpnn.engine.sharded.ShardedPlan`), and all processes must lower together.
 
     Raises:
         ValueError: when the schedule was made for another graph, or the rule is unknown.
@@ -120,7 +138,11 @@ def lower(
     6
     """
     _check_same(as_graph(graph), schedule)
-    rule = bind_rule(normalization, schedule.graph, schedule.num_virtual, self_loops)
+    if shard is not None:
+        from gpnn.engine.sharded import lower_owned
+
+        return lower_owned(schedule, shard, device, normalization, self_loops=self_loops)
+    rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
     builder = BlockBuilder(schedule.graph, device)
@@ -129,6 +151,13 @@ def lower(
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     order = None if order is None else order.to(device)
     return Plan(schedule, rounds, order, torch.device(device), normalization)
+
+
+def _virtual(schedule: Schedule) -> Tensor | None:
+    """Which nodes are virtual, `[N + V]`; None where none are."""
+    if not schedule.num_virtual:
+        return None
+    return torch.arange(schedule.graph.num_nodes) >= schedule.graph.num_nodes - schedule.num_virtual
 
 
 def _chunk_rows(schedule: Schedule) -> int:

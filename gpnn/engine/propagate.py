@@ -42,6 +42,10 @@ def propagate(
     if isinstance(runner, str) and runner not in RUNNERS:
         raise ValueError(f"`runner` must be one of {', '.join(RUNNERS)}. Got {runner!r}.")
     run = RUNNERS[runner] if isinstance(runner, str) else runner or fused
+    if plan.runner is not None:
+        if run not in (fused, plan.runner):
+            raise ValueError(f"Several processes run phases whole: `runner` must be None or 'fused'. Got {runner!r}.")
+        run = plan.runner
     entered = plan.enter(state)
     h0 = None
     if cell.residual:

@@ -1,0 +1,25 @@
+"""The sharded runner: subgraphs dealt out to the processes of `torch.distributed`."""
+
+from gpnn.engine.sharded.exchange import Exchange, negotiate
+from gpnn.engine.sharded.peers import Peers, Traffic
+from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
+from gpnn.engine.sharded.runner import sharded
+from gpnn.engine.sharded.schedules import SHARD_SCHEDULES
+from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
+
+__all__ = [
+    "SHARD_SCHEDULES",
+    "Cutter",
+    "Exchange",
+    "Line",
+    "Ownership",
+    "Peers",
+    "Shard",
+    "ShardedPlan",
+    "Totals",
+    "Traffic",
+    "lower_owned",
+    "lower_shard",
+    "negotiate",
+    "sharded",
+]

@@ -1,0 +1,111 @@
+"""Peers: the processes that train together, and what they send each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+@dataclass
+class Traffic:
+    """Bytes that this process has sent to others since the last look.
+
+    Attributes:
+        sent: bytes of the state rows and gradients that phases exchanged.
+        synchronous: bytes that synchronous propagation of the same depth would have sent in their place.
+        reduced: bytes of the parameter gradients handed to the all-reduce.
+    """
+
+    sent: int = 0
+    synchronous: int = 0
+    reduced: int = 0
+
+    def take(self) -> Traffic:
+        """The counts so far; they start anew."""
+        taken = Traffic(self.sent, self.synchronous, self.reduced)
+        self.sent = self.synchronous = self.reduced = 0
+        return taken
+
+
+@dataclass(frozen=True, eq=False)
+class Peers:
+    """One process's view of a group of `torch.distributed`; every method but the properties is collective.
+
+    Attributes:
+        group: the group, or None: all processes.
+        traffic: what this process has sent.
+    """
+
+    group: dist.ProcessGroup | None = None
+    traffic: Traffic = field(default_factory=Traffic)
+
+    @property
+    def rank(self) -> int:
+        return dist.get_rank(self.group)
+
+    @property
+    def size(self) -> int:
+        return dist.get_world_size(self.group)
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors must be to travel: the GPU under NCCL, else the CPU."""
+        on_gpu = "nccl" in dist.get_backend(self.group)
+        return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum of everyone's `values`, where they were."""
+        here = values.detach().to(self.device, copy=True)
+        dist.all_reduce(here, group=self.group)
+        return here.to(values.device)
+
+    def largest(self, values: Tensor) -> Tensor:
+        """The largest of everyone's `values`, entry by entry."""
+        here = values.detach().to(self.device, copy=True)
+        dist.all_reduce(here, op=dist.ReduceOp.MAX, group=self.group)
+        return here.to(values.device)
+
+    def gather(self, values: Tensor) -> list[Tensor]:
+        """Everyone's `values`, by rank; their first dimensions may differ."""
+        here = values.detach().to(self.device).contiguous()
+        counts = self.all_counts(len(here))
+        longest = max(counts)
+        padded = here.new_zeros(longest, *here.shape[1:])
+        padded[: len(here)] = here
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded, group=self.group)
+        return [part[:count].to(values.device) for part, count in zip(parts, counts)]
+
+    def all_counts(self, count: int) -> list[int]:
+        """Everyone's `count`, by rank."""
+        mine = torch.tensor([count], device=self.device)
+        counts = [torch.empty_like(mine) for _ in range(self.size)]
+        dist.all_gather(counts, mine, group=self.group)
+        return [int(each) for each in counts]
+
+    def swap(self, values: Tensor, send: list[int], receive: list[int]) -> Tensor:
+        """The first dimension of `values` dealt out by `send` counts; what everyone deals to this process."""
+        here = values.to(self.device).contiguous()
+        dealt = here.new_empty(sum(receive), *here.shape[1:])
+        dist.all_to_all_single(dealt, here, receive, send, group=self.group)
+        return dealt.to(values.device)
+
+    def start_swap(self, values: Tensor, send: list[int], receive: list[int]) -> tuple[Tensor, dist.Work]:
+        """:meth:`swap` that returns at once: the room for what comes, and the work to wait for."""
+        room = values.new_empty(sum(receive), *values.shape[1:])
+        self.traffic.sent += values.numel() * values.element_size()
+        work = dist.all_to_all_single(room, values, receive, send, group=self.group, async_op=True)
+        return room, work
+
+    def from_first(self, values: Tensor) -> Tensor:
+        """Rank 0's `values`; everyone gives a tensor of their form."""
+        here = values.detach().to(self.device, copy=True)
+        dist.broadcast(here, group=self.group, group_src=0)
+        return here.to(values.device)
+
+    def wait_for_all(self) -> None:
+        """Return when everyone is here."""
+        dist.barrier(group=self.group)

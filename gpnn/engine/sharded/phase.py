@@ -1,0 +1,64 @@
+"""ShardedPhase: a process's share of a phase, in two blocks where it reads rows that other processes own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import Block, Messages
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.sharded.exchange import Exchange
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedPhase(LoweredPhase):
+    """A lowered phase whose senders may live elsewhere.
+
+    Attributes:
+        exchange: brings the rows that are read and owned elsewhere; None where no process reads any.
+        num_own: number of rows that this process owns.
+    """
+
+    exchange: Exchange | None = None
+    num_own: int = 0
+
+    def build(self) -> None:
+        """Build the blocks that running needs; collective, where weights need the degrees of senders elsewhere."""
+        _ = self.row_index, self.whole if self.exchange is None else self.halves
+
+    @cached_property
+    def halves(self) -> tuple[Block, Block]:
+        """The rows that hear own rows only, and those that hear a row elsewhere.
+
+        The inputs of the second block end in the received rows, in the order in which they come.
+        """
+        messages = self._messages()
+        waits = torch.zeros(self.num_own, dtype=torch.bool)  # which own rows hear a row elsewhere
+        waits[messages.dst[messages.src >= self.num_own]] = True
+        node_waits, edge_waits = waits[messages.nodes], waits[messages.dst]
+        interior = self._part(messages, ~node_waits, ~edge_waits)
+        return interior, self._part(messages, node_waits, edge_waits)
+
+    @cached_property
+    def row_index(self) -> Tensor:
+        """The rows that the phase writes, `[n]`: those of the first half, then those of the second."""
+        if self.exchange is None:
+            return self.phase.nodes.to(self.builder.device)
+        rows = [block.inputs for block in self.halves]
+        counts = [block.num_rows for block in self.halves]
+        ids = [torch.arange(i.start, i.stop, device=self.builder.device) if isinstance(i, slice) else i for i in rows]
+        return torch.cat([each[:count] for each, count in zip(ids, counts)])
+
+    def read(self, state: Tensor, received: Tensor) -> Tensor:
+        """The inputs of the second half, `[m, s]`: rows of `state`, then the received ones."""
+        block = self.halves[1]
+        own = block.num_inputs - len(received)
+        if isinstance(block.inputs, slice):
+            return torch.cat([state[block.inputs.start : block.inputs.start + own], received])
+        return torch.cat([state.index_select(0, block.inputs[:own]), received])
+
+    def _part(self, messages: Messages, nodes: Tensor, edges: Tensor) -> Block:
+        return self.builder.build(messages.select(nodes.nonzero().flatten(), edges.nonzero().flatten()))

@@ -1,0 +1,177 @@
+"""ShardedPlan: one process's share of a schedule, lowered; all processes lower together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import BlockBuilder
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.normalize import Normalizer, bind_rule
+from gpnn.engine.plan import Plan
+from gpnn.engine.sharded.exchange import Exchange, negotiate
+from gpnn.engine.sharded.peers import Peers
+from gpnn.engine.sharded.phase import ShardedPhase
+from gpnn.engine.sharded.schedules import restrict, shard_schedule
+from gpnn.engine.sharded.shard import Cutter, Line, Shard
+from gpnn.schedule import Phase, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Ownership:
+    """Who owns which rows of a whole graph: what `lower(…, shard=)` takes.
+
+    Attributes:
+        line: the nodes in a line, and each rank's stretch of it.
+        peers: the processes.
+    """
+
+    line: Line
+    peers: Peers
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedPlan(Plan):
+    """The :class:`~gpnn.engine.Plan` of one process.
+
+    Its nodes are the process's own, subgraph after subgraph: row i stands for the user's node `nodes[i]`, in features,
+    labels, states and results alike. Messages and updates are counted over all processes.
+
+    Attributes:
+        shard: what this process owns.
+        peers: the processes.
+        halo: brings all rows elsewhere that any edge into an own row comes from; None where no process has any.
+        counts: messages sent and node updates done in all rounds, by all processes.
+    """
+
+    shard: Shard
+    peers: Peers
+    halo: Exchange | None
+    counts: tuple[int, int]
+
+    @property
+    def num_messages(self) -> int:
+        return self.counts[0]
+
+    @property
+    def num_updates(self) -> int:
+        return self.counts[1]
+
+    @property
+    def runner(self) -> Callable[..., list[Tensor]]:
+        from gpnn.engine.sharded.runner import sharded
+
+        return sharded
+
+    @property
+    def num_nodes(self) -> int:
+        return self.shard.num_own - self.shard.num_virtual
+
+    @property
+    def num_virtual(self) -> int:
+        return self.shard.num_virtual
+
+    @property
+    def num_edge_types(self) -> int:
+        return self.shard.totals.num_edge_types
+
+    @cached_property
+    def nodes(self) -> Tensor:
+        """The user's node in each row, int64, `[n]`, on the plan's device."""
+        return self.shard.nodes[: self.num_nodes].to(self.device)
+
+
+def lower_owned(
+    schedule: Schedule, owner: Ownership, device: torch.device | str, normalization: str, *, self_loops: bool
+) -> ShardedPlan:
+    """This process's plan of any schedule of a whole graph that every process holds; collective."""
+    shard = Cutter(schedule.graph, owner.line, schedule.num_virtual).cut(owner.peers.rank)
+    halo = negotiate(shard.halo, shard.bounds, owner.peers, device)
+    return _lower(restrict(schedule, shard), shard, owner.peers, halo, device, normalization, self_loops)
+
+
+def lower_shard(
+    shard: Shard,
+    peers: Peers,
+    *,
+    schedule: str = "partitioned",
+    rounds: int = 5,
+    options: dict[str, object] | None = None,
+    device: torch.device | str = "cpu",
+    normalization: str = "phase",
+    self_loops: bool = False,
+) -> ShardedPlan:
+    """This process's plan of a schedule that each process can make of its own shard; collective.
+
+    Args:
+        shard: what this process owns.
+        peers: the processes.
+        schedule: a name of `SHARD_SCHEDULES`.
+        rounds: number of rounds.
+        options: the schedule's own, such as `intra` and `cut`.
+        device: where the plan lives.
+        normalization: a rule of :mod:`gpnn.engine.normalize`; degrees are the whole graph's.
+        self_loops: let every node also hear itself.
+
+    Raises:
+        ValueError: for an unknown schedule, option or rule.
+    """
+    halo = negotiate(shard.halo, shard.bounds, peers, device)
+    made = shard_schedule(schedule, shard, halo, rounds=rounds, options=options)
+    return _lower(made, shard, peers, halo, device, normalization, self_loops)
+
+
+def _lower(
+    schedule: Schedule,
+    shard: Shard,
+    peers: Peers,
+    halo: Exchange | None,
+    device: torch.device | str,
+    normalization: str,
+    self_loops: bool,
+) -> ShardedPlan:
+    rule = _global_rule(normalization, shard, halo, self_loops)
+    builder = BlockBuilder(shard.graph, device)
+    builder.num_edge_types = shard.totals.num_edge_types  # the types that this process sees may be fewer
+    lowered: dict[int, LoweredPhase] = {}
+    for phase in schedule.distinct_phases():
+        exchange, ghosts = _exchange(phase, shard, peers, device)
+        own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
+        sharded = ShardedPhase(phase, own_rule, None, builder, 0, exchange, shard.num_own)
+        sharded.build()
+        lowered[id(phase)] = sharded
+    rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
+    messages, updates = peers.total(torch.tensor([schedule.num_messages, schedule.num_updates])).tolist()
+    return ShardedPlan(
+        schedule, rounds, None, torch.device(device), normalization, shard, peers, halo, (messages, updates)
+    )
+
+
+def _exchange(phase: Phase, shard: Shard, peers: Peers, device: torch.device | str) -> tuple[Exchange | None, Tensor]:
+    """How the rows elsewhere that a phase reads come here, and their local rows."""
+    src = shard.graph.src[phase.edges]
+    ghosts = src[src >= shard.num_own].unique()
+    return negotiate(shard.halo[ghosts - shard.num_own], shard.bounds, peers, device), ghosts
+
+
+def _global_rule(normalization: str, shard: Shard, halo: Exchange | None, self_loops: bool) -> Normalizer:
+    """The rule with the degrees of the whole graph: own rows have all their edges here, halo rows have them told."""
+    rule = bind_rule(normalization, shard.graph, shard.virtual, self_loops)
+    if halo is not None:
+        rule.degree[shard.num_own :] = halo.values(rule.degree[: shard.num_own])
+    return rule
+
+
+class _Completion:
+    """Fills in the in-weights that senders elsewhere have inside a phase."""
+
+    def __init__(self, exchange: Exchange | None, ghosts: Tensor, num_own: int) -> None:
+        self.exchange, self.ghosts, self.num_own = exchange, ghosts, num_own
+
+    def __call__(self, inside: Tensor) -> None:
+        if self.exchange is not None:
+            inside[self.ghosts] = self.exchange.values(inside[: self.num_own])

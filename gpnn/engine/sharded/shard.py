@@ -1,0 +1,167 @@
+"""Shard: the part of a graph that one process owns, cut out of a whole one or read from its own file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph
+from gpnn.partition import Partition
+
+
+class Totals(NamedTuple):
+    """What a process must know of the whole graph."""
+
+    num_nodes: int
+    num_edges: int
+    num_edge_types: int
+    num_parts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The rows that one process owns, every edge into them, and the rows elsewhere that these edges come from.
+
+    The nodes of the whole graph stand in one line, subgraph after subgraph; a node's place in it is its position, and
+    rank r owns the positions from `bounds[r]` to `bounds[r + 1]`. Local rows are the own ones, then the halo.
+
+    Attributes:
+        graph: the local rows, and the edges into own rows: by receiver, as the whole graph orders them in each.
+        num_own: number of own rows n.
+        nodes: the user's node in each own row, int64, `[n]`.
+        halo: positions of the halo rows, int64, rising, `[h]`.
+        bounds: where each rank's positions begin, `[R + 1]`.
+        part_ptr: where the own subgraphs begin among the own rows, `[k + 1]`.
+        edges: id of each edge in the whole graph, `[e]`.
+        totals: sizes of the whole graph.
+        virtual: which local rows are virtual nodes, bool, `[n + h]`, or None: none; own ones come last.
+    """
+
+    graph: Graph
+    num_own: int
+    nodes: Tensor
+    halo: Tensor
+    bounds: Tensor
+    part_ptr: Tensor
+    edges: Tensor
+    totals: Totals
+    virtual: Tensor | None = None
+
+    @property
+    def num_virtual(self) -> int:
+        """How many own rows are virtual nodes."""
+        return 0 if self.virtual is None else int(self.virtual[: self.num_own].sum())
+
+    @property
+    def labels(self) -> Tensor:
+        """The own subgraph of each own row, from 0, `[n]`."""
+        return torch.repeat_interleave(torch.arange(self.part_ptr.numel() - 1), self.part_ptr.diff())
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """All nodes of a graph in one line and who owns which stretch of it.
+
+    Attributes:
+        order: the node at each position, `[N]`.
+        part_ptr: the position where each subgraph begins, `[K + 1]`.
+        bounds: the position where each rank's stretch begins, `[R + 1]`.
+    """
+
+    order: Tensor
+    part_ptr: Tensor
+    bounds: Tensor
+
+    @classmethod
+    def of(cls, graph: Graph, part: Partition, num_ranks: int) -> Line:
+        """Subgraphs dealt out to `num_ranks` processes in stretches that balance nodes and edges.
+
+        Raises:
+            ValueError: when there are fewer subgraphs with nodes than processes.
+        """
+        from gpnn.engine.sharded.balance import line_up, split_evenly
+
+        parts = line_up(graph, part)
+        sizes = part.ptr.diff()[parts]
+        order = torch.cat([part.order[part.ptr[each] : part.ptr[each + 1]] for each in parts.tolist()])
+        ends = torch.bincount(part.labels[graph.dst], minlength=part.num_parts)[parts]
+        part_ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        return cls(order, part_ptr, part_ptr[split_evenly(sizes, ends, num_ranks)])
+
+    @property
+    def num_ranks(self) -> int:
+        return self.bounds.numel() - 1
+
+    def with_virtual(self, num_virtual: int) -> Line:
+        """The same with virtual nodes after all others; the last rank owns them."""
+        if not num_virtual:
+            return self
+        first = self.order.numel()
+        bounds = self.bounds.clone()
+        bounds[-1] += num_virtual
+        return Line(torch.cat([self.order, torch.arange(first, first + num_virtual)]), self.part_ptr, bounds)
+
+
+class Cutter:
+    """Cuts shards out of a whole graph; what all of them need is computed once.
+
+    Args:
+        graph: the whole graph, virtual nodes last.
+        line: who owns what; without virtual nodes.
+        num_virtual: how many nodes are virtual.
+    """
+
+    def __init__(self, graph: Graph, line: Line, num_virtual: int = 0) -> None:
+        self.graph, self.line, self.num_virtual = graph, line.with_virtual(num_virtual), num_virtual
+        self.place = torch.empty_like(self.line.order)
+        self.place[self.line.order] = torch.arange(len(self.place))
+        self.incoming = graph.in_edges()  # by receiver, in edge order
+
+    def cut(self, rank: int) -> Shard:
+        """The shard of one rank."""
+        first, last = (int(bound) for bound in self.line.bounds[rank : rank + 2])
+        nodes = self.line.order[first:last]
+        edges, counts = self._edges_into(nodes)
+        src = self.place[self.graph.src[edges]]
+        elsewhere = (src < first) | (src >= last)
+        halo, ghost = src[elsewhere].unique(return_inverse=True)
+        local = src - first
+        local[elsewhere] = last - first + ghost
+        dst = torch.repeat_interleave(torch.arange(len(nodes)), counts)
+        pick = lambda values: None if values is None else values[edges]  # noqa: E731
+        size = last - first + len(halo)
+        graph = Graph(local, dst, size, pick(self.graph.edge_type), pick(self.graph.edge_weight))
+        inside = (self.line.part_ptr >= first) & (self.line.part_ptr <= last)
+        return Shard(
+            graph,
+            last - first,
+            nodes,
+            halo,
+            self.line.bounds,
+            self.line.part_ptr[inside] - first,
+            edges,
+            Totals(
+                self.graph.num_nodes - self.num_virtual,
+                self.graph.num_edges,
+                self.graph.num_edge_types,
+                self.line.part_ptr.numel() - 1,
+            ),
+            self._virtual(first, last, halo),
+        )
+
+    def _edges_into(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The edges into `nodes`, node by node, and how many each has."""
+        ptr = torch.from_numpy(self.incoming.ptr)
+        counts = ptr[nodes + 1] - ptr[nodes]
+        start = torch.repeat_interleave(ptr[nodes] - (counts.cumsum(0) - counts), counts)
+        assert self.incoming.edge is not None
+        return torch.from_numpy(self.incoming.edge)[start + torch.arange(len(start))].long(), counts
+
+    def _virtual(self, first: int, last: int, halo: Tensor) -> Tensor | None:
+        if not self.num_virtual:
+            return None
+        real = self.graph.num_nodes - self.num_virtual
+        return torch.cat([torch.arange(first, last), halo]) >= real

@@ -1,0 +1,71 @@
+"""Several processes give what one gives: states, gradients, counts, for every schedule, cell and normalisation."""
+
+import pytest
+import torch
+
+import gpnn
+from gpnn.engine import NORMALIZATIONS
+from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
+from tests.oracle.sharded_cases import LABELS, owned_case, shard_case, whole_case
+
+
+def assert_same(results, plan, cell):
+    """The pieces of all processes put together are the one process's states and gradients."""
+    out, grads, state_grad = whole_case(plan, cell)
+    nodes = torch.cat([result[0] for result in results])
+    assert sorted(nodes.tolist()) == list(range(plan.num_nodes))
+    for whole, pieces in ((out, 1), (state_grad, 3)):
+        together = torch.empty_like(whole)
+        together[nodes] = torch.cat([result[pieces] for result in results])
+        torch.testing.assert_close(together, whole, rtol=0, atol=1e-12)
+    for number, whole in enumerate(grads):
+        shares = [result[2][number] for result in results if result[2][number] is not None]
+        assert (whole is None) == (not shares)
+        if whole is not None:
+            torch.testing.assert_close(sum(shares), whole, rtol=0, atol=1e-11)
+    for result in results:
+        assert result[4] == (plan.num_messages, plan.num_updates)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_every_schedule(processes, name, size):
+    graph = multigraph()
+    cell = {"update": "gru", "message": "linear"}
+    plan = gpnn.lower(graph, make_schedule(name, graph), normalization="symmetric_split")
+    lowering = {"normalization": "symmetric_split"}
+    assert_same(processes(owned_case, name, cell, lowering, {}, size=size), plan, cell)
+
+
+@pytest.mark.parametrize("rule", NORMALIZATIONS)
+def test_every_normalization(processes, rule):
+    graph = multigraph()
+    for name in ("partitioned", "synchronous", "graph_memory"):
+        lowering = {"normalization": rule, "self_loops": True}
+        plan = gpnn.lower(graph, make_schedule(name, graph), **lowering)
+        assert_same(processes(owned_case, name, {}, lowering, {}, size=2), plan, {})
+
+
+@pytest.mark.parametrize("update", ["gru", "lstm", "mlp", "linear", "gcnii"])
+@pytest.mark.parametrize("aggregate", ["mean", "max"])
+def test_every_cell(processes, update, aggregate):
+    graph = multigraph()
+    cell = {"update": update, "message": "mlp", "aggregate": aggregate}
+    plan = gpnn.lower(graph, make_schedule("partitioned", graph))
+    assert_same(processes(owned_case, "partitioned", cell, {}, {}, size=2), plan, cell)
+
+
+@pytest.mark.parametrize("options", [{"intra": 2, "cut": 2}, {"intra": 0}, {"cut": 0}, {"update": "receivers"}])
+def test_a_schedule_made_of_each_shard(processes, options):
+    graph = multigraph()
+    lowering = {"normalization": "symmetric_phase", "self_loops": True}
+    schedule = gpnn.schedule.partitioned(graph, gpnn.Partition(LABELS, 4), 2, **options)
+    plan = gpnn.lower(graph, schedule, **lowering)
+    results = processes(shard_case, "partitioned", options, {"message": "linear"}, lowering, size=2)
+    assert_same(results, plan, {"message": "linear"})
+
+
+def test_synchronous_of_each_shard(processes):
+    graph = multigraph()
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2), normalization="symmetric")
+    assert_same(processes(shard_case, "synchronous", {}, {}, {"normalization": "symmetric"}, size=2), plan, {})

@@ -1,0 +1,73 @@
+"""Four processes on loopback that live as long as the test session: starting them costs more than all they do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+WORLD = 4
+TIMEOUT = 60
+
+
+class Processes:
+    """Runs a function in the first `size` of four processes at once and gives what each returned."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.pipes, self.workers = [], []
+        for rank in range(WORLD):
+            ours, theirs = context.Pipe()
+            worker = context.Process(target=_work, args=(rank, port, theirs), daemon=True)
+            worker.start()
+            self.pipes.append(ours)
+            self.workers.append(worker)
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any, size: int = WORLD) -> list[Any]:
+        """What `function(peers, *arguments)` returned in each process, by rank."""
+        for pipe in self.pipes[:size]:
+            pipe.send((function, arguments, size))
+        replies = []
+        for rank, pipe in enumerate(self.pipes[:size]):
+            if not pipe.poll(TIMEOUT):
+                raise TimeoutError(f"Process {rank} of {size} did not answer in {TIMEOUT} seconds.")
+            replies.append(pipe.recv())
+        for failed, reply in replies:
+            if failed:
+                raise AssertionError(reply)
+        return [reply for _, reply in replies]
+
+    def close(self) -> None:
+        for pipe in self.pipes:
+            pipe.close()
+        for worker in self.workers:
+            worker.kill()
+            worker.join()
+
+
+def _work(rank: int, port: int, pipe: Connection) -> None:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    store = dist.TCPStore("127.0.0.1", port, WORLD, rank == 0)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD, timeout=timedelta(seconds=TIMEOUT))
+    groups = {size: dist.new_group(list(range(size))) for size in (1, 2, WORLD)}
+    while True:
+        try:
+            function, arguments, size = pipe.recv()
+        except EOFError:
+            return
+        try:
+            from gpnn.engine.sharded import Peers
+
+            pipe.send((False, function(Peers(groups[size]), *arguments)))
+        except BaseException:
+            pipe.send((True, f"process {rank}: {traceback.format_exc()}"))

@@ -1,0 +1,59 @@
+"""What the tests of sharded propagation run in several processes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+import gpnn
+from gpnn.engine import propagate
+from gpnn.engine.sharded import Cutter, Line, Ownership, Peers, lower_shard
+from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
+
+LABELS = torch.tensor([0, 3, 1, 0, 3, 1, 0, 1, 3, 3])  # part 2 is empty
+NUM_NODES = 10
+
+
+def line(num_ranks: int, graph: gpnn.Graph) -> Line:
+    """The rows of the ten-node graph: two processes share three subgraphs, four have two and a half nodes each."""
+    part = gpnn.Partition(LABELS, 4) if num_ranks < 4 else gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 2, 3, 3], 4)
+    return Line.of(graph, part, num_ranks)
+
+
+def owned_case(
+    peers: Peers, name: str, cell: dict, lowering: dict, options: dict
+) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor, tuple[int, int]]:
+    """Own nodes, states, parameter gradients (own share), gradients of the initial states, and the plan's counts."""
+    graph = multigraph(**options)
+    plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(line(peers.size, graph), peers), **lowering)
+    return _run(plan, make_cell(**cell))
+
+
+def shard_case(
+    peers: Peers, name: str, schedule: dict, cell: dict, lowering: dict
+) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor, tuple[int, int]]:
+    """The same, where each process makes the schedule of its own shard."""
+    graph = multigraph()
+    where = Line.of(graph, gpnn.Partition(LABELS, 4), peers.size)
+    shard = Cutter(graph, where).cut(peers.rank)
+    plan = lower_shard(shard, peers, schedule=name, rounds=2, options=schedule, **lowering)
+    return _run(plan, make_cell(**cell))
+
+
+def whole_case(plan: gpnn.Plan, cell: dict) -> tuple[Tensor, list[Tensor | None], Tensor]:
+    """States, parameter gradients and gradients of the initial states in one process."""
+    _, out, grads, state_grad, _ = _run(plan, make_cell(**cell))
+    return out, grads, state_grad
+
+
+def _run(plan: gpnn.Plan, cell: torch.nn.Module) -> tuple:
+    nodes = torch.arange(plan.num_nodes) if plan.nodes is None else plan.nodes
+    state = states()[nodes].requires_grad_()
+    out = propagate(cell, plan, state)
+    random = torch.Generator().manual_seed(3)
+    slope = torch.randn(NUM_NODES, out.shape[1], generator=random, dtype=out.dtype)[nodes]
+    state_grad, *grads = torch.autograd.grad((out * slope).sum(), [state, *cell.parameters()], allow_unused=True)
+    return nodes, out.detach(), grads, state_grad, (plan.num_messages, plan.num_updates)
+
+
+__all__ = ["gradients", "line", "owned_case", "shard_case", "whole_case"]
