@@ -1,0 +1,144 @@
+"""Columns of a table in one of three plain kinds: text, whole numbers, or numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow
+
+WHOLE_FLOATS = 2**53  # past it a float no longer names one whole number
+
+
+def plain_column(values: Any) -> pyarrow.Array:
+    """Arrow values as text (`large_string`, "" where missing), `int64`, or `float64` (NaN where missing); no nulls.
+
+    Whole numbers with gaps, and those past 2^63, become text: nothing is lost.
+
+    Raises:
+        TypeError: with the name of a type that is neither text nor numbers.
+
+    >>> import pyarrow
+    >>> plain_column(pyarrow.array([1, None])).to_pylist()
+    ['1', '']
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = values.type
+    if types.is_dictionary(kind):
+        values, kind = values.cast(kind.value_type), kind.value_type
+    if types.is_floating(kind):
+        return _one_chunk(compute.fill_null(values.cast(pyarrow.float64()), float("nan")))
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return _whole(values)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        values, kind = values.cast(pyarrow.large_binary()).cast(pyarrow.large_string()), pyarrow.large_string()
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+        text = compute.fill_null(values.cast(pyarrow.large_string()), "")
+        return trimmed(_one_chunk(text))
+    raise TypeError(str(kind))
+
+
+def trimmed(text: pyarrow.Array) -> pyarrow.Array:
+    """The text without surrounding blanks; as it is where there is no blank at all."""
+    from pyarrow import compute
+
+    content = _bytes(text)
+    if not len(content) or (content.min() > ord(" ") and content.max() < 128):
+        return text
+    return compute.utf8_trim_whitespace(text)
+
+
+def named(values: pyarrow.Array) -> pyarrow.Array:
+    """The values as names: `int64` where each is a whole number written the one usual way, else text.
+
+    "7" is the number 7; "07", "+7" and "7.0" are other names. Whole floats are whole numbers.
+
+    >>> import pyarrow
+    >>> named(pyarrow.array(["7", "-3"], pyarrow.large_string())).to_pylist()
+    [7, -3]
+    >>> named(pyarrow.array(["7", "07"], pyarrow.large_string())).to_pylist()
+    ['7', '07']
+    """
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_int64(values.type):
+        return values
+    if types.is_floating(values.type):
+        numbers = values.to_numpy()
+        whole = len(numbers) > 0 and bool((np.abs(numbers) < WHOLE_FLOATS).all() and (numbers % 1 == 0).all())
+        return pyarrow.array(numbers.astype(np.int64)) if whole else as_text(values)
+    numbers = _integers(values)
+    return values if numbers is None else numbers
+
+
+def as_text(values: pyarrow.Array) -> pyarrow.Array:
+    """The same values as text; "" where missing."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    if types.is_floating(values.type):
+        text = values.cast(pyarrow.large_string())
+        return compute.if_else(compute.is_nan(values), "", text).cast(pyarrow.large_string())
+    return values.cast(pyarrow.large_string())
+
+
+def _integers(text: pyarrow.Array) -> pyarrow.Array | None:
+    """The text as int64 where every value is a whole number in its shortest form, else None."""
+    import pyarrow
+    from pyarrow import compute
+
+    content = _bytes(text)
+    if not len(content) or content.max() > ord("9") or content.min() < ord("-"):  # "0x1F" would pass the cast
+        return None
+    try:
+        numbers = compute.cast(text, pyarrow.int64())
+    except pyarrow.ArrowInvalid:
+        return None
+    # A number's shortest form is the only one of its length or less, so equal totals mean that all are shortest.
+    return numbers if _total_length(numbers.to_numpy()) == len(content) else None
+
+
+def _total_length(numbers: np.ndarray) -> int:
+    """How many characters the numbers take when printed."""
+    least = int(numbers.min())
+    total = len(numbers) + int(np.count_nonzero(numbers < 0))
+    size = numbers if least >= 0 else np.abs(numbers.astype(np.float64)) if least == -(2**63) else np.abs(numbers)
+    power, most = 10, float(size.max())
+    while power <= most:
+        total += int(np.count_nonzero(size >= power))
+        power *= 10
+    return total
+
+
+def _whole(values: Any) -> pyarrow.Array:
+    import pyarrow
+    from pyarrow import compute
+
+    if values.null_count == 0:
+        try:
+            return _one_chunk(values.cast(pyarrow.int64()))
+        except pyarrow.ArrowInvalid:  # past 2^63
+            pass
+    if pyarrow.types.is_boolean(values.type):
+        values = values.cast(pyarrow.int8())
+    return _one_chunk(compute.fill_null(values.cast(pyarrow.large_string()), ""))
+
+
+def _one_chunk(values: Any) -> pyarrow.Array:
+    import pyarrow
+
+    return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
+
+
+def _bytes(text: pyarrow.Array) -> np.ndarray:
+    """The characters of all values, one after the other, as bytes."""
+    offsets, content = text.buffers()[1:]
+    if content is None or not len(text):
+        return np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]

@@ -1,0 +1,30 @@
+"""A split for labels that come without one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpnn.data.labels import labelled_nodes
+from gpnn.data.splits import split_fractions
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def draw_split(data: Data, seed: int) -> None:
+    """Give `data` masks, class by class, and the remark that says so.
+
+    Args:
+        data: with labels `y`; `remarks` grows by a line.
+        seed: the draw.
+    """
+    y = data.y if data.y.dim() == 1 else labelled_nodes(data.y).long() - 1
+    split = split_fractions(y, seed=seed)
+    for name, mask in split._asdict().items():
+        data[name] = mask
+    counts = [int(mask.sum()) for mask in split]
+    data.remarks = [
+        *(data.get("remarks") or []),
+        f"split drawn with seed {seed}, 60/20/20 % of each class: {counts[0]} nodes train, {counts[1]} validate, "
+        f"{counts[2]} test",
+    ]

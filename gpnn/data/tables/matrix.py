@@ -1,0 +1,161 @@
+"""Matrices of features: one row a node, dense or sparse, by the node's id or in the order of the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpnn.data.tables.archive import read_archive, read_array
+from gpnn.data.tables.column import plain_column
+from gpnn.data.tables.delimited import read_csv, read_tsv
+from gpnn.data.tables.limits import check_size
+from gpnn.data.tables.npz import array_column
+from gpnn.data.tables.parquet import place, read_parquet_columns
+from gpnn.data.tables.sparse_archive import read_sparse
+from gpnn.data.tables.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Features as they stand in a file.
+
+    Attributes:
+        file: the file's name, for errors.
+        values: `[R, F]` float32, an array or a scipy CSR matrix.
+        names: the name of each column, where the file gives them.
+        ids: a table whose column `id` says whose rows these are; None where they are in the order of the nodes.
+    """
+
+    file: str
+    values: np.ndarray | csr_matrix
+    names: list[str] | None = None
+    ids: Table | None = None
+
+
+def read_npy_matrix(path: Path) -> Matrix:
+    """A dense array of numbers `[R, F]` as numpy's `.npy`.
+
+    Raises:
+        ValueError: when it is anything else.
+    """
+    return Matrix(path.name, _dense(path, read_array(path)))
+
+
+def read_npz_matrix(path: Path) -> Matrix:
+    """One dense array `[R, F]` as numpy's `.npz`, beside an optional `id`; or what `scipy.sparse.save_npz` wrote.
+
+    Raises:
+        ValueError: when it is anything else.
+    """
+    arrays = read_archive(path)
+    if "format" in arrays:
+        return Matrix(path.name, read_sparse(path, arrays))
+    ids = arrays.pop("id", None)
+    if len(arrays) != 1:
+        found = f"{len(arrays)} arrays, {', '.join(arrays)[:200]}"
+        raise ValueError(f"{path.name} must hold one array of numbers or a scipy matrix. Got: {found}.")
+    values = _dense(path, next(iter(arrays.values())))
+    return Matrix(path.name, values, ids=None if ids is None else _ids(path, array_column(path, "id", ids), values))
+
+
+def read_parquet_matrix(path: Path) -> Matrix:
+    """Columns of numbers, or of lists of numbers all of one length, beside an optional `id`.
+
+    Raises:
+        ValueError: when it is anything else.
+    """
+    table = read_parquet_columns(path)
+    columns = dict(zip(table.column_names, table.columns))
+    ids = columns.pop("id", None)
+    blocks = {name: _block(path, name, values.combine_chunks()) for name, values in columns.items()}
+    if not blocks:
+        raise ValueError(f"{path.name} must have columns of numbers. Got none.")
+    names = []
+    for name, block in blocks.items():
+        names += [name] if block.shape[1] == 1 else [f"{name}_{number}" for number in range(block.shape[1])]
+    values = _narrow(path, np.concatenate(list(blocks.values()), axis=1))
+    return Matrix(path.name, values, names, None if ids is None else _ids(path, plain_column(ids), values))
+
+
+def read_csv_matrix(path: Path) -> Matrix:
+    """Columns of numbers separated by commas, beside an optional `id`."""
+    return _from_table(read_csv(path))
+
+
+def read_tsv_matrix(path: Path) -> Matrix:
+    """Columns of numbers separated by tabs, beside an optional `id`."""
+    return _from_table(read_tsv(path))
+
+
+def _from_table(table: Table) -> Matrix:
+    names = [name for name in table.columns if name != "id"]
+    if not names:
+        raise ValueError(f"{table.file} must have columns of numbers. Got none.")
+    check_size(table.file, 4 * table.num_rows * len(names))
+    values = np.empty((table.num_rows, len(names)), np.float32)
+    with np.errstate(over="ignore"):
+        for number, name in enumerate(names):
+            values[:, number] = table.numbers(name)
+    return Matrix(table.file, values, names, table if "id" in table.columns else None)
+
+
+def _ids(path: Path, ids: pyarrow.Array, values: np.ndarray) -> Table:
+    if len(ids) != len(values):
+        raise ValueError(f"{path.name} must have one id for each of its {len(values)} rows. Got {len(ids)}.")
+    return Table(path.name, {"id": ids}, place)
+
+
+def _dense(path: Path, values: np.ndarray) -> np.ndarray:
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        found = f"an array of {values.ndim} dimensions and type {values.dtype}"
+        raise ValueError(f"{path.name} must hold one array of numbers or a scipy matrix. Got: {found}.")
+    return _narrow(path, values)
+
+
+def check_finite(matrix: Matrix) -> None:
+    """Raise ValueError where a value is infinite or missing, naming its row and column."""
+    values = matrix.values if isinstance(matrix.values, np.ndarray) else matrix.values.data
+    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+        return
+    entry = int((~np.isfinite(values.ravel())).argmax())
+    if isinstance(matrix.values, np.ndarray):
+        row, column = divmod(entry, values.shape[1])
+    else:
+        row = int(np.searchsorted(matrix.values.indptr, entry, side="right")) - 1
+        column = int(matrix.values.indices[entry])
+    where = f"{matrix.file}, {place(row)}, column {column}"
+    raise ValueError(f"{where}: must be a finite number of 32 bits. Got {values.ravel()[entry]}.")
+
+
+def _narrow(path: Path, values: np.ndarray) -> np.ndarray:
+    """The values as float32; those past its range become infinite."""
+    check_size(path.name, 4 * values.size)
+    with np.errstate(over="ignore"):
+        return np.array(values, np.float32, order="C")
+
+
+def _block(path: Path, name: str, values: Any) -> np.ndarray:
+    """One column as `[R, W]`: of lists of W numbers, else W = 1."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    width, kind = 1, values.type
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        lengths = compute.min_max(compute.list_value_length(values))
+        least, width = lengths["min"].as_py() or 0, lengths["max"].as_py() or 0
+        if values.null_count or least != width:
+            raise ValueError(f"{path.name}, column {name}: must hold lists of one length. Got {least} to {width}.")
+        values = values.flatten()
+    kind = values.type
+    if values.null_count or not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+        got = f"{values.null_count} gaps" if values.null_count else str(kind)
+        raise ValueError(f"{path.name}, column {name}: must hold numbers, none missing. Got {got}.")
+    values = values.cast(pyarrow.int8()) if types.is_boolean(kind) else values
+    return np.asarray(values.cast(pyarrow.float64(), safe=False)).reshape(-1, max(width, 1))

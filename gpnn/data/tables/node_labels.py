@@ -1,0 +1,101 @@
+"""The labels of nodes and their split: from columns of their table, or from a matrix beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.splits import Split
+from gpnn.data.tables.choices import Choices
+from gpnn.data.tables.column import as_text
+from gpnn.data.tables.draw import draw_split
+from gpnn.data.tables.matrix import Matrix
+from gpnn.data.tables.node_features import matrix_rows
+from gpnn.data.tables.table import Table, places
+
+if TYPE_CHECKING:
+    import pyarrow
+    from torch_geometric.data import Data
+
+PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+UNLABELLED = (-1, "-1")
+
+
+def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | None, choices: Choices) -> None:
+    """Give `data` its labels `y`, their names, and the masks of a split, read or drawn; nothing where there are none.
+
+    Args:
+        data: the graph; `remarks` may grow.
+        nodes: the table of the nodes.
+        names: their ids.
+        labels: zeros and ones for several labels a node, or None.
+        choices: which column holds the class, and the seed of the draw.
+
+    Raises:
+        ValueError: when labels stand in both places, or a value is none.
+    """
+    has_column = choices.label in nodes.columns
+    if labels is not None and has_column:
+        raise ValueError(
+            f"Labels must stand either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
+        )
+    if choices.label != "label" and not has_column:
+        nodes.require((choices.label,))
+    if labels is not None:
+        values = matrix_rows(labels, names, nodes.file, data.remarks).to_dense()
+        if values.shape[1] < 2:
+            raise ValueError(f"{labels.file} must have at least two columns, one a label. Got {values.shape[1]}.")
+        data.y = check_labels(values, data.num_nodes)
+        if labels.names is not None:
+            data.class_names = labels.names
+    elif has_column:
+        y, data.class_names = _classes(nodes, choices, data.remarks)
+        data.y, data.num_classes = torch.from_numpy(y), max(1, len(data.class_names))
+    if data.get("y") is not None:
+        _add_split(data, nodes, choices)
+
+
+def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.ndarray, list[str | int]]:
+    """The class of each node, -1 where it is unknown, `[N]`, and the classes."""
+    import pyarrow
+
+    y, found = nodes.numbered(choices.label, UNLABELLED)
+    if choices.vocabulary is None or choices.vocabulary.classes is None:
+        return y, found
+    known = list(choices.vocabulary.classes)
+    place = places(pyarrow.array(found), pyarrow.array(known)) if found else np.empty(0, np.int64)
+    unseen = [name for name, where in zip(found, place) if where < 0]
+    if unseen:
+        remarks.append(f"nodes of classes that the model does not know count as unlabelled: {unseen[:5]}")
+    return np.append(place, -1)[y], known
+
+
+def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
+    known = labelled_nodes(data.y)
+    part = _parts(nodes) if "split" in nodes.columns else None
+    if part is None or (part < 0).all():
+        draw_split(data, choices.seed)
+        return
+    unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
+    if unlabelled.any() and choices.vocabulary is None:
+        nodes.refuse("split", int(unlabelled.argmax()), "must be test or empty where the label is unknown")
+    part[unlabelled] = -1
+    for name, mask in Split(*(torch.from_numpy(part == number) for number in range(3)))._asdict().items():
+        data[name] = mask
+    if not (part == PARTS["val"]).any():
+        data.remarks.append("no node validates: the weights of the last epoch are kept")
+
+
+def _parts(nodes: Table) -> np.ndarray:
+    """The part of the split that each node is in, -1 for none, `[N]`."""
+    from pyarrow import compute
+
+    values = compute.utf8_lower(as_text(nodes.columns["split"]))
+    words = values.unique()
+    part = np.array([PARTS.get(word, -2) for word in words.to_pylist()])[places(values, words)]
+    if (part == -2).any():
+        nodes.refuse("split", int((part == -2).argmax()), "must be train, val, test or empty")
+    return part

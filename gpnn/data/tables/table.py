@@ -1,0 +1,200 @@
+"""One table of a user's graph, as plain columns that know which line they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from gpnn.data.tables.column import as_text, named
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SHOWN = 80  # characters of a value that an error repeats
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a table.
+
+    Attributes:
+        file: the file's name, for errors.
+        columns: name -> values as :func:`gpnn.data.tables.column.plain_column` gives them, `[R]`.
+        place: where a row stands in the file ("line 7"); asked on the way to an error only, so it may be slow.
+    """
+
+    file: str
+    columns: dict[str, pyarrow.Array]
+    place: Callable[[int], str]
+
+    @property
+    def num_rows(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def require(self, required: Sequence[str], optional: Sequence[str] | None = None) -> None:
+        """Raise ValueError unless the columns are these; `optional` None admits any others."""
+        for column in required:
+            if column not in self.columns:
+                raise ValueError(f"{self.file} must have a column {column}. Got {_listed(self.columns)}.")
+        for column in self.columns:
+            if optional is not None and column not in (*required, *optional):
+                choices = ", ".join((*required, *optional))
+                raise ValueError(f"{self.file} may have the columns {choices}. Got {column}.")
+
+    def numbers(self, column: str) -> np.ndarray:
+        """The values of a column as finite numbers, `[R]` float64."""
+        numbers, row = parse_numbers(self.columns[column])
+        if row is None:
+            bad = ~np.isfinite(numbers)
+            row = int(bad.argmax()) if bad.any() else None
+        if row is not None:
+            self.refuse(column, row, "must be a finite number")
+        return numbers
+
+    def names_of(self, column: str) -> pyarrow.Array:
+        """The values of a column as names, `int64` or text, `[R]`."""
+        return named(self.columns[column])
+
+    def names(self, column: str) -> pyarrow.Array:
+        """The values of a column, none empty and none repeated: `int64` or text, `[R]`."""
+        values = named(self.columns[column])
+        if len(values.unique()) == len(values) and _first_empty(values) is None:
+            return values
+        seen: dict[Any, int] = {}
+        for row, value in enumerate(values.to_pylist()):
+            if value == "":
+                self.refuse(column, row, "must not be empty")
+            if seen.setdefault(value, row) != row:
+                self.refuse(column, row, f"must be distinct and stands on {self.place(seen[value])} already")
+        raise AssertionError("a repeated or empty value was announced")
+
+    def positions(self, column: str, names: pyarrow.Array, where: str) -> np.ndarray:
+        """Of each value its place among the distinct `names`, which stand in the file `where`, `[R]` int64."""
+        found = places(named(self.columns[column]), names)
+        if len(found) and found.min() < 0:
+            row = int(found.argmin())
+            near = _written_otherwise(as_text(self.columns[column])[row].as_py(), names)
+            hint = f" ({where} has {near}: ids must be written alike)" if near else ""
+            self.refuse(column, row, f"must be an id of {where}{hint}")
+        return found
+
+    def numbered(self, column: str, unknown: Sequence[Any] = ()) -> tuple[np.ndarray, list[Any]]:
+        """Each value's place among the distinct ones, numbers in their order; -1 where it is missing or unknown."""
+        import pyarrow
+
+        values = _known_names(self.columns[column])
+        distinct = sorted(name for name in values.unique().to_pylist() if name is not None and name not in unknown)
+        return places(values, pyarrow.array(distinct, values.type)), distinct
+
+    def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
+        """Raise a ValueError that names the file, the line, the column and the value."""
+        value = self.columns[column][row].as_py()
+        shown = value if not isinstance(value, str) or len(value) <= SHOWN else value[:SHOWN] + "…"
+        raise ValueError(f"{self.file}, {self.place(row)}, column {column}: {constraint}. Got {shown!r}.")
+
+
+def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
+    """Of each value its place among the distinct `names`, -1 where it is none of them, `[R]` int64.
+
+    A number is the name that it is printed as.
+
+    >>> import pyarrow
+    >>> places(pyarrow.array([5, 9]), pyarrow.array([9, 7, 5])).tolist()
+    [2, 0]
+    """
+    from pyarrow import compute, types
+
+    if not len(names) or not len(values):
+        return np.full(len(values), -1, np.int64)
+    if types.is_int64(values.type) and types.is_int64(names.type) and not values.null_count:
+        low, high = (bound.as_py() for bound in compute.min_max(names).values())
+        if high - low < 4 * len(names) + 1024:
+            return _look_up(values.to_numpy(), names.to_numpy(), low, high)
+    elif values.type != names.type:
+        values, names = as_text(values), as_text(names)
+    found = compute.index_in(values, value_set=names, skip_nulls=True)
+    return compute.fill_null(found, -1).to_numpy().astype(np.int64)
+
+
+def parse_numbers(values: pyarrow.Array) -> tuple[np.ndarray, int | None]:
+    """The values as float64, `[R]`, in a copy that may be written; and the first row that is no number."""
+    import pyarrow
+    from pyarrow import compute
+
+    try:
+        return np.array(compute.cast(values, pyarrow.float64(), safe=False)), None
+    except pyarrow.ArrowInvalid:
+        return np.empty(0), _first_that_fails(values)
+
+
+def _first_that_fails(values: pyarrow.Array) -> int:
+    """The first value that is no number, by bisection: one that arrow refuses is among `values[low:high]`."""
+    import pyarrow
+    from pyarrow import compute
+
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            compute.cast(values.slice(low, middle - low), pyarrow.float64())
+            low = middle
+        except pyarrow.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _look_up(values: np.ndarray, names: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Through a table over the range of the names, where that is not much larger than their number."""
+    place = np.full(high - low + 2, -1, np.int64)  # the last entry is for values outside
+    place[names - low] = np.arange(len(names))
+    inside = (values >= low) & (values <= high)
+    if inside.all():
+        return place[values - low]
+    return place[np.where(inside, np.clip(values, low, high) - low, -1)]
+
+
+def _known_names(values: pyarrow.Array) -> pyarrow.Array:
+    """The values as names, null where they are missing; gaps do not keep whole numbers from being numbers."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    if types.is_int64(values.type):
+        return values
+    missing = compute.is_nan(values) if types.is_floating(values.type) else compute.equal(values, "")
+    known = named(values.filter(compute.invert(missing)))
+    if not types.is_int64(known.type):
+        return compute.if_else(missing, None, as_text(values))
+    gaps = missing.to_numpy(zero_copy_only=False)
+    filled = np.zeros(len(values), np.int64)
+    filled[~gaps] = known.to_numpy()
+    return pyarrow.array(filled, mask=gaps)
+
+
+def _first_empty(values: pyarrow.Array) -> int | None:
+    from pyarrow import types
+
+    row = -1 if types.is_int64(values.type) or not len(values) else values.index("").as_py()
+    return row if row >= 0 else None
+
+
+def _written_otherwise(value: str, names: pyarrow.Array) -> str | None:
+    """The name that is the same number as `value`, differently written, if there is one."""
+    import pyarrow
+
+    try:
+        number = float(value)
+        same = repr(int(number)) if number.is_integer() else None
+    except (ValueError, OverflowError):
+        return None
+    if same is None or same == value:
+        return None
+    found = places(pyarrow.array([same], pyarrow.large_string()), as_text(names))
+    return None if found[0] < 0 else repr(names[int(found[0])].as_py())
+
+
+def _listed(names: Sequence[str] | dict[str, Any]) -> str:
+    names = list(names)
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} others" if len(names) > 12 else "")

@@ -1,0 +1,100 @@
+"""Vocabulary: what the columns, classes and edge types of a user's tables mean, so that later tables mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Name: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers, which becomes one feature: (value − `mean`) / `deviation`."""
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [self.name]
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of categories, which becomes one feature a category: 1 for the node's own.
+
+    A node whose value is empty, or none of `categories`, has zeros.
+    """
+
+    name: str
+    categories: tuple[Name, ...]
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [f"{self.name}={category}" for category in self.categories]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a graph's tables were understood to say.
+
+    Attributes:
+        columns: the columns of the nodes that are features, in the order of the features.
+        classes: the label of each class, or None where the tables do not name them.
+        edge_types: the name of each edge type, or None for a graph of one type.
+
+    >>> Vocabulary.from_mapping(Vocabulary(classes=("blue", "red")).to_mapping()).classes
+    ('blue', 'red')
+    """
+
+    columns: tuple[NumberColumn | CategoryColumn, ...] = ()
+    classes: tuple[Name, ...] | None = None
+    edge_types: tuple[Name, ...] | None = None
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [name for column in self.columns for name in column.feature_names]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The vocabulary as JSON holds it."""
+        return {
+            "columns": [_column_mapping(column) for column in self.columns],
+            "classes": _listed(self.classes),
+            "edge_types": _listed(self.edge_types),
+        }
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Vocabulary:
+        """The vocabulary that :meth:`to_mapping` wrote.
+
+        Raises:
+            ValueError: when it is none.
+        """
+        try:
+            columns = tuple(_read_column(column) for column in mapping["columns"])
+            return cls(columns, _tuple(mapping["classes"]), _tuple(mapping["edge_types"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"A vocabulary must hold columns, classes and edge_types. Got: {error}.") from None
+
+
+def _column_mapping(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
+    if isinstance(column, NumberColumn):
+        return {"name": column.name, "mean": column.mean, "deviation": column.deviation}
+    return {"name": column.name, "categories": list(column.categories)}
+
+
+def _read_column(mapping: Mapping[str, Any]) -> NumberColumn | CategoryColumn:
+    if "categories" in mapping:
+        return CategoryColumn(mapping["name"], tuple(mapping["categories"]))
+    return NumberColumn(mapping["name"], float(mapping["mean"]), float(mapping["deviation"]))
+
+
+def _listed(names: Sequence[Name] | None) -> list[Name] | None:
+    return None if names is None else list(names)
+
+
+def _tuple(names: Sequence[Name] | None) -> tuple[Name, ...] | None:
+    return None if names is None else tuple(names)
