@@ -1,128 +1,124 @@
-"""The GPU kernels, in Triton: one program a row and column tile, no atomics, no [E, d] temporary."""
+"""The GPU kernels, in Triton: a program a row, long rows in pieces, no atomics, no [E, d] temporary."""
 
 from __future__ import annotations
 
+import sys
+
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 
+from gpnn.kernels.gpu_rows import add_to_rows, combine_maxima, combine_sums, max_rows, sum_rows
+from gpnn.kernels.gpu_segments import LIMIT, long_rows
 
-def weighted_sum(ptr: Tensor, index: Tensor, entry: Tensor | None, weight: Tensor | None, x: Tensor) -> Tensor:
-    """out[r] = Σ of weight · x[index] over the entries of row r, `[R, d]`; sums are taken in float32 or better."""
-    out = torch.empty(ptr.numel() - 1, x.shape[1], dtype=x.dtype, device=x.device)
-    if out.numel():
-        tile = _tile(x)
-        _weighted_sum[(out.shape[0], triton.cdiv(x.shape[1], tile))](
-            *(ptr, index, index if entry is None else entry, x if weight is None else weight, x, out, x.shape[1]),
-            WEIGHTED=weight is not None,
-            PERMUTED=entry is not None,
-            DOUBLE=x.dtype == torch.float64,
+_EVERY = sys.maxsize  # the limit of rows that are pieces already
+
+
+def weighted_sum(
+    ptr: Tensor,
+    index: Tensor,
+    entry: Tensor | None,
+    weight: Tensor | None,
+    x: Tensor,
+    *,
+    source_scale: Tensor | None = None,
+    row_scale: Tensor | None = None,
+    add: Tensor | None = None,
+    winner: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """out[r] = add[r] + row_scale[r] · Σ of weight · source_scale[index] · x[index] over row r, `[R, d]`.
+
+    Args:
+        ptr: where each row begins, `[R + 1]`.
+        index: the row of `x` of each entry, `[E]`.
+        entry: which weight (and, with `winner`, which entry) each entry is, `[E]`, or None: its own position.
+        weight: `[E]`, or None: all one.
+        x: what is summed, `[C, d]`.
+        source_scale: a factor a row of `x`, `[C]`, or None.
+        row_scale: a factor a row of the result, `[R]`, or None.
+        add: what is added to the first rows of the result, `[a, d]`, a at most R, or None.
+        winner: `[C, d]`; where given, an entry counts only in the columns where it is the winner of its `x` row.
+        out: where the result goes, or None: a new tensor. Its first rows may be `add` itself.
+    """
+    out = x.new_empty(ptr.numel() - 1, x.shape[1]) if out is None else out
+    if not out.numel():
+        return out
+    tile, double = _tile(x), x.dtype == torch.float64
+    absent = x  # stands for what is not there: a pointer that is never read
+    arrays = [absent if t is None else t for t in (entry, weight, winner, source_scale)]
+    ends = [absent if t is None else t for t in (row_scale, add)]
+    flags: dict[str, int] = {"WEIGHTED": weight is not None, "PERMUTED": entry is not None, "WON": winner is not None}
+    flags |= {"SOURCE_SCALED": source_scale is not None, "DOUBLE": double, "TILE": tile}
+    last = {"ROW_SCALED": row_scale is not None, "ADDED": add is not None}
+    shape, num_added = (x.shape[1],), 0 if add is None else add.shape[0]
+    settings = {"EDGES": EDGES, "num_warps": WARPS if tile <= 128 else 2 * WARPS}
+    grid = (out.shape[0], triton.cdiv(x.shape[1], tile))
+    sum_rows[grid](ptr, ptr[1:], index, *arrays, *ends, x, out, *shape, num_added, LIMIT, **flags, **last, **settings)
+    pieces = long_rows(ptr)
+    if pieces is not None:
+        partial = x.new_empty(len(pieces.start), x.shape[1], dtype=torch.float64 if double else torch.float32)
+        bare = {"ROW_SCALED": False, "ADDED": False}
+        where = (pieces.start, pieces.stop, index, *arrays, absent, absent, x, partial, *shape, 0, _EVERY)
+        sum_rows[(len(pieces.start), grid[1])](*where, **flags, **bare, **settings)
+        combine_sums[(len(pieces.rows), grid[1])](
+            *(pieces.rows, pieces.first, partial, *ends, out, *shape, num_added),
+            **last,
+            DOUBLE=double,
             TILE=tile,
-            num_warps=1 if tile <= 128 else 2,
+            PIECES=8,
         )
     return out
+
+
+EDGES, WARPS = 8, 1  # entries that a program reads at one time, and its warps
 
 
 def weighted_max(
     ptr: Tensor, index: Tensor, weight: Tensor | None, sign: int, x: Tensor, fill: float
 ) -> tuple[Tensor, Tensor]:
     """The largest of sign · weight · x[index] over each row, times sign, and the entry that gave it (−1: none)."""
-    out = torch.empty(ptr.numel() - 1, x.shape[1], dtype=x.dtype, device=x.device)
-    winner = torch.empty(out.shape, dtype=index.dtype, device=x.device)
-    if out.numel():
+    double = x.dtype == torch.float64
+    best = x.new_empty(ptr.numel() - 1, x.shape[1], dtype=torch.float64 if double else torch.float32)
+    winner = torch.empty(best.shape, dtype=index.dtype, device=x.device)
+    if best.numel():
         tile = _tile(x)
-        _weighted_max[(out.shape[0], triton.cdiv(x.shape[1], tile))](
-            *(ptr, index, x if weight is None else weight, x, out, winner, x.shape[1], float(sign), float(fill)),
-            WEIGHTED=weight is not None,
-            DOUBLE=x.dtype == torch.float64,
-            TILE=tile,
-            num_warps=1 if tile <= 128 else 2,
+        columns = triton.cdiv(x.shape[1], tile)
+        flags = {"DOUBLE": double, "TILE": tile, "num_warps": 1 if tile <= 128 else 2}
+        rest = (index, x if weight is None else weight, x)
+        how = (x.shape[1], float(sign))
+        max_rows[(best.shape[0], columns)](
+            *(ptr, ptr[1:], *rest, best, winner, *how, LIMIT), WEIGHTED=weight is not None, **flags
         )
-    return out, winner
+        pieces = long_rows(ptr)
+        if pieces is not None:
+            part = best.new_empty(len(pieces.start), x.shape[1])
+            part_winner = winner.new_empty(part.shape)
+            max_rows[(len(pieces.start), columns)](
+                *(pieces.start, pieces.stop, *rest, part, part_winner, *how, _EVERY),
+                WEIGHTED=weight is not None,
+                **flags,
+            )
+            combine_maxima[(len(pieces.rows), columns)](
+                *(pieces.rows, pieces.first, part, part_winner, best, winner, x.shape[1]), **flags
+            )
+    return torch.where(winner < 0, fill, sign * best).to(x.dtype), winner
 
 
 def weighted_max_backward(
     t_ptr: Tensor, t_row: Tensor, t_entry: Tensor, weight: Tensor | None, winner: Tensor, grad: Tensor
 ) -> Tensor:
     """out[c] = Σ of weight · grad[row] over the entries of column c that won their row, `[C, d]`."""
-    out = torch.empty(t_ptr.numel() - 1, grad.shape[1], dtype=grad.dtype, device=grad.device)
-    if out.numel():
-        tile = _tile(grad)
-        _weighted_max_backward[(out.shape[0], triton.cdiv(grad.shape[1], tile))](
-            *(t_ptr, t_row, t_entry, grad if weight is None else weight, winner, grad, out, grad.shape[1]),
-            WEIGHTED=weight is not None,
-            DOUBLE=grad.dtype == torch.float64,
-            TILE=tile,
-            num_warps=1 if tile <= 128 else 2,
-        )
-    return out
+    return weighted_sum(t_ptr, t_row, t_entry, weight, grad, winner=winner)
+
+
+def add_rows(total: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Add `values`, `[m, d]`, to the rows `rows`, `[m]`, of `total`; the rows must be distinct."""
+    if values.numel():
+        tile = _tile(values)
+        grid = (triton.cdiv(rows.numel(), 4), triton.cdiv(values.shape[1], tile))
+        add_to_rows[grid](rows, values, total, rows.numel(), values.shape[1], ROWS=4, TILE=tile, num_warps=2)
 
 
 def _tile(x: Tensor) -> int:
     return min(256, max(16, triton.next_power_of_2(x.shape[1])))
-
-
-@triton.jit
-def _weighted_sum(  # type: ignore[no-untyped-def]
-    ptr, index, entry, weight, x, out, width, WEIGHTED: tl.constexpr, PERMUTED: tl.constexpr, DOUBLE: tl.constexpr,
-    TILE: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    inside = column < width
-    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
-    total = tl.zeros((TILE,), wide)
-    for e in range(tl.load(ptr + row), tl.load(ptr + row + 1)):
-        source = tl.load(index + e).to(tl.int64)
-        value = tl.load(x + source * width + column, mask=inside, other=0).to(wide)
-        if WEIGHTED:
-            at = tl.load(entry + e) if PERMUTED else e
-            value *= tl.load(weight + at).to(wide)
-        total += value
-    tl.store(out + row * width + column, total.to(out.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _weighted_max(  # type: ignore[no-untyped-def]
-    ptr, index, weight, x, out, winner, width, sign, fill, WEIGHTED: tl.constexpr, DOUBLE: tl.constexpr,
-    TILE: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    inside = column < width
-    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
-    best = tl.full((TILE,), float("-inf"), wide)
-    chosen = tl.full((TILE,), -1, tl.int64)
-    for e in range(tl.load(ptr + row), tl.load(ptr + row + 1)):
-        source = tl.load(index + e).to(tl.int64)
-        value = sign * tl.load(x + source * width + column, mask=inside, other=0).to(wide)
-        if WEIGHTED:
-            value *= tl.load(weight + e).to(wide)
-        better = (value > best) | (chosen < 0)
-        best = tl.where(better, value, best)
-        chosen = tl.where(better, e, chosen)
-    result = tl.where(chosen < 0, fill, sign * best)
-    tl.store(out + row * width + column, result.to(out.dtype.element_ty), mask=inside)
-    tl.store(winner + row * width + column, chosen.to(winner.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _weighted_max_backward(  # type: ignore[no-untyped-def]
-    t_ptr, t_row, t_entry, weight, winner, grad, out, width, WEIGHTED: tl.constexpr, DOUBLE: tl.constexpr,
-    TILE: tl.constexpr,
-):  # fmt: skip
-    col = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    inside = column < width
-    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
-    total = tl.zeros((TILE,), wide)
-    for t in range(tl.load(t_ptr + col), tl.load(t_ptr + col + 1)):
-        row = tl.load(t_row + t).to(tl.int64)
-        e = tl.load(t_entry + t).to(tl.int64)
-        won = tl.load(winner + row * width + column, mask=inside, other=-1).to(tl.int64) == e
-        value = tl.load(grad + row * width + column, mask=inside & won, other=0).to(wide)
-        if WEIGHTED:
-            value *= tl.load(weight + e).to(wide)
-        total += value
-    tl.store(out + col * width + column, total.to(out.dtype.element_ty), mask=inside)

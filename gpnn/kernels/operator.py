@@ -11,16 +11,18 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """The map y[r] = Σ over the entries e of row r of weight[e] · x[col[e]], and its transpose.
+    """The map y[r] = row_scale[r] · Σ over the entries e of row r of weight[e] · x[col[e]], and its transpose.
 
     Attributes:
         shape: number of rows R and of columns C.
-        ptr: row r owns entries `ptr[r]:ptr[r + 1]`, int64, `[R + 1]`.
+        ptr: row r owns entries `ptr[r]:ptr[r + 1]`, integers, `[R + 1]`.
         col: column of each entry, int32 where it fits, `[E]`.
         weight: weight of each entry, `[E]`, or None: all one.
-        t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, int64, `[C + 1]`.
+        t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, integers, `[C + 1]`.
         t_row: row of each transposed entry, `[E]`.
-        t_entry: which entry of the row order each transposed entry is, `[E]`.
+        t_entry: which entry of the row order each transposed entry is, `[E]`; empty where nothing asks for it:
+            entries without weights, of which only sums are taken.
+        row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`.
     """
 
     shape: tuple[int, int]
@@ -30,6 +32,7 @@ class Operator:
     t_ptr: Tensor
     t_row: Tensor
     t_entry: Tensor
+    row_scale: Tensor | None = None
 
     @classmethod
     def from_edges(cls, rows: Tensor, cols: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
@@ -74,16 +77,17 @@ class Operator:
         return torch.repeat_interleave(torch.arange(self.shape[0], device=self.ptr.device), self.ptr.diff())
 
     def with_weight(self, weight: Tensor | None) -> Operator:
-        """The same entries with other weights (in row order)."""
+        """The same entries with other weights (in row order) and no factors of rows."""
         return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, self.t_entry)
 
     def to(self, device: torch.device | str) -> Operator:
         """The same operator on another device."""
-        tensors = (self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry)
-        return Operator(self.shape, *(None if t is None else t.to(device) for t in tensors))  # type: ignore[arg-type]
+        return Operator(self.shape, *(None if t is None else t.to(device) for t in self._tensors()))  # type: ignore[arg-type]
 
     @property
     def num_bytes(self) -> int:
         """Bytes that the operator's arrays take."""
-        tensors = (self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry)
-        return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+        return sum(t.numel() * t.element_size() for t in self._tensors() if t is not None)
+
+    def _tensors(self) -> tuple[Tensor | None, ...]:
+        return self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry, self.row_scale

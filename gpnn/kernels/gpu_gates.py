@@ -1,0 +1,182 @@
+"""The Triton kernels of the gated recurrent unit: gates forward, gates backward, gradients of the weights.
+
+Gradients of gates stand side by side in one array of four blocks of d columns, (n, r, z, U_n h): the first three go
+through the messages' weights, the last three through the states', so that either is one matrix product of a slice.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _sigmoid(x):  # type: ignore[no-untyped-def]
+    return 1 / (1 + tl.exp(-x))
+
+
+@triton.jit
+def _tanh(x):  # type: ignore[no-untyped-def]
+    return 2 / (1 + tl.exp(-2 * x)) - 1
+
+
+@triton.jit
+def _dot(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, acc):  # type: ignore[no-untyped-def]
+    """acc + a · weight[gate]ᵀ for some columns of one gate, weights `[3d, d]`."""
+    inner = tl.arange(0, D)
+    b = tl.load(weight + (gate * D + column)[None, :] * D + inner[:, None])
+    return tl.dot(a, b, acc, input_precision=PRECISION)
+
+
+@triton.jit
+def _gates(  # type: ignore[no-untyped-def]
+    m, h, w_ih, w_hh, b_ih, b_hh, column, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """r, z, n and U_n h + b of a tile of rows, for some columns."""
+    nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
+    total = _dot(m, w_ih, 0, column, D, PRECISION, nothing)
+    total = _dot(h, w_hh, 0, column, D, PRECISION, total)
+    reset = _sigmoid(total + (tl.load(b_ih + column) + tl.load(b_hh + column))[None, :])
+    recurrent = _dot(h, w_hh, 2, column, D, PRECISION, nothing) + tl.load(b_hh + 2 * D + column)[None, :]
+    total = reset * recurrent + tl.load(b_ih + 2 * D + column)[None, :]
+    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total))
+    total = _dot(m, w_ih, 1, column, D, PRECISION, nothing)
+    total = _dot(h, w_hh, 1, column, D, PRECISION, total)
+    keep = _sigmoid(total + (tl.load(b_ih + D + column) + tl.load(b_hh + D + column))[None, :])
+    return reset, keep, candidate, recurrent
+
+
+@triton.jit
+def gru_forward(  # type: ignore[no-untyped-def]
+    messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """out = (1 − z) n + z h, a tile of rows a program; the products never leave the chip."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    live = (row < num_rows)[:, None]
+    begin = row[:, None] * D
+    inner = tl.arange(0, D)[None, :]
+    m = tl.load(messages + begin + inner, mask=live, other=0)
+    h = tl.load(state + begin + inner, mask=live, other=0)
+    for first in range(0, D, COLUMNS):
+        column = first + tl.arange(0, COLUMNS)
+        _reset, keep, candidate, _recurrent = _gates(
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION
+        )  # fmt: skip
+        before = tl.load(state + begin + column[None, :], mask=live, other=0).to(tl.float32)
+        after = candidate + keep * (before - candidate)
+        tl.store(out + begin + column[None, :], after.to(out.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def gru_backward(  # type: ignore[no-untyped-def]
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    live = (row < num_rows)[:, None]
+    begin = row[:, None] * D
+    inner = tl.arange(0, D)[None, :]
+    m = tl.load(messages + begin + inner, mask=live, other=0)
+    h = tl.load(state + begin + inner, mask=live, other=0)
+    for first in range(0, D, COLUMNS):
+        column = first + tl.arange(0, COLUMNS)
+        reset, keep, candidate, recurrent = _gates(
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION
+        )  # fmt: skip
+        place = begin + column[None, :]
+        received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
+        before = tl.load(state + place, mask=live, other=0).to(tl.float32)
+        passed = received * keep
+        _store_gates(
+            gates + 4 * begin + column[None, :], D, live, received, passed, before, reset, keep, candidate, recurrent
+        )  # fmt: skip
+        tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def _store_gates(place, d, live, received, passed, before, reset, keep, candidate, recurrent):  # type: ignore[no-untyped-def]
+    by_candidate = (received - passed) * (1 - candidate * candidate)
+    by_reset = by_candidate * recurrent * reset * (1 - reset)
+    by_keep = passed * (before - candidate) * (1 - keep)
+    narrow = place.dtype.element_ty
+    tl.store(place, by_candidate.to(narrow), mask=live)
+    tl.store(place + d, by_reset.to(narrow), mask=live)
+    tl.store(place + 2 * d, by_keep.to(narrow), mask=live)
+    tl.store(place + 3 * d, (by_candidate * reset).to(narrow), mask=live)
+
+
+@triton.jit
+def gates_forward(heard, own, state, out, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The same as :func:`gru_forward` from the products `heard` and `own`, `[n, 3d]`, of any width; count = n d."""
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = i < count
+    at = i // width * 3 * width + i % width
+    _reset, keep, candidate, _recurrent = _from_products(heard, own, at, width, live, wide)
+    before = tl.load(state + i, mask=live, other=0).to(wide)
+    tl.store(out + i, (candidate + keep * (before - candidate)).to(out.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def gates_backward(  # type: ignore[no-untyped-def]
+    heard, own, state, grad, gates, grad_state, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The same as :func:`gru_backward` from the products."""
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = i < count
+    at = i // width * 3 * width + i % width
+    reset, keep, candidate, recurrent = _from_products(heard, own, at, width, live, wide)
+    received = tl.load(grad + i, mask=live, other=0).to(wide)
+    before = tl.load(state + i, mask=live, other=0).to(wide)
+    passed = received * keep
+    place = gates + i // width * 4 * width + i % width
+    _store_gates(place, width, live, received, passed, before, reset, keep, candidate, recurrent)
+    tl.store(grad_state + i, passed.to(grad_state.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def _from_products(heard, own, at, width, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    reset = _sigmoid(tl.load(heard + at, mask=live, other=0).to(wide) + tl.load(own + at, mask=live, other=0).to(wide))
+    at += width
+    keep = _sigmoid(tl.load(heard + at, mask=live, other=0).to(wide) + tl.load(own + at, mask=live, other=0).to(wide))
+    at += width
+    recurrent = tl.load(own + at, mask=live, other=0).to(wide)
+    candidate = _tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent)
+    return reset, keep, candidate, recurrent
+
+
+@triton.jit
+def weight_gradients(  # type: ignore[no-untyped-def]
+    gates, messages, state, weights, biases, num_rows, rows_each, D: tl.constexpr, ROWS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Add gatesᵀ · (messages or states) over one run of rows to `weights`, `[P, 6, d, d]`, and column sums to `biases`.
+
+    Tiles 0 to 2 are (n, r, z) by the messages, 3 to 5 are (r, z, U_n h) by the states. A program owns its slot.
+    """
+    slot = tl.program_id(0)
+    tile = tl.program_id(1)
+    inner = tl.arange(0, D)
+    source = messages
+    gate = tile
+    if tile >= 3:
+        source = state
+        gate = tile - 2
+    place = weights + (slot * 6 + tile) * D * D + inner[:, None] * D + inner[None, :]
+    total = tl.load(place)
+    sums = tl.load(biases + (slot * 6 + tile) * D + inner)
+    begin = slot.to(tl.int64) * rows_each
+    end = tl.minimum(begin + rows_each, num_rows)
+    for first in range(begin, end, ROWS):
+        row = first + tl.arange(0, ROWS)
+        live = (row < end)[:, None]
+        a = tl.load(gates + row[:, None] * 4 * D + gate * D + inner[None, :], mask=live, other=0)
+        b = tl.load(source + row[:, None] * D + inner[None, :], mask=live, other=0)
+        total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION)
+        sums += tl.sum(a.to(tl.float32), 0)
+    tl.store(place, total)
+    tl.store(biases + (slot * 6 + tile) * D + inner, sums)

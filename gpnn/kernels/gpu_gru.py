@@ -1,0 +1,202 @@
+"""The gated recurrent unit on a GPU: gates made on the chip, made again in the backward pass, never stored.
+
+Widths 16, 32, 64 and 128 in bf16 (or in float32 where torch allows TF32, `torch.set_float32_matmul_precision`) take one
+kernel forward. Other widths and types take torch's products, a chunk of rows at a time, and a kernel for the gates.
+Backward, the gradients of the gates of one chunk are kept long enough for four matrix products. Gradients of weights
+are summed in float32 or better, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward, weight_gradients
+
+CHUNK_BYTES = 1 << 27  # of the gradients of the gates of one chunk
+WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
+SLOTS = 44  # runs of rows that weight gradients are summed over: six tiles each, two programs a multiprocessor
+FORWARD = {"ROWS": 128, "COLUMNS": 64, "num_warps": 8, "num_stages": 1}
+BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 8, "num_stages": 1}
+SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
+OUTER = {"ROWS": 64, "num_warps": 8, "num_stages": 3}
+
+
+def gru_update(
+    messages: Tensor, state: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor
+) -> Tensor:
+    """What `torch.gru_cell` gives, `[n, d]`, in the state's type; arguments as :func:`gpnn.kernels.gru.gru_update`.
+
+    Parameters may be float32 beside a state in bf16: products are taken in the state's type.
+    """
+    return _GRU.apply(messages.to(state.dtype), state, weight_ih, weight_hh, bias_ih, bias_hh)
+
+
+class _GRU(Function):
+    @staticmethod
+    def forward(ctx: Any, messages: Tensor, state: Tensor, *parameters: Tensor) -> Tensor:
+        messages, state = messages.contiguous(), state.contiguous()
+        ctx.save_for_backward(messages, state, *parameters)
+        return update_all(messages, state, parameters)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        messages, state, *parameters = ctx.saved_tensors
+        grad_messages, grad_state = torch.empty_like(messages), torch.empty_like(state)
+        totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), (grad_messages, grad_state))
+        return grad_messages, grad_state, *totals
+
+
+def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
+    """The states after the update, `[n, d]`."""
+    out = torch.empty_like(state)
+    if _on_chip(state):
+        options = FORWARD if state.element_size() == 2 else SINGLE
+        _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
+        return out
+    for rows in _chunks(state):
+        heard, own = _products(messages[rows], state[rows], parameters)
+        _pointwise(gates_forward, (heard, own, state[rows], out[rows]), state)
+    return out
+
+
+def differentiate_all(
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], into: tuple[Tensor, Tensor]
+) -> list[Tensor]:
+    """Put the gradients of messages and state into two tensors, `[n, d]` each, and return those of the parameters.
+
+    The gradient of the messages may take the place of the messages.
+    """
+    totals = _OnChip(state) if _on_chip(state) else _ByProducts(state)
+    width = state.shape[1]
+    by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
+    by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
+    buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
+    for rows in _chunks(state):
+        gates, grad_messages, grad_state = buffer[: rows.stop - rows.start], into[0][rows], into[1][rows]
+        totals.differentiate(messages[rows], state[rows], grad[rows], parameters, gates, grad_state)
+        totals.add(gates, messages[rows], state[rows])
+        torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
+        grad_state.addmm_(gates[:, width:], by_state)
+    return [total.to(parameter.dtype) for total, parameter in zip(totals.sums(), parameters)]
+
+
+class _OnChip:
+    """Gradients of the gates by one kernel, those of the weights by another, in slots that are summed at the end."""
+
+    def __init__(self, state: Tensor) -> None:
+        width, options = state.shape[1], {"dtype": torch.float32, "device": state.device}
+        self.weights = torch.zeros(SLOTS, 6, width, width, **options)  # type: ignore[call-overload]
+        self.biases = torch.zeros(SLOTS, 6, width, **options)  # type: ignore[call-overload]
+
+    def differentiate(
+        self, messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
+    ) -> None:
+        """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
+        options = BACKWARD if state.element_size() == 2 else SINGLE
+        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
+        _launch(gru_backward, arrays, state, options)
+
+    def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
+        """Add the gradients of the weights and biases of one chunk."""
+        options = OUTER if state.element_size() == 2 else OUTER | {"ROWS": 32}
+        rows = triton.cdiv(triton.cdiv(len(state), SLOTS), options["ROWS"]) * options["ROWS"]
+        weight_gradients[(SLOTS, 6)](
+            *(gates, messages, state, self.weights, self.biases, len(state), rows),
+            D=state.shape[1],
+            PRECISION="tf32",
+            **options,
+        )
+
+    def sums(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each."""
+        width = self.weights.shape[-1]
+        weights, biases = self.weights.sum(0), self.biases.sum(0)
+        by_messages, by_state = weights[[1, 2, 0]], weights[3:]
+        return (
+            by_messages.reshape(3 * width, width),
+            by_state.reshape(3 * width, width),
+            biases[[1, 2, 0]].flatten(),
+            biases[3:].flatten(),
+        )
+
+
+class _ByProducts:
+    """The same by torch's products."""
+
+    def __init__(self, state: Tensor) -> None:
+        width = state.shape[1]
+        dtype = torch.float64 if state.dtype == torch.float64 else torch.float32
+        self.by_messages, self.by_state = (state.new_zeros(3 * width, width, dtype=dtype) for _ in range(2))
+        self.biases = state.new_zeros(4 * width, dtype=dtype)
+
+    def differentiate(
+        self, messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
+    ) -> None:
+        heard, own = _products(messages, state, parameters)
+        _pointwise(gates_backward, (heard, own, state, grad, gates, out), state)
+
+    def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
+        width, wide = state.shape[1], gates.to(self.biases.dtype)
+        self.by_messages.addmm_(wide[:, : 3 * width].T, messages.to(wide.dtype))
+        self.by_state.addmm_(wide[:, width:].T, state.to(wide.dtype))
+        self.biases += wide.sum(0)
+
+    def sums(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        width = self.by_state.shape[1]
+        return (
+            _rolled(self.by_messages, width),
+            self.by_state,
+            _rolled(self.biases[: 3 * width], width),
+            self.biases[width:],
+        )
+
+
+def _on_chip(state: Tensor) -> bool:
+    tf32 = state.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
+    return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
+
+
+def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:
+    """Weights in the state's type, biases in float32."""
+    weights = [weight.to(state.dtype).contiguous() for weight in parameters[:2]]
+    return weights + [bias.float() for bias in parameters[2:]]
+
+
+def _launch(kernel: Any, arrays: tuple[Any, ...], state: Tensor, options: dict[str, int]) -> None:
+    width = state.shape[1]
+    options = options | {"COLUMNS": min(options["COLUMNS"], width)}
+    kernel[(triton.cdiv(len(state), options["ROWS"]),)](*arrays, D=width, PRECISION="tf32", **options)
+
+
+def _pointwise(kernel: Any, arrays: tuple[Tensor, ...], state: Tensor) -> None:
+    count = arrays[2].numel()
+    double = state.dtype == torch.float64
+    kernel[(triton.cdiv(count, 1024),)](*arrays, count, state.shape[1], DOUBLE=double, BLOCK=1024)
+
+
+def _products(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    weight_ih, weight_hh, bias_ih, bias_hh = (parameter.to(state.dtype) for parameter in parameters)
+    return torch.addmm(bias_ih, messages, weight_ih.T), torch.addmm(bias_hh, state, weight_hh.T)
+
+
+def _rolled(values: Tensor, width: int) -> Tensor:
+    """The blocks n, r, z in the order r, z, n."""
+    return torch.cat([values[width:], values[:width]])
+
+
+def _chunk_rows(state: Tensor) -> int:
+    return max(1024, CHUNK_BYTES // (4 * state.shape[1] * state.element_size()))
+
+
+def _chunks(state: Tensor) -> Iterator[slice]:
+    step = _chunk_rows(state)
+    for start in range(0, len(state), step):
+        yield slice(start, min(start + step, len(state)))

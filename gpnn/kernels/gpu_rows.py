@@ -1,0 +1,142 @@
+"""The Triton kernels that walk the rows of an operator: one program a row or piece of a row and a column tile.
+
+Sums are taken in float32 (float64 for float64), in an order that the layout fixes: no atomics, the same bits each run.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_rows(  # type: ignore[no-untyped-def]
+    start, stop, index, entry, weight, winner, source_scale, row_scale, add, x, out, width, num_added, limit,
+    WEIGHTED: tl.constexpr, PERMUTED: tl.constexpr, WON: tl.constexpr, SOURCE_SCALED: tl.constexpr,
+    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, EDGES: tl.constexpr,
+):  # fmt: skip
+    """out[r] = add[r] + row_scale[r] · Σ weight · source_scale · x[index], over rows of at most `limit` entries.
+
+    With WON only the entries that `winner` names for their row and column count.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    inside = column < width
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    first = tl.load(start + row)
+    last = tl.load(stop + row)
+    if last - first <= limit:
+        total = tl.zeros((EDGES, TILE), wide)
+        for e in range(first, last, EDGES):
+            at = e + tl.arange(0, EDGES)
+            live = at < last
+            source = tl.load(index + at, mask=live, other=0).to(tl.int64)
+            place = source[:, None] * width + column[None, :]
+            wanted = live[:, None] & inside[None, :]
+            if WON:
+                name = tl.load(entry + at, mask=live, other=0).to(tl.int64)
+                wanted = wanted & (tl.load(winner + place, mask=wanted, other=-1).to(tl.int64) == name[:, None])
+            value = tl.load(x + place, mask=wanted, other=0).to(wide)
+            if WEIGHTED:
+                if PERMUTED:
+                    at = tl.load(entry + at, mask=live, other=0)
+                value *= tl.load(weight + at, mask=live, other=0).to(wide)[:, None]
+            if SOURCE_SCALED:
+                value *= tl.load(source_scale + source, mask=live, other=0).to(wide)[:, None]
+            total += value
+        result = tl.sum(total, 0)
+        if ROW_SCALED:
+            result *= tl.load(row_scale + row).to(wide)
+        if ADDED:
+            result += tl.load(
+                add + row * width + column, mask=column < tl.where(row < num_added, width, 0), other=0
+            ).to(wide)
+        tl.store(out + row * width + column, result.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def combine_sums(  # type: ignore[no-untyped-def]
+    rows, first, partial, row_scale, add, out, width, num_added,
+    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, PIECES: tl.constexpr,
+):  # fmt: skip
+    """out[rows[i]] = add + row_scale · Σ of the partial sums of long row i, in their order."""
+    row = tl.load(rows + tl.program_id(0)).to(tl.int64)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    inside = column < width
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    total = tl.zeros((PIECES, TILE), wide)
+    last = tl.load(first + tl.program_id(0) + 1)
+    for s in range(tl.load(first + tl.program_id(0)), last, PIECES):
+        at = s + tl.arange(0, PIECES)
+        wanted = (at < last)[:, None] & inside[None, :]
+        total += tl.load(partial + at[:, None] * width + column[None, :], mask=wanted, other=0)
+    result = tl.sum(total, 0)
+    if ROW_SCALED:
+        result *= tl.load(row_scale + row).to(wide)
+    if ADDED:
+        result += tl.load(add + row * width + column, mask=column < tl.where(row < num_added, width, 0), other=0).to(
+            wide
+        )
+    tl.store(out + row * width + column, result.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def max_rows(  # type: ignore[no-untyped-def]
+    start, stop, index, weight, x, best, winner, width, sign, limit,
+    WEIGHTED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """best[r] = the largest sign · weight · x[index] of row r, and the entry that gave it: the first of equal ones."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    inside = column < width
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    first = tl.load(start + row)
+    last = tl.load(stop + row)
+    if last - first <= limit:
+        largest = tl.full((TILE,), float("-inf"), wide)
+        chosen = tl.full((TILE,), -1, tl.int64)
+        for e in range(first, last):
+            source = tl.load(index + e).to(tl.int64)
+            value = sign * tl.load(x + source * width + column, mask=inside, other=0).to(wide)
+            if WEIGHTED:
+                value *= tl.load(weight + e).to(wide)
+            better = (value > largest) | (chosen < 0)
+            largest = tl.where(better, value, largest)
+            chosen = tl.where(better, e, chosen)
+        tl.store(best + row * width + column, largest, mask=inside)
+        tl.store(winner + row * width + column, chosen.to(winner.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def combine_maxima(  # type: ignore[no-untyped-def]
+    rows, first, partial, partial_winner, best, winner, width, DOUBLE: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """The largest of the pieces of long row i, and its entry; the first of equal ones."""
+    row = tl.load(rows + tl.program_id(0)).to(tl.int64)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    inside = column < width
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    largest = tl.full((TILE,), float("-inf"), wide)
+    chosen = tl.full((TILE,), -1, tl.int64)
+    for s in range(tl.load(first + tl.program_id(0)), tl.load(first + tl.program_id(0) + 1)):
+        value = tl.load(partial + s * width + column, mask=inside, other=0)
+        name = tl.load(partial_winner + s * width + column, mask=inside, other=-1).to(tl.int64)
+        better = (value > largest) | (chosen < 0)
+        largest = tl.where(better, value, largest)
+        chosen = tl.where(better, name, chosen)
+    tl.store(best + row * width + column, largest, mask=inside)
+    tl.store(winner + row * width + column, chosen.to(winner.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def add_to_rows(rows, values, total, num_rows, width, ROWS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """total[rows[i]] += values[i]; the rows are distinct, so that nothing races."""
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    live = i < num_rows
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    wanted = live[:, None] & (column < width)[None, :]
+    row = tl.load(rows + i, mask=live, other=0).to(tl.int64)
+    place = total + row[:, None] * width + column[None, :]
+    value = tl.load(values + i[:, None] * width + column[None, :], mask=wanted, other=0)
+    before = tl.load(place, mask=wanted, other=0)
+    tl.store(place, (before.to(tl.float32) + value.to(tl.float32)).to(total.dtype.element_ty), mask=wanted)

@@ -1,0 +1,99 @@
+"""The Triton recurrent unit gives what `torch.gru_cell` gives, gradients included."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from gpnn.kernels import Operator
+from tests.kernels.triton_device import DEVICE, INTERPRETED, needs_triton
+
+pytestmark = needs_triton
+
+
+@pytest.fixture
+def _tf32() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, and slots that get unequal shares of the rows."""
+    from gpnn.kernels import gpu_gru
+
+    monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", 1 << 19)
+    if INTERPRETED:
+        for name in ("FORWARD", "BACKWARD", "SINGLE", "OUTER"):
+            monkeypatch.setitem(getattr(gpu_gru, name), "ROWS", 16)
+        monkeypatch.setattr(gpu_gru, "SLOTS", 3)
+
+
+def results(step: Callable[..., Tensor], tensors: list[Tensor], grad: Tensor) -> list[Tensor]:
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    out = step(*leaves)
+    return [out.detach(), *torch.autograd.grad(out, leaves, grad)]
+
+
+def error(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
+
+
+def compare(width: int, dtype: torch.dtype, tolerance: float) -> None:
+    from gpnn.kernels.gpu_gru import gru_update
+
+    random = torch.Generator().manual_seed(0)
+    rows = 1100
+    shapes = [(rows, width), (rows, width), (3 * width, width), (3 * width, width), (3 * width,), (3 * width,)]
+    tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) for shape in shapes]
+    grad = torch.randn(rows, width, generator=random, dtype=torch.float64)
+    expected = results(torch.gru_cell, tensors, grad)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32  # of the parameters
+    ours = [t.to(DEVICE, dtype) for t in tensors[:2]] + [t.to(DEVICE, wide) for t in tensors[2:]]
+    for mine, theirs in zip(results(gru_update, ours, grad.to(DEVICE, dtype)), expected, strict=True):
+        assert error(mine.cpu(), theirs) < tolerance
+
+
+@pytest.mark.parametrize("width", [5, 32])
+def test_exact_products(width: int) -> None:
+    compare(width, torch.float64, 1e-12)
+    compare(width, torch.float32, 1e-5)
+
+
+@pytest.mark.usefixtures("_tf32")
+@pytest.mark.parametrize("width", [16, 32])
+def test_tf32(width: int) -> None:
+    compare(width, torch.float32, 2e-3)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter has no product of bf16")
+@pytest.mark.parametrize("width", [16, 64, 100, 128, 256])
+def test_bf16(width: int) -> None:
+    compare(width, torch.bfloat16, 2e-2)
+
+
+@pytest.mark.usefixtures("_tf32")
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_a_whole_step(diagonal: bool) -> None:
+    from gpnn.kernels.gpu_gated import gated_step
+
+    random = torch.Generator().manual_seed(1)
+    rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
+    scale, own = torch.rand(40, generator=random), torch.rand(40, generator=random) if diagonal else None
+    operator = replace(Operator.from_edges(rows, cols, None, (40, 60)), row_scale=scale).to(DEVICE)
+    dense = scale[:, None] * torch.zeros(40, 60).index_put_((rows, cols), torch.ones(300), accumulate=True)
+    if own is not None:
+        dense[torch.arange(40), torch.arange(40)] += own
+    shapes = [(60, 16), (48, 16), (48, 16), (48,), (48,)]
+    tensors = [torch.randn(*shape, generator=random) / len(shape) for shape in shapes]
+    grad = torch.randn(40, 16, generator=random)
+    expected = results(lambda h, *rest: torch.gru_cell(dense @ h, h[:40], *rest), tensors, grad)
+    here = None if own is None else own.to(DEVICE)
+    step = lambda h, *rest: gated_step(operator, here, h, rest)  # noqa: E731
+    ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
+    for mine, theirs in zip(ours, expected, strict=True):
+        assert error(mine.cpu(), theirs) < 2e-3
