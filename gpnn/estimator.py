@@ -19,6 +19,7 @@ from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
+from gpnn.storage.read import read_json
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
 from gpnn.train.assemble import (
     Sizes,
@@ -34,6 +35,7 @@ from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
+from gpnn.train.restore import restore_model
 from gpnn.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -226,17 +228,16 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         """
         path = Path(folder)
         try:
-            saved = json.loads((path / "classifier.json").read_text(encoding="utf-8"))
+            saved = read_json(path / "classifier.json")
             classifier = cls(**saved["parameters"])
             classifier.classes_ = np.asarray(saved["classes_"])
             classifier.sizes_ = Sizes(**saved["sizes_"])
             classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
-            classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], saved["multilabel_"]
-        except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+            classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], bool(saved["multilabel_"])
+        except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {error}.") from None
         weights, arguments = RunFolder(path).read_model()
-        classifier._take_model(GPNN(**arguments), arguments)
-        classifier.model_.load_state_dict(weights)
+        classifier._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
         stored = path / "partition.safetensors"
         classifier.partition_ = Partition.load(stored) if stored.exists() else None
         return classifier

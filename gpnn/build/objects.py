@@ -108,8 +108,8 @@ def build_plan(config: Config, data: Data, partition: Partition | None, device: 
     return lower(data, schedule, device, settings.normalization, self_loops=settings.self_loops)
 
 
-def rebuild(config: Config, arguments: Mapping[str, Any], data: Data) -> tuple[GPNN, Plan]:
-    """A trained run's model, without its weights, and the plan of a graph, maybe a new one, under its schedule.
+def rebuild(config: Config, model: GPNN, arguments: Mapping[str, Any], data: Data) -> tuple[GPNN, Plan]:
+    """A trained run's model on its device, and the plan of a graph, maybe a new one, under its schedule.
 
     On a graph with fewer nodes than the run's K there are as many subgraphs as nodes to seed them.
 
@@ -129,7 +129,7 @@ def rebuild(config: Config, arguments: Mapping[str, Any], data: Data) -> tuple[G
     parts = most_parts(data, int(config.partition.k))
     config = replace(config, partition=replace(config.partition, k=parts))
     plan = build_plan(config, data, build_partition(config, data), str(device))
-    return GPNN(**arguments).to(device), plan
+    return model.to(device), plan
 
 
 def model_options(config: Config) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from gpnn.config import Config
 from gpnn.data import recall_at_k
 from gpnn.engine import Plan
 from gpnn.nn import GPNN
+from gpnn.storage.read import shorten
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.predictions import predictions_table, write_predictions
+from gpnn.train.restore import restore_model
 from gpnn.train.run_folder import HistoryFile, RunFolder
 
 if TYPE_CHECKING:
@@ -82,11 +84,14 @@ def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
     Raises:
         ValueError: when the run is not finished or the graph does not suit its model.
     """
-    weights, arguments = run.read_model()
-    model, plan = rebuild(config, arguments["model"], data)
-    model.load_state_dict(weights)
-    likely = _predict(model, data, plan, config.train.precision, multi_label=arguments["multi_label"])
-    return predictions_table(likely, nodes=data.get("node_name"), classes=arguments["classes"])
+    weights, described = run.read_model()
+    restored = restore_model(described.get("model"), weights, run.model.name)
+    model, plan = rebuild(config, restored, described["model"], data)
+    likely = _predict(model, data, plan, config.train.precision, multi_label=bool(described.get("multi_label")))
+    names = described.get("classes")
+    if names is not None and not (isinstance(names, list) and len(names) == likely.shape[1]):
+        raise ValueError(f"{run.model.name} must name its {likely.shape[1]} classes. Got {shorten(names)}.")
+    return predictions_table(likely, nodes=data.get("node_name"), classes=names)
 
 
 def _finish(run: RunFolder, built: Built, result: FitResult) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, get_type_hints
 
 from gpnn.config.sections import SECTIONS, Config
 from gpnn.config.values import convert, describe, parse_literal
+from gpnn.storage.read import read_toml, shorten
 
 
 def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
@@ -30,7 +30,7 @@ def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
         elif key in SECTIONS and isinstance(value, Mapping):
             values[key] = _parse_section(key, value, problems)
         elif key in SECTIONS:
-            problems.append(f"`{key}` must be a section. Got {value!r}.")
+            problems.append(f"`{key}` must be a section. Got {shorten(value)}.")
         else:
             _parse_value(key, value, hints[key], values, problems)
     return Config(**values), problems
@@ -101,13 +101,11 @@ def _parse_value(key: str, value: Any, hint: Any, values: dict[str, Any], proble
     try:
         values[key.rpartition(".")[2]] = convert(value, hint)
     except TypeError:
-        problems.append(f"`{key}` must be {describe(hint)}. Got {value!r}.")
+        problems.append(f"`{key}` must be {describe(hint)}. Got {shorten(value)}.")
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return read_toml(file)
     except FileNotFoundError:
         raise ValueError(f"The configuration file must exist. {str(file)!r} does not.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} must be TOML. {error}.") from None

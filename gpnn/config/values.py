@@ -17,7 +17,7 @@ def parse_literal(text: str) -> Any:
     """
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return parsed["value"] if set(parsed) == {"value"} else text
 

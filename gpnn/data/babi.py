@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data.files import HOMES, require
+from gpnn.storage.read import read_text, shorten
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 # Task -> the question's arguments, the answer's length, and what an answer is.
 TASKS = {4: (1, 1, "node"), 15: (1, 1, "node"), 16: (1, 1, "node"), 18: (2, 1, "class"), 19: (2, 2, "sequence")}
 FOLDS = tuple(int(home[len("babi/fold_") : -1]) for home in HOMES if home.startswith("babi/"))
+_ID = re.compile(r"[1-9][0-9]{0,8}")
 DICTIONARIES = ("edge_types", "node_ids", "question_types", "labels")
 
 
@@ -200,13 +203,13 @@ def _read_stories(path: Path, union: _Union) -> int:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         yield number, line.split()
 
 
 def _numbers(fields: list[str], count: int) -> list[int]:
-    if len(fields) != count or not all(field.isdigit() and field != "0" for field in fields):
-        raise ValueError(f"{count} ids from 1 must stand here. Got {' '.join(fields)!r}.")
+    if len(fields) != count or not all(_ID.fullmatch(field) for field in fields):
+        raise ValueError(f"{count} ids from 1 must stand here. Got {shorten(' '.join(fields))}.")
     return [int(field) for field in fields]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpnn.data.lists import CATEGORIES, Lists
+from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -87,7 +88,7 @@ def _read_words(path: Path, lists: dict[str, int]) -> tuple[np.ndarray, np.ndarr
             numbers = [int(entry) for entry in entries]
         except ValueError:
             raise ValueError(
-                f"{path.name}, line {line}: words must be integers. Got {_not_integer(entries)!r}."
+                f"{path.name}, line {line}: words must be integers. Got {shorten(_not_integer(entries))}."
             ) from None
         if numbers and min(numbers) < 0:
             raise ValueError(f"{path.name}, line {line}: words must not be negative. Got {min(numbers)}.")
@@ -111,7 +112,7 @@ def _read_gold(path: Path) -> tuple[list[str], np.ndarray]:
     names, classes = [], []
     for line, (name, category) in _rows(path, 2):
         if category not in ("1", "2", "3", "4"):
-            raise ValueError(f"{path.name}, line {line}: the category must be 1 to 4. Got {category!r}.")
+            raise ValueError(f"{path.name}, line {line}: the category must be 1 to 4. Got {shorten(category)}.")
         names.append(name)
         classes.append(int(category) - 1)
     if not names:

@@ -81,13 +81,33 @@ def _kipf(parts: Parts) -> tuple[Tensor, Tensor]:
 
 def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, Tensor]:
     """The labels carried over from the other rates, and 500 of their test nodes."""
-    with np.load(root / RECOVERED_LABELS, allow_pickle=False) as arrays:
-        key = rate.replace(".", "_")
-        labels, source = arrays[f"labels_{key}"].astype(np.int64), arrays[f"source_{key}"]
+    labels, source = _carried_over(root / RECOVERED_LABELS, rate.replace(".", "_"), parts.num_nodes)
     known = parts.labels().numpy()
     y = np.where(known >= 0, known, labels)
     candidates = np.flatnonzero((source & OTHER_TEST > 0) & (source & THIS_RATE == 0))
+    if len(candidates) < NUM_VAL:
+        raise ValueError(f"{RECOVERED_LABELS} must give {NUM_VAL} nodes to validate on. Got {len(candidates)}.")
     val = torch.zeros(parts.num_nodes, dtype=torch.bool)
     drawn = np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
     val[torch.from_numpy(drawn)] = True
     return torch.from_numpy(y), val
+
+
+def _carried_over(path: Path, key: str, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of all nodes, -1 where unknown, and the bits that say where each comes from, both `[N]`."""
+    from zipfile import BadZipFile
+    from zlib import error as damaged_stream
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for name in (f"labels_{key}.npy", f"source_{key}.npy"):
+                if arrays.zip.getinfo(name).file_size > 64 * (num_nodes + 64):  # an archive may unpack to anything
+                    raise ValueError(f"an array for more than {num_nodes} nodes")
+            labels, source = arrays[f"labels_{key}"], arrays[f"source_{key}"]
+    except (ValueError, OSError, EOFError, LookupError, AttributeError, NotImplementedError) as error:
+        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}. Got: {error}.") from None
+    except (BadZipFile, damaged_stream, MemoryError, SyntaxError, RuntimeError) as error:
+        raise ValueError(f"{path.name} must be a sound archive. Got: {error}.") from None
+    if any(each.shape != (num_nodes,) or each.dtype.kind not in "iu" for each in (labels, source)):
+        raise ValueError(f"{path.name} must hold an integer for each of the {num_nodes} nodes. Got others.")
+    return labels.astype(np.int64), source

@@ -16,6 +16,7 @@ from gpnn.data.files import PREFIXES, require
 from gpnn.data.sparse import features
 from gpnn.data.splits import Split, split_per_class
 from gpnn.data.unpickle import read_pickle
+from gpnn.storage.read import read_text
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -141,7 +142,7 @@ def read_parts(stem: Path) -> Parts:
         rest_labels=read_pickle(read["ally"]) if read["ally"].is_file() else None,
         test_features=read_pickle(read["tx"]),
         test_labels=read_pickle(read["ty"]),
-        test_index=np.loadtxt(read["test.index"], dtype=np.int64, ndmin=1),
+        test_index=_node_list(read["test.index"]),
         edge_index=edge_index,
         num_nodes=num_nodes,
     )
@@ -165,11 +166,20 @@ def _adjacency(graph: Any, path: Path) -> tuple[Tensor, int]:
     return torch.from_numpy(np.stack([np.repeat(nodes, lengths), dst])), len(nodes)
 
 
+def _node_list(path: Path) -> np.ndarray:
+    """The integers of a file, one a line."""
+    text = read_text(path)
+    try:
+        return np.array([int(line) for line in text.split()], np.int64)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{path.name} must hold one node a line. Got something else.") from None
+
+
 def _check_parts(parts: Parts, stem: str) -> None:
-    tables = (parts.train_labels, parts.test_labels, parts.rest_features, parts.test_features)
-    if any(getattr(table, "ndim", 0) != 2 for table in tables):
-        raise ValueError(f"{stem}* must hold features and labels of two dimensions.")
+    _check_tables(parts, stem)
     test = parts.test_index
+    if len(np.unique(test)) != len(test):
+        raise ValueError(f"{stem}test.index must name each node once. Got a node twice.")
     if len(test) != parts.test_features.shape[0] or len(test) != len(parts.test_labels):
         raise ValueError(f"{stem}test.index must have one line for each row of tx and ty. Got {len(test)}.")
     if len(test) and (test.min() < parts.rest_features.shape[0] or test.max() >= parts.num_nodes):
@@ -179,6 +189,21 @@ def _check_parts(parts: Parts, stem: str) -> None:
         )
     if parts.rest_labels is not None and len(parts.rest_labels) != parts.rest_features.shape[0]:
         raise ValueError(f"{stem}ally must have as many rows as allx. Got {len(parts.rest_labels)}.")
+
+
+def _check_tables(parts: Parts, stem: str) -> None:
+    from scipy.sparse import issparse
+
+    features, labels = (parts.rest_features, parts.test_features), [parts.train_labels, parts.test_labels]
+    labels += [] if parts.rest_labels is None else [parts.rest_labels]
+    if not all(map(issparse, features)) or any(type(each) is not np.ndarray or each.ndim != 2 for each in labels):
+        raise ValueError(f"{stem}* must hold sparse features and labels of two dimensions. Got something else.")
+    if features[0].shape[1] != features[1].shape[1]:
+        raise ValueError(f"{stem}tx must have the {features[0].shape[1]} columns of allx. Got {features[1].shape[1]}.")
+    if not labels[0].shape[1] or any(each.shape[1] != labels[0].shape[1] for each in labels):
+        raise ValueError(f"{stem}y, ty and ally must have as many columns, at least one. Got others.")
+    if len(parts.train_labels) > features[0].shape[0] or features[0].shape[0] > parts.num_nodes:
+        raise ValueError(f"{stem}* must have no more rows of y than of allx, and of allx than nodes. Got more.")
 
 
 def _classes(one_hot: np.ndarray) -> np.ndarray:

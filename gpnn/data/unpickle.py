@@ -51,7 +51,7 @@ def read_pickle_bytes(content: bytes) -> Any:
     machine = _Machine(content)
     try:
         return finish(machine.run())
-    except (IndexError, KeyError, TypeError, struct.error, OverflowError) as error:
+    except (IndexError, KeyError, TypeError, struct.error, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"it is damaged ({type(error).__name__} at byte {machine.position}).") from None
 
 
@@ -92,7 +92,9 @@ class _Machine:
         return int.from_bytes(self.take(width), "little")
 
     def line(self) -> str:
-        end = self.content.index(b"\n", self.position)
+        end = self.content.find(b"\n", self.position)
+        if end < 0:
+            raise ValueError(f"it ends early: a line begins at byte {self.position}.")
         return self.take(end + 1 - self.position)[:-1].decode("ascii")
 
     def since_mark(self) -> list[Any]:
@@ -124,7 +126,9 @@ def _set_item(machine: _Machine) -> None:
 def _set_items(machine: _Machine) -> None:
     items = machine.since_mark()
     target = _last(machine, dict)
-    for key, value in zip(items[::2], items[1::2], strict=True):
+    if len(items) % 2:
+        raise ValueError("a dictionary has a key without a value.")
+    for key, value in zip(items[::2], items[1::2]):
         target[_plain(key)] = value
 
 

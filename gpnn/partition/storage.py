@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from os import PathLike
@@ -12,28 +11,27 @@ import numpy as np
 import torch
 
 from gpnn.partition.partition import Partition
+from gpnn.storage.atomic import replace_file
+from gpnn.storage.tensors import read_tensors, write_tensors
 
+MOST_EMPTY = 1 << 20  # parts that a file may declare beyond its nodes: a declared number costs memory
 _METIS_NAME = re.compile(r"\.part\.(\d+)$")
 
 
 def write(partition: Partition, path: str | PathLike[str]) -> None:
-    """Write `partition` to a temporary name beside `path`, then rename it.
+    """Write `partition` so that a kill leaves the old file or the new one.
 
     Raises:
         ValueError: when a `.part.K` name states another K than the partition has.
+        OSError: when the disk is full or the folder cannot be written.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     if named := _METIS_NAME.search(path.name):
-        if int(named[1]) != partition.num_parts:
+        if named[1] != str(partition.num_parts):
             raise ValueError(f"`{path.name}` must end in .part.{partition.num_parts}. Got .part.{named[1]}.")
-        np.savetxt(temporary, partition.labels.numpy(), fmt="%d")
+        replace_file(path, lambda partial: np.savetxt(partial, partition.labels.numpy(), fmt="%d"))
     else:
-        from safetensors.torch import save_file
-
-        labels = partition.labels.to(torch.int32)
-        save_file({"labels": labels}, temporary, metadata={"num_parts": str(partition.num_parts)})
-    temporary.replace(path)
+        write_tensors(path, {"labels": partition.labels.to(torch.int32)}, {"num_parts": partition.num_parts})
 
 
 def read(path: str | PathLike[str]) -> Partition:
@@ -46,29 +44,27 @@ def read(path: str | PathLike[str]) -> Partition:
     if not path.is_file():
         raise ValueError(f"`path` must name a partition file. Got {str(path)!r}, which is not a file.")
     if named := _METIS_NAME.search(path.name):
-        return _read_metis(path, int(named[1]))
-    return _read_saved(path)
+        labels, num_parts = _read_metis(path), int(named[1][:19])
+    else:
+        labels, num_parts = _read_saved(path)
+    if num_parts > len(labels) + MOST_EMPTY:
+        raise ValueError(f"{path.name} must state a number of parts near its {len(labels)} nodes. Got {num_parts}.")
+    return Partition(labels, num_parts)
 
 
-def _read_metis(path: Path, num_parts: int) -> Partition:
+def _read_metis(path: Path) -> torch.Tensor:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy only warns when it stops before the end
             labels = np.fromstring(path.read_text(), dtype=np.int64, sep="\n")
     except (DeprecationWarning, ValueError, UnicodeDecodeError):
         raise ValueError(f"{path.name} must hold one integer a line. Got something else.") from None
-    return Partition(torch.from_numpy(labels), num_parts)
+    return torch.from_numpy(labels)
 
 
-def _read_saved(path: Path) -> Partition:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            num_parts = (file.metadata() or {}).get("num_parts", "")
-            labels = file.get_tensor("labels") if num_parts.isdecimal() else None
-    except SafetensorError as error:
-        raise ValueError(f"{path.name} must be a saved partition or end in .part.K. Got: {error}.") from None
-    if labels is None:
-        raise ValueError(f"{path.name} must state `num_parts` in its metadata. Got none.")
-    return Partition(labels, int(num_parts))
+def _read_saved(path: Path) -> tuple[torch.Tensor, int]:
+    tensors, description = read_tensors(path, "a saved partition or end in .part.K")
+    num_parts = description.get("num_parts")
+    if "labels" not in tensors or type(num_parts) is not int:
+        raise ValueError(f"{path.name} must hold `labels` and their `num_parts`. Got neither or one.")
+    return tensors["labels"], num_parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.train.atomic import write_tensors
+from gpnn.storage.read import shorten
+from gpnn.storage.tensors import read_tensors, write_tensors
 from gpnn.train.progress import Progress
 
 FORMAT = 1
+_HINTS = {each.name: each.type for each in fields(Progress) if each.name != "best_weights"}
 
 
 def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
@@ -38,30 +40,42 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     tensors, header = _read(path)
     device = next(model.parameters()).device
     weights, best = _under(tensors, "model/"), _under(tensors, "best/")
-    if {name: list(tensor.shape) for name, tensor in weights.items()} != _shapes(model):
+    shapes = _shapes(model.state_dict())
+    if _shapes(weights) != shapes or (best and _shapes(best) != shapes):
         raise ValueError(f"The checkpoint {path} must fit the model. Got other parameters.")
+    state = _optimizer_state(path, _under(tensors, "optimizer/"), optimizer)
     model.load_state_dict(weights)
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _under(tensors, "optimizer/").items():
-        number, key = name.split("/")
-        state.setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return Progress(**header, best_weights={name: tensor.to(device) for name, tensor in best.items()})
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("gpnn", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} must be a checkpoint. Got a damaged file ({error}).") from None
-    found = header.pop("checkpoint", None) if isinstance(header, dict) else None
-    if found != FORMAT or set(header) != {field.name for field in fields(Progress)} - {"best_weights"}:
+    tensors, header = read_tensors(path, "a checkpoint")
+    found = header.pop("checkpoint", None)
+    kinds = {name: int if hint == "int" else (int, float) for name, hint in _HINTS.items() if name != "history"}
+    if found != FORMAT or set(header) != {*kinds, "history"}:
         raise ValueError(f"{path} must be a checkpoint of format {FORMAT}. Got {found}.")
+    wrong = [name for name, kind in kinds.items() if not isinstance(header[name], kind)]
+    if wrong or not isinstance(header["history"], list):
+        raise ValueError(f"{path} must hold numbers and a history. Got another {[*wrong, 'history'][0]}.")
     return tensors, header
+
+
+def _optimizer_state(
+    path: Path, tensors: dict[str, Tensor], optimizer: torch.optim.Optimizer
+) -> dict[int, dict[str, Tensor]]:
+    """The optimiser's tensors by parameter and name; every parameter that has any has all."""
+    number = sum(len(group["params"]) for group in optimizer.param_groups)
+    state: dict[int, dict[str, Tensor]] = {place: {} for place in range(number)}
+    for name, tensor in tensors.items():
+        place, _, key = name.partition("/")
+        if not (place.isdecimal() and len(place) < 9 and int(place) in state):
+            raise ValueError(f"The checkpoint {path} must fit the optimiser. Got {shorten(name)}.")
+        state[int(place)][key] = tensor
+    state = {place: entries for place, entries in state.items() if entries}
+    if len({frozenset(entries) for entries in state.values()}) > 1:
+        raise ValueError(f"The checkpoint {path} must hold the same of every parameter. Got a part of the optimiser.")
+    return state
 
 
 def _numbers(progress: Progress) -> dict[str, Any]:
@@ -72,5 +86,5 @@ def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _shapes(model: nn.Module) -> dict[str, list[int]]:
-    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}

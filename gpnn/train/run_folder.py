@@ -13,7 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.train.atomic import finite, sync_folder, write_json, write_tensors, write_text
+from gpnn.storage.atomic import finite, sync_folder, write_json, write_text
+from gpnn.storage.read import parse_json, read_json, read_text
+from gpnn.storage.tensors import read_tensors, write_tensors
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class RunFolder:
     @property
     def search(self) -> Path:
         return self.path / "search.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
 
     @property
     def tensorboard(self) -> Path:
@@ -119,11 +125,15 @@ class RunFolder:
         write_text(self.history, "".join(map(_line, records)))
 
     def read_history(self) -> list[dict[str, Any]]:
-        """The records of the epochs so far; a last line that a kill cut short is left out."""
+        """The records of the epochs so far; a last line that a kill cut short is left out.
+
+        Raises:
+            ValueError: naming the line that is no record.
+        """
         if not self.history.exists():
             return []
-        lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        *lines, _cut = read_text(self.history).split("\n")
+        return [parse_json(line, f"{self.history.name}, line {number}") for number, line in enumerate(lines, 1)]
 
     def write_model(self, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
         """Write the weights, with the model's description as JSON in the metadata."""
@@ -141,7 +151,14 @@ class RunFolder:
         write_json(self.metrics, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
-        return json.loads(self.metrics.read_text(encoding="utf-8"))
+        """The final figures.
+
+        Raises:
+            ValueError: when the run is not finished or the file is damaged.
+        """
+        if not self.finished:
+            raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
+        return read_json(self.metrics)
 
 
 @dataclass(frozen=True)
@@ -164,16 +181,9 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         ValueError: when there is no such file or it is no model of ours.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not path.is_file():
         raise ValueError(f"A finished run must hold {path.name}. {str(path.parent)!r} does not.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            description = json.loads((file.metadata() or {})["gpnn"])
-            return {name: file.get_tensor(name) for name in file.keys()}, description  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError, KeyError) as error:
-        raise ValueError(f"{path} must be a model that gpnn wrote. Got a damaged file ({error}).") from None
+    return read_tensors(path, "a model")
 
 
 def check_free(path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_new_graph_with_fewer_candidates_gets_fewer_parts():
     config = tiny("partition.k=9")
     built = build(config)
     small = build_data(load_config(overrides=[*TINY, "data.num_nodes=12", "data.label_rate=0.5"]))
-    model, plan = rebuild(built.config, built.model_arguments, small)
+    model, plan = rebuild(built.config, built.model, built.model_arguments, small)
     assert model(small.x, plan).shape == (12, 3)
 
 

@@ -55,7 +55,7 @@ class TestDamagedFiles:
             ("graph", {node: [] for node in range(5)}, r"test\.index must hold nodes from 3 to 4\. Got 4 to 5"),
             ("ty", np.zeros((3, 2), np.int32), r"test\.index must have one line for each row of tx and ty\. Got 2"),
             ("ally", np.zeros((2, 2), np.int32), r"ind\.cora\.ally must have as many rows as allx\. Got 2"),
-            ("y", np.zeros(2, np.int32), r"ind\.cora\.\* must hold features and labels of two dimensions"),
+            ("y", np.zeros(2, np.int32), r"ind\.cora\.\* must hold sparse features and labels of two dimensions"),
         ],
     )
     def test_names_the_file(self, tiny_cora: Path, suffix: str, content: object, message: str) -> None:

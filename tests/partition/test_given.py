@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from gpnn import Graph, Partition, partition_graph
+from gpnn.storage.tensors import write_tensors
 
 CHAIN = Graph([0, 1, 2], [1, 2, 3], num_nodes=4)
 
@@ -78,7 +78,7 @@ def test_labels_that_do_not_fit_are_refused_in_a_sentence(labels, message):
         ("a.part.2", b"0\n1\n7\n1\n", "`labels` must lie from 0 to 1. Got 7."),
         ("a.part.9", b"0\n1\n7\n1\n", "`k` must be the 9 parts of `labels`. Got 2."),
         ("a.part.0", b"0\n", "`num_parts` must be an integer of at least 1. Got 0."),
-        ("a.pt", b"\x80\x04K\x01.", "a.pt must be a saved partition or end in .part.K. Got: "),
+        ("a.pt", b"\x80\x04K\x01.", "{folder}/a.pt must be a saved partition or end in .part.K. Got a damaged file"),
     ],
 )
 @pytest.mark.filterwarnings("default")  # as a user's run has it
@@ -86,21 +86,30 @@ def test_files_that_hold_no_partition_are_refused_in_a_sentence(tmp_path, name, 
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=r".") as raised:
         take(tmp_path / name)
-    assert str(raised.value).startswith(message)
+    assert str(raised.value).startswith(message.format(folder=tmp_path))
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("tensors", "metadata", "message"),
+    ("tensors", "description", "message"),
     [
-        ({"labels": torch.zeros(4, dtype=torch.int32)}, None, "must state `num_parts` in its metadata. Got none."),
-        ({"labels": torch.zeros(4)}, {"num_parts": "2"}, "`labels` must hold integers. Got float32."),
-        ({"other": torch.zeros(4)}, {"num_parts": "2"}, "must be a saved partition or end in .part.K."),
-        ({"labels": torch.zeros(4, dtype=torch.int32)}, {"num_parts": "²"}, "must state `num_parts`"),
+        ({"labels": torch.zeros(4, dtype=torch.int32)}, {}, "must hold `labels` and their `num_parts`."),
+        ({"labels": torch.zeros(4)}, {"num_parts": 2}, "`labels` must hold integers. Got float32."),
+        ({"other": torch.zeros(4)}, {"num_parts": 2}, "must hold `labels` and their `num_parts`."),
+        (
+            {"labels": torch.zeros(4, dtype=torch.int32)},
+            {"num_parts": "2"},
+            "must hold `labels` and their `num_parts`.",
+        ),
+        (
+            {"labels": torch.zeros(4, dtype=torch.int32)},
+            {"num_parts": 10**12},
+            "number of parts near its 4 nodes. Got 10",
+        ),
     ],
 )
-def test_saved_tensors_that_are_no_partition_are_refused(tmp_path, tensors, metadata, message):
-    save_file(tensors, tmp_path / "x.safetensors", metadata=metadata)
+def test_saved_tensors_that_are_no_partition_are_refused(tmp_path, tensors, description, message):
+    write_tensors(tmp_path / "x.safetensors", tensors, description)
     with pytest.raises(ValueError, match=r".") as raised:
         take(tmp_path / "x.safetensors")
     assert message in str(raised.value)

@@ -60,5 +60,5 @@ def test_a_damaged_file_is_refused(tmp_path, content):
 
 def test_another_safetensors_file_is_refused(tmp_path):
     save_file({"x": torch.ones(1)}, tmp_path / "a.safetensors")
-    with pytest.raises(ValueError, match=r"must be a checkpoint of format 1. Got None"):
+    with pytest.raises(ValueError, match=r"must be a checkpoint that gpnn wrote. Got another program"):
         load_checkpoint(tmp_path / "a.safetensors", *trained(1))

@@ -65,7 +65,7 @@ def test_a_missing_or_damaged_model_is_refused(run):
     with pytest.raises(ValueError, match=r"A finished run must hold model.safetensors"):
         run.read_model()
     run.model.write_bytes(b"junk")
-    with pytest.raises(ValueError, match=r"must be a model that gpnn wrote. Got a damaged file"):
+    with pytest.raises(ValueError, match=r"must be a model. Got a damaged file"):
         run.read_model()
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from gpnn.train.atomic import replace_file, write_json, write_tensors, write_text
+from gpnn.storage.atomic import replace_file, write_json, write_text
+from gpnn.storage.tensors import write_tensors
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -1,0 +1,74 @@
+"""Text, JSON and TOML that somebody else may have written: what they hold, or one sentence that names the file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8.
+
+    Raises:
+        ValueError: when it is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} must be text in UTF-8. Got {error.reason} at byte {error.start}.") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds.
+
+    Raises:
+        ValueError: when it is not JSON or holds something else than an object.
+    """
+    return parse_json(read_text(path), path.name)
+
+
+def parse_json(text: str, name: str) -> dict[str, Any]:
+    """The JSON object that `text` writes; `name` is what the sentence calls it when it does not.
+
+    >>> parse_json('{"epoch": 1}', "history.jsonl, line 1")
+    {'epoch': 1}
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{name} must be JSON. Got brackets nested too deep.") from None
+    except ValueError as error:  # also an integer of more digits than Python converts
+        raise ValueError(f"{name} must be JSON. Got a damaged text: {error}.") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be a JSON object. Got {shorten(value)}.")
+    return value
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings that a TOML file holds.
+
+    Raises:
+        ValueError: when it is not TOML.
+    """
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path} must be TOML. Got brackets nested too deep.") from None
+    except ValueError as error:
+        raise ValueError(f"{path} must be TOML. {error}.") from None
+
+
+def shorten(value: Any, length: int = 80) -> str:
+    """How a sentence shows a value: its `repr`, cut where it is longer than `length`.
+
+    >>> shorten("ab"), shorten("a" * 100, 10)
+    ("'ab'", "'aaaaa…'")
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return "an integer of thousands of digits"
+    return text if len(text) <= length else f"{text[: length - 4]}…{text[-1]}"

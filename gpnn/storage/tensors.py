@@ -1,0 +1,76 @@
+"""Tensors and a description in one safetensors file, with a digest: what is damaged is refused, never read wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpnn.storage.atomic import replace_file
+from gpnn.storage.read import parse_json
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+    """Write tensors and a description, as JSON in the metadata beside its digest, to one file, atomically.
+
+    The same tensors and description give the same bytes.
+
+    Raises:
+        OSError: when the disk is full or the folder cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # one key only: safetensors writes several in random order
+    metadata = {"gpnn": json.dumps({**description, "sha256": _digest(stored, description)}, sort_keys=True)}
+    try:
+        replace_file(path, lambda partial: save_file(stored, partial, metadata))
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
+
+
+def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the description that :func:`write_tensors` wrote; nothing is unpickled.
+
+    Args:
+        path: the file.
+        kind: what the file should be, for the sentence: "a model", "a checkpoint".
+
+    Raises:
+        ValueError: when the file is damaged or another's.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get("gpnn")
+            if text is None:
+                raise ValueError(f"{path} must be {kind} that gpnn wrote. Got another program's file.")
+            description = parse_json(text, f"The description in {path.name}")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"{path} must be {kind}. Got a damaged file ({error}).") from None
+    if description.pop("sha256", None) != _digest(tensors, description):
+        raise ValueError(f"{path} must be {kind} as it was written. Got a damaged file (its digest is another).")
+    return tensors, description
+
+
+def _digest(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
