@@ -11,6 +11,8 @@ from gpnn.build.objects import model_options
 from gpnn.config import Config, parse_config, read_settings, unknown_setting
 from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
+from gpnn.data.formats.graph_file import GRAPH_READERS
+from gpnn.data.load import own_loader
 from gpnn.data.tables import tables
 from gpnn.engine import NORMALIZATIONS, RUNNERS
 from gpnn.nn import GPNN
@@ -61,8 +63,9 @@ def check_names(config: Config) -> list[str]:
 
 
 def dataset_options(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a dataset's loader (of the table reader, for a folder), by name."""
-    parameters = inspect.signature(DATASETS.get(name, tables)).parameters
+    """The options of a dataset's loader, or of the reader of a user's own folder or file, by name."""
+    loader = DATASETS.get(name) or own_loader(Path(name)) or tables
+    parameters = inspect.signature(loader).parameters
     return {key: value for key, value in parameters.items() if value.kind == value.KEYWORD_ONLY}
 
 
@@ -74,7 +77,8 @@ def partition_options(method: str) -> dict[str, inspect.Parameter]:
 
 
 def _datasets(name: str) -> list[str]:
-    return [*DATASETS, *([name] if Path(name).is_dir() else []), "a folder of tables"]
+    files = f"a file that ends in {', '.join(GRAPH_READERS)}"
+    return [*DATASETS, *([name] if own_loader(Path(name)) else []), "a folder of tables", files]
 
 
 def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpnn.data.diel import ARCHIVE, diel_files
 from gpnn.data.files import data_folder, dataset_files, file_state
+from gpnn.data.formats.ogb import OGB, raw_file
 from gpnn.data.load import DATASETS, check_name, loader_options
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
 
     check_name(name)
     folder = data_folder(root)
-    if name == "diel" and "missing" in _presence(name, folder):
-        raise ValueError(
-            f"diel has no copy that can be verified: unpack {ARCHIVE} so that its files are in {folder / 'diel'}."
+    if name in ("diel", *OGB) and "missing" in _presence(name, folder):
+        archive, place = (
+            (ARCHIVE, folder / "diel") if name == "diel" else ("its archive", (folder / raw_file(name)).parents[1])
         )
+        raise ValueError(f"{name} has no copy that can be verified: unpack {archive} so that its files are in {place}.")
     return fetch_files(dataset_files(name), folder, progress)
 
 
@@ -78,18 +80,21 @@ def verify_files(name: str, root: str | Path | None = None) -> dict[str, str]:
     """
     check_name(name)
     folder = data_folder(root)
-    if name == "diel":
-        return _diel_presence(folder)
+    if name in ("diel", *OGB):
+        return _unverified(name, folder)
     return {file.path: file_state(file, folder) for file in dataset_files(name)}
 
 
 def _presence(name: str, folder: Path) -> list[str]:
-    if name == "diel":
-        return list(_diel_presence(folder).values())
+    if name in ("diel", *OGB):
+        return list(_unverified(name, folder).values())
     files = [file for file in dataset_files(name) if not file.optional]
     return ["ok" if (folder / file.path).is_file() else "missing" for file in files]
 
 
-def _diel_presence(folder: Path) -> dict[str, str]:
-    paths = dict.fromkeys(f"diel/{path}" for split in range(10) for path in diel_files(split))
+def _unverified(name: str, folder: Path) -> dict[str, str]:
+    """The state of files whose sha256 is not known."""
+    paths = (
+        [f"diel/{path}" for split in range(10) for path in diel_files(split)] if name == "diel" else [raw_file(name)]
+    )
     return {path: "unverified" if (folder / path).is_file() else "missing" for path in paths}

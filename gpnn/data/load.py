@@ -17,12 +17,14 @@ from gpnn.data.diel import diel
 from gpnn.data.diel_like import diel_like
 from gpnn.data.digits import digits
 from gpnn.data.files import data_folder
+from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
+from gpnn.data.formats.ogb import OGB
 from gpnn.data.lattice import chain, grid
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.planted import planted
 from gpnn.data.rmat import rmat
-from gpnn.data.tables import tables
+from gpnn.data.tables import Vocabulary, tables
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -41,16 +43,20 @@ DATASETS: dict[str, Callable[..., Data]] = {
     "grid": grid,
     "chain": chain,
     "diel_like": diel_like,
+    **OGB,
 }
 
 
-def load_dataset(source: Any, root: str | Path | None = None, **options: Any) -> Data:
+def load_dataset(
+    source: Any, root: str | Path | None = None, *, vocabulary: Vocabulary | None = None, **options: Any
+) -> Data:
     """The graph, features, labels and masks of a dataset, checked.
 
     Args:
-        source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), a PyG
-            `Data`, or a PyG dataset object of one graph.
+        source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`) or of a graph
+            file (:func:`gpnn.data.formats.graph_file.graph_file`), a PyG `Data`, or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
+        vocabulary: `vocabulary` of tables read before, whose columns, classes and edge types these are to share.
         options: what the dataset's loader takes, such as `split="random", seed=1`.
 
     Returns:
@@ -66,26 +72,40 @@ def load_dataset(source: Any, root: str | Path | None = None, **options: Any) ->
     if isinstance(source, str) and source in DATASETS:
         return check_data(_load(DATASETS[source], source, root, options))
     if isinstance(source, str | Path):
-        folder = Path(source).expanduser()
-        if not folder.is_dir():
+        path = Path(source).expanduser()
+        loader = own_loader(path)
+        if loader is None:
             raise ValueError(_unknown(str(source)))
-        return check_data(_load(tables, str(source), folder, options))
+        check_options(loader, str(source), options)
+        return check_data(loader(path, vocabulary, **options))
     if options:
         raise ValueError(f"A {type(source).__name__} takes no options. Got {', '.join(options)}.")
     return check_data(_from_object(source))
 
 
+def own_loader(path: Path) -> Callable[..., Data] | None:
+    """Who reads a user's own graph: a folder of tables, or a file by its ending; None where nobody does."""
+    if path.is_dir():
+        return tables
+    return graph_file if path.suffix.lower() in GRAPH_READERS and path.is_file() else None
+
+
 def _load(loader: Callable[..., Data], name: str, root: str | Path | None, options: dict[str, Any]) -> Data:
-    valid = loader_options(loader)
-    unknown = [option for option in options if option not in valid]
-    if unknown:
-        near = _nearest(unknown[0], valid)
-        choices = f"one of {', '.join(valid)}"
-        raise ValueError(f"An option of {name} must be {choices}. Got {', '.join(unknown)}{near}.")
+    check_options(loader, name, options)
     first = next(iter(inspect.signature(loader).parameters.values()))
     if first.kind is inspect.Parameter.KEYWORD_ONLY:
         return loader(**options)
     return loader(data_folder(root), **options)
+
+
+def check_options(loader: Callable[..., Data], name: str, options: Iterable[str]) -> None:
+    """Raise ValueError for an option that the loader does not take."""
+    valid = loader_options(loader)
+    unknown = [option for option in options if option not in valid]
+    if unknown:
+        near = _nearest(unknown[0], valid)
+        choices = f"one of {', '.join(valid)}" if valid else "left out: it takes none"
+        raise ValueError(f"An option of {name} must be {choices}. Got {', '.join(unknown)}{near}.")
 
 
 def loader_options(loader: Callable[..., Data]) -> dict[str, Any]:
@@ -128,7 +148,8 @@ def check_name(name: str) -> None:
 
 
 def _unknown(name: str) -> str:
-    return f"A dataset must be one of {', '.join(DATASETS)}, or a folder. Got {name!r}{_nearest(name, DATASETS)}."
+    files = f"a folder of tables, or a file that ends in {', '.join(GRAPH_READERS)}"
+    return f"A dataset must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{_nearest(name, DATASETS)}."
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:

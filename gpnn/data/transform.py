@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -29,7 +30,9 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     """
     if scale_features not in SCALES:
         raise ValueError(f"`scale_features` must be one of {', '.join(SCALES)}. Got {scale_features!r}.")
-    data = data.clone() if undirected or scale_features != "none" else data
+    if not undirected and scale_features == "none":
+        return data
+    data = copy(data)  # not clone(), which would go through long lists of names
     if undirected:
         graph = Graph.from_data(data).to_undirected()
         data.edge_index = torch.stack([graph.src, graph.dst])

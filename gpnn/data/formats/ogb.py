@@ -1,0 +1,116 @@
+"""Datasets of the Open Graph Benchmark, through its own package, from files that are there already."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+from zlib import error as zlib_error
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.tables.archive import read_archive
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+NAMES = ("ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M")
+RAW = {"ogbn-papers100M": "data.npz"}  # the others have edge.csv.gz
+
+
+def read_ogb(name: str, root: Path) -> Data:
+    """A dataset of `NAMES` with its split; nothing is downloaded, and nothing is asked.
+
+    Args:
+        name: the dataset.
+        root: the folder that holds its own, such as `ogbn_arxiv`.
+
+    Raises:
+        ValueError: when its files are not there.
+        ImportError: without the package, naming the extra.
+    """
+    raw = root / raw_file(name)
+    folder = raw.parents[1]
+    if not raw.is_file():
+        raise ValueError(f"{name} must be unpacked in {folder} (its archive: ogb.stanford.edu). Got no {raw.name}.")
+    if not list(folder.glob("RELEASE_v*.txt")):
+        raise ValueError(f"{folder} must hold the RELEASE_v*.txt of its archive. Got none.")
+    try:
+        return _read(name, root, raw.parent)
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError, UnpicklingError, zlib_error) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise ValueError(f"{folder} must hold the files of {name}, whole. Got: {reason}.") from None
+
+
+def raw_file(name: str) -> str:
+    """The path under the data folder of the file that holds a dataset's edges."""
+    return f"{name.replace('-', '_')}/raw/{RAW.get(name, 'edge.csv.gz')}"
+
+
+def _read(name: str, root: Path, raw: Path) -> Data:
+    """The graph from its raw files: the package would keep what it read as a pickle, and load that the next time."""
+    try:
+        from ogb.io.read_graph_raw import read_binary_graph_raw, read_csv_graph_raw
+        from ogb.nodeproppred import NodePropPredDataset
+    except ImportError:
+        raise ImportError(f'{name} needs the Open Graph Benchmark package: pip install "gpnn[ogb]".') from None
+
+    class Unkept(NodePropPredDataset):
+        def pre_process(self) -> None:
+            inverse = self.meta_info["add_inverse_edge"] == "True"
+            read = read_binary_graph_raw if self.binary else read_csv_graph_raw
+            self.graph = read(str(raw), add_inverse_edge=inverse)[0]
+            self.labels = _read_labels(raw, binary=self.binary)
+
+    # A split may be kept as torch's file of arrays, which torch loads only when these are named.
+    kinds = [type(np.dtype(kind)) for kind in (np.int64, np.float32, np.float64)]
+    maker: Any = np.empty(0).__reduce__()[0]  # numpy's own, whose module has moved
+    with torch.serialization.safe_globals([np.ndarray, np.dtype, maker, *kinds]), redirect_stdout(sys.stderr):
+        dataset = Unkept(name=name, root=str(root))
+        graph, labels = dataset[0]
+        return _graph(graph, labels, dataset.get_idx_split(), dataset.task_type)
+
+
+def _read_labels(raw: Path, *, binary: bool) -> np.ndarray:
+    if binary:
+        return read_archive(raw / "node-label.npz")["node_label"]
+    import gzip
+
+    with gzip.open(raw / "node-label.csv.gz", "rt") as file:
+        return np.loadtxt(file, delimiter=",", ndmin=2)
+
+
+def _graph(graph: dict[str, Any], labels: np.ndarray, parts: dict[str, Any], task: str) -> Data:
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=torch.from_numpy(np.array(graph["edge_index"])), num_nodes=int(graph["num_nodes"]))
+    if graph.get("node_feat") is not None:
+        data.x = torch.from_numpy(np.array(graph["node_feat"], np.float32))
+    data.y = _labels(labels, task)
+    for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
+        data[name] = torch.zeros(data.num_nodes, dtype=torch.bool)
+        data[name][torch.as_tensor(np.array(parts[part]))] = True
+    return data
+
+
+def _labels(labels: np.ndarray, task: str) -> Tensor:
+    """Classes `[N]`, -1 where unknown (NaN there); or zeros and ones of several tasks, `[N, C]`."""
+    if task == "binary classification" and labels.shape[1] > 1:
+        return torch.from_numpy(labels.astype(np.float32))
+    return torch.from_numpy(np.nan_to_num(labels.reshape(len(labels)), nan=-1.0).astype(np.int64))
+
+
+def _reader(name: str) -> Callable[..., Data]:
+    def read(root: Path) -> Data:
+        return read_ogb(name, root)
+
+    read.__doc__ = f"The Open Graph Benchmark's {name}, from unpacked files (extra ogb)."
+    return read
+
+
+OGB: dict[str, Callable[..., Data]] = {name: _reader(name) for name in NAMES}

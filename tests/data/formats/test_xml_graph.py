@@ -1,0 +1,73 @@
+"""GraphML and GEXF become the same as two tables."""
+
+from pathlib import Path
+
+import networkx
+import pytest
+
+from gpnn.data import load_dataset
+
+
+def people() -> networkx.Graph:
+    graph = networkx.Graph()
+    graph.add_node("anna", label="red", age=30, city="Oslo")
+    graph.add_node("bert", label="blue", age=40, city="Rome")
+    graph.add_node("cleo", age=50, city="Oslo")
+    graph.add_edge("anna", "bert", weight=2.0, type="likes")
+    graph.add_edge("bert", "cleo", type="knows")
+    return graph
+
+
+def test_graphml(tmp_path: Path) -> None:
+    networkx.write_graphml(people(), tmp_path / "people.graphml")
+    data = load_dataset(tmp_path / "people.graphml", numbers="raw")
+    assert data.node_name.tolist() == ["anna", "bert", "cleo"]
+    assert data.class_names == ["blue", "red"]
+    assert data.y.tolist() == [1, 0, -1]
+    assert data.feature_names == ["age", "city=Oslo", "city=Rome"]
+    assert data.x.tolist() == [[30, 1, 0], [40, 0, 1], [50, 1, 0]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 2, 0, 1]]
+    assert data.edge_weight.tolist() == [2, 1, 2, 1]
+    assert [data.edge_type_names[number] for number in data.edge_type] == ["likes", "knows", "likes", "knows"]
+
+
+def test_a_directed_graph_keeps_its_directions(tmp_path: Path) -> None:
+    networkx.write_graphml(networkx.DiGraph([(1, 2), (2, 3)]), tmp_path / "chain.graphml")
+    data = load_dataset(tmp_path / "chain.graphml")
+    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert data.node_name.tolist() == [1, 2, 3]
+
+
+def test_gexf_labels_are_names_and_class_is_the_class(tmp_path: Path) -> None:
+    graph = networkx.Graph()
+    graph.add_node("a", label="Anna", **{"class": "red"})
+    graph.add_node("b", label="Bert", **{"class": "blue"})
+    graph.add_edge("a", "b", weight=0.5)
+    networkx.write_gexf(graph, tmp_path / "people.gexf")
+    data = load_dataset(tmp_path / "people.gexf")
+    assert data.class_names == ["blue", "red"]
+    assert data.get("x") is None
+    assert data.edge_weight.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["graph.graphml", "graph.gexf"])
+@pytest.mark.parametrize("content", [b"", b"words", b"<a><b></a>", b"<?xml version='1.0'?><x/>", b"\xff\xfe\x00<"])
+def test_what_is_no_graph(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=r"^graph\.(graphml|gexf) must"):
+        load_dataset(tmp_path / name)
+
+
+def test_entities_are_refused(tmp_path: Path) -> None:
+    laughs = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>'
+    (tmp_path / "laughs.graphml").write_bytes(laughs)
+    with pytest.raises(ValueError, match=r"laughs\.graphml must not define entities\. Got <!ENTITY\."):
+        load_dataset(tmp_path / "laughs.graphml")
+
+
+def test_a_wrong_weight_names_the_edge(tmp_path: Path) -> None:
+    graph = networkx.Graph()
+    graph.add_edge("a", "b", weight="heavy")
+    networkx.write_graphml(graph, tmp_path / "graph.graphml")
+    with pytest.raises(ValueError, match=r"edge a to b, column weight: must be a finite number\. Got 'heavy'\."):
+        load_dataset(tmp_path / "graph.graphml")
