@@ -18,32 +18,40 @@ class Draw(NamedTuple):
         seed: the run's seed.
         epoch: number of the epoch.
         number: number of the pass inside the epoch.
+        nodes: the user's node in each row, `[N]`, whose masks the row gets; None: row i is node i.
     """
 
     seed: int
     epoch: int = 0
     number: int = 0
+    nodes: Tensor | None = None
 
     @classmethod
     def random(cls) -> Draw:
         """A draw from torch's global generator."""
         return cls(int(torch.randint(2**62, ())))
 
+    def key(self, layer: int) -> int:
+        """The name of one layer's masks."""
+        return hash_key(self.seed, self.epoch, self.number, layer)
+
+    def rows(self, like: Tensor) -> Tensor:
+        """The node of each row of `like`, `[N]`."""
+        return torch.arange(like.shape[0], device=like.device) if self.nodes is None else self.nodes
+
 
 def drop_entries(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
     """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); as it is without a draw."""
     if draw is None or p == 0:
         return x
-    rows = torch.arange(x.shape[0], device=x.device)
-    return x * dropout_mask(hash_key(*draw, layer), rows, x.shape[1], p, dtype=x.dtype)
+    return x * dropout_mask(draw.key(layer), draw.rows(x), x.shape[1], p, dtype=x.dtype)
 
 
 def drop_rows(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
     """The same for whole rows: DropNode of GRAND (Feng et al. 2020)."""
     if draw is None or p == 0:
         return x
-    rows = torch.arange(x.shape[0], device=x.device)
-    return x * row_mask(hash_key(*draw, layer), rows, p, dtype=x.dtype)
+    return x * row_mask(draw.key(layer), draw.rows(x), p, dtype=x.dtype)
 
 
 def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) -> Operator:
@@ -52,5 +60,6 @@ def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) ->
         return operator
     weight = operator.weight
     dtype = torch.float32 if weight is None else weight.dtype
-    mask = entry_mask(hash_key(*draw, layer), operator.rows(), operator.col, p, dtype=dtype)
+    rows = operator.rows() if draw.nodes is None else draw.nodes[operator.rows()]
+    mask = entry_mask(draw.key(layer), rows, operator.col, p, dtype=dtype)
     return operator.with_weight(mask if weight is None else weight * mask)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+_CHUNK = 65536  # rows drawn at a time
+
 
 class NodeEmbedding(nn.Module):
     """A learnable vector a node, started from its features where it has any (Section "Node Features" of the paper).
@@ -18,17 +20,26 @@ class NodeEmbedding(nn.Module):
         channels: width d.
         generator: where random starts come from.
         features: features to start from, dense or sparse, `[N, F]`, or None.
+        nodes: the nodes whose embeddings this process holds, in the order of their rows, `[n]`; None: all. Each starts
+            as it would among all; `features` are then theirs, `[n, F]`.
     """
 
     def __init__(
-        self, num_nodes: int | None, channels: int, generator: torch.Generator, features: Tensor | None = None
+        self,
+        num_nodes: int | None,
+        channels: int,
+        generator: torch.Generator,
+        features: Tensor | None = None,
+        nodes: Tensor | None = None,
     ) -> None:
         super().__init__()
         if num_nodes is None:
             raise ValueError("Embeddings need `num_nodes`. Got None.")
-        if features is not None and features.shape[0] != num_nodes:
-            raise ValueError(f"`features` must have a row for each of the {num_nodes} nodes. Got {features.shape[0]}.")
-        weight = (torch.rand(num_nodes, channels, generator=generator) * 2 - 1) / channels**0.5
+        rows = num_nodes if nodes is None else len(nodes)
+        if features is not None and features.shape[0] != rows:
+            raise ValueError(f"`features` must have a row for each of the {rows} nodes. Got {features.shape[0]}.")
+        self.nodes = nodes
+        weight = (_draw_rows(num_nodes, channels, generator, nodes) * 2 - 1) / channels**0.5
         if features is not None:
             projected = _project(features, channels, generator)
             norm = projected.norm(dim=1, keepdim=True)
@@ -47,6 +58,19 @@ class NodeEmbedding(nn.Module):
                 f"must take features as input. Got a graph of {num_nodes} nodes."
             )
         return self.weight
+
+
+def _draw_rows(num_nodes: int, channels: int, generator: torch.Generator, nodes: Tensor | None) -> Tensor:
+    """Uniform draws, `[n, d]`: those of `nodes` among the draws of all, which are never held at once."""
+    if nodes is None:
+        return torch.rand(num_nodes, channels, generator=generator)
+    drawn = torch.empty(len(nodes), channels)
+    ordered, rows = nodes.cpu().sort()
+    for start in range(0, num_nodes, _CHUNK):
+        chunk = torch.rand(min(_CHUNK, num_nodes - start), channels, generator=generator)
+        first, last = torch.searchsorted(ordered, torch.tensor([start, start + _CHUNK])).tolist()
+        drawn[rows[first:last]] = chunk[ordered[first:last] - start]
+    return drawn
 
 
 def _project(features: Tensor, channels: int, generator: torch.Generator) -> Tensor:

@@ -50,6 +50,7 @@ class GPNN(nn.Module):
         num_edge_types: number of edge types of the graphs (a plan knows its graph's).
         input: "features": a linear map of them; "embedding": a learnable vector a node; "both": their sum.
         num_nodes: number of nodes, needed by embeddings.
+        nodes: the nodes whose embeddings this process holds, `[n]`, where several train together; None: all.
         features: features that embeddings start from, `[N, F]`.
         encoder: widths of ReLU layers between the features and the state.
         predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate.
@@ -89,6 +90,7 @@ class GPNN(nn.Module):
         num_edge_types: int = 1,
         input: str = "features",
         num_nodes: int | None = None,
+        nodes: Tensor | None = None,
         features: Tensor | None = None,
         encoder: Sequence[int] = (),
         predict: str = "after",
@@ -120,7 +122,8 @@ class GPNN(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         has_features, has_embedding = input != "embedding", input != "features"
         self.encoder = Encoder(in_channels, encoder, hidden_channels, generator) if has_features else None
-        self.embedding = NodeEmbedding(num_nodes, hidden_channels, generator, features) if has_embedding else None
+        rows = (num_nodes, hidden_channels, generator, features, nodes)
+        self.embedding = NodeEmbedding(*rows) if has_embedding else None
         beside = {"none": 0, "features": in_channels, "initial": hidden_channels}[concat]
         self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)
         width = out_channels if predict == "before" else hidden_channels  # of what propagates
@@ -136,7 +139,7 @@ class GPNN(nn.Module):
             plan: the graph's schedule, lowered.
             draw: names the random masks of a training pass; None draws a name from torch's global generator.
         """
-        draw = (draw or Draw.random()) if self.training else None
+        draw = (draw or Draw.random())._replace(nodes=plan.nodes) if self.training else None
         state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE_LAYER)
         if self.predict == "before":
             return self._propagate(self._score(self.activation(state), state, x, draw), plan)

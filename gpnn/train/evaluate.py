@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from gpnn.train.loss import supervised_loss
+from gpnn.train.loss import full_precision, supervised_loss
 from gpnn.train.metrics import METRICS
 from gpnn.train.task import Task
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32") -> Tensor:
-    """The logits `[N, C]` of every node, float32, in evaluation mode and without gradients.
+    """The logits `[N, C]` of every node, float32 or better, in evaluation mode and without gradients.
 
     Args:
         model: called as `model(x, plan)`; its mode is left as it was found.
@@ -30,7 +30,7 @@ def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision:
     model.eval()
     try:
         with torch.no_grad(), autocast(model, precision):
-            return model(x, plan).float()
+            return full_precision(model(x, plan))
     finally:
         model.train(training)
 

@@ -13,14 +13,15 @@ import torch
 from torch import nn
 
 from gpnn.nn import Draw
-from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
-from gpnn.train.evaluate import autocast, predict_logits, score
+from gpnn.train.evaluate import autocast, predict_logits
+from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import learning_rate, make_optimizer
 from gpnn.train.progress import Progress
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import SPLITS, Task
+from gpnn.train.team import Alone, team_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -86,8 +87,8 @@ def fit(
         ValueError: when there is nothing to learn from, or the checkpoint is another model's.
     """
     trainer = _Trainer.of(model, data, plan, recipe or Recipe(), seed)
-    if checkpoint is not None and checkpoint.exists():
-        trainer.progress = load_checkpoint(checkpoint, model, trainer.optimizer)
+    if checkpoint is not None:
+        trainer.progress = trainer.team.load(checkpoint, model, trainer.optimizer) or trainer.progress
     progress = trainer.progress
     for watcher in watchers:
         watcher.start(progress.history)
@@ -111,12 +112,15 @@ class _Trainer:
     optimizer: torch.optim.Optimizer
     rate: Callable[[int], float]
     metric: str
+    team: Alone
+    num_validation: int
     progress: Progress = field(default_factory=Progress)
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
         task = Task.from_data(data, next(model.parameters()).device)
-        if not task.nodes["train"].numel():
+        team = team_of(plan)
+        if not team.count(task, "train"):
             raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
         optimizer = make_optimizer(
             model,
@@ -132,7 +136,8 @@ class _Trainer:
             epochs=recipe.epochs,
         )
         metric = choose_metric(recipe.metric, task.y)
-        return cls(model, task, plan, recipe, seed, Objective.of(task, recipe), optimizer, rate, metric)
+        objective = team.objective(task, recipe)
+        return cls(model, task, plan, recipe, seed, objective, optimizer, rate, metric, team, team.count(task, "val"))
 
     def run(self, checkpoint: Path | None, watchers: Sequence[Watcher]) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
@@ -142,10 +147,11 @@ class _Trainer:
             if problem is not None:
                 return "non_finite", problem
             answers = [watcher.epoch(progress.history[-1]) for watcher in watchers]
-            if checkpoint is not None and (any(answers) or self._due(last_saved)):
-                save_checkpoint(checkpoint, self.model, self.optimizer, progress)
+            stop, save = self.team.decide(any(answers), any(answers) or self._due(last_saved))
+            if checkpoint is not None and save:
+                self.team.save(checkpoint, self.model, self.optimizer, progress)
                 last_saved = time.monotonic()
-            if any(answers):
+            if stop:
                 return "interrupted", None
         return ("patience" if self._out_of_patience() else "epochs"), None
 
@@ -154,13 +160,14 @@ class _Trainer:
         logits = self._predict()
         scores: dict[str, Any] = {}
         for split in SPLITS:
-            scores |= score(logits, self.task, split)
+            scores |= self.team.score(logits, self.task, split)
         progress = self.progress
         return scores | {
             "metric": self.metric,
             "epochs": progress.epoch,
             "best_epoch": progress.best_epoch or progress.epoch,
             "seconds": progress.seconds,
+            **self.team.figures(),
         }
 
     def _epoch(self) -> str | None:
@@ -174,7 +181,7 @@ class _Trainer:
         if epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs:
             record |= self._validate()
         seconds = time.perf_counter() - began
-        record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds}
+        record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds, **self.team.traffic()}
         self.progress.seconds += seconds
         self.progress.history.append(record)
         return None
@@ -187,20 +194,19 @@ class _Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         with autocast(self.model, self.recipe.precision):
             draws = [Draw(self.seed, epoch, number) for number in range(self.recipe.passes)]
-            logits = [self.model(self.task.x, self.plan, draw=draw).float() for draw in draws]
+            logits = [full_precision(self.model(self.task.x, self.plan, draw=draw)) for draw in draws]
         loss = self.objective.loss(logits, epoch)
         loss.backward()
-        parameters = [each for each in self.model.parameters() if each.grad is not None]
-        norm = float(nn.utils.clip_grad_norm_(parameters, self.recipe.clip or math.inf))
-        if math.isfinite(loss.item() + norm):
+        value, norm = self.team.whole(loss), self.team.clip(self.model, self.recipe.clip)
+        if math.isfinite(value + norm):
             self.optimizer.step()
-        return loss.item(), norm
+        return value, norm
 
     def _validate(self) -> Record:
-        if not self.task.nodes["val"].numel():
+        if not self.num_validation:
             return {}
         names = sorted({"accuracy", self.metric} - {"loss"})
-        scores = score(self._predict(), self.task, "val", names)
+        scores = self.team.score(self._predict(), self.task, "val", names)
         value = -scores["val_loss"] if self.metric == "loss" else scores[f"val_{self.metric}"]
         self.progress.check(self.model, value, scores["val_loss"])
         return scores

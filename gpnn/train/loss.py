@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,7 +10,12 @@ from torch.nn import functional
 
 
 def supervised_loss(
-    logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, label_smoothing: float = 0.0
+    logits: Tensor,
+    target: Tensor,
+    *,
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    total: Tensor | None = None,
 ) -> Tensor:
     """The mean cross entropy, or the mean binary cross entropy for multi-label targets.
 
@@ -19,14 +24,34 @@ def supervised_loss(
         target: classes `[M]`, or 0/1 labels `[M, C]`.
         class_weight: `[C]`; of a class, or of a label's positives.
         label_smoothing: share of each target spread evenly over the classes (or over yes and no).
+        total: what the sum is divided by to be a mean, where these are but some of the targets; None: their own
+            :func:`target_weight`.
     """
+    weight = None if class_weight is None else class_weight.to(logits.dtype)
+    how = "mean" if total is None else "sum"
     if target.dim() == 1:
-        return functional.cross_entropy(logits, target, weight=class_weight, label_smoothing=label_smoothing)
-    soft = target.to(logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
-    return functional.binary_cross_entropy_with_logits(logits, soft, pos_weight=class_weight)
+        loss = functional.cross_entropy(logits, target, weight, reduction=how, label_smoothing=label_smoothing)
+    else:
+        soft = target.to(logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
+        loss = functional.binary_cross_entropy_with_logits(logits, soft, pos_weight=weight, reduction=how)
+    return loss if total is None else loss / total.to(loss)
 
 
-def consistency_loss(logits: Sequence[Tensor], *, temperature: float = 0.5, threshold: float = 0.0) -> Tensor:
+def target_weight(target: Tensor, num_classes: int, class_weight: Tensor | None = None) -> Tensor:
+    """What a sum over these targets is divided by to be a mean, float64: their weights, or (node, label) pairs."""
+    if target.dim() == 2 or class_weight is None:
+        pairs = num_classes if target.dim() == 2 else 1
+        return torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device)
+    return class_weight.double()[target].sum()
+
+
+def consistency_loss(
+    logits: Sequence[Tensor],
+    *,
+    temperature: float = 0.5,
+    threshold: float = 0.0,
+    total: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """The mean squared distance of each pass's prediction to the sharpened average of all passes.
 
     With p_s the prediction of pass s and p̄ their average, the target is q_c ∝ p̄_c^(1/temperature), which
@@ -36,13 +61,15 @@ def consistency_loss(logits: Sequence[Tensor], *, temperature: float = 0.5, thre
         logits: S tensors `[M, C]`; for multi-label, `[M, C, 2]` as :func:`yes_or_no` gives them.
         temperature: below 1 sharpens.
         threshold: nodes whose largest average probability is below it do not count.
+        total: sums a count over all processes, where these are but some of the nodes.
     """
-    predictions = torch.stack([torch.softmax(each.float(), -1) for each in logits])  # [S, M, …, C]
+    predictions = torch.stack([torch.softmax(full_precision(each), -1) for each in logits])  # [S, M, …, C]
     with torch.no_grad():
         average = predictions.mean(0)
         target = torch.softmax(average.log() / temperature, -1)
         sure = average.flatten(1).amax(1) >= threshold
-        weight = sure.float() / sure.sum().clamp(min=1)  # [M]
+        count = sure.sum() if total is None else total(sure.sum())
+        weight = sure.to(predictions.dtype) / count.clamp(min=1)  # [M]
     distance = (predictions - target).square().flatten(2).sum(2)  # [S, M]
     return (distance.mean(0) * weight).sum()
 
@@ -52,10 +79,19 @@ def yes_or_no(logits: Tensor) -> Tensor:
     return torch.stack([logits, torch.zeros_like(logits)], -1)
 
 
-def balanced_class_weight(target: Tensor, num_classes: int) -> Tensor:
-    """Weights `[C]` that make classes count alike: M / (C·count); for multi-label, negatives a positive."""
-    if target.dim() == 2:
-        positives = target.float().sum(0)
-        return (target.shape[0] - positives) / positives.clamp(min=1)
-    count = torch.bincount(target, minlength=num_classes).float()
-    return target.numel() / (num_classes * count.clamp(min=1))
+def full_precision(values: Tensor) -> Tensor:
+    """The values in float32, or in float64 where they are."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def balanced_class_weight(target: Tensor, num_classes: int, total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    """Weights `[C]` that make classes count alike: M / (C·count); for multi-label, negatives a positive.
+
+    `total` sums counts over all processes, where these are but some of the targets.
+    """
+    count = target.sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes)
+    size = torch.tensor(len(target), device=target.device)
+    if total is not None:
+        count, size = total(count), total(size)
+    count, most = count.float(), count.float().clamp(min=1)
+    return (size - count) / most if target.dim() == 2 else size / (num_classes * most)

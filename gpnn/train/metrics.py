@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -18,9 +19,14 @@ def accuracy(probabilities: Tensor, target: Tensor) -> float:
     >>> accuracy(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
     0.5
     """
-    if target.dim() == 2:
-        return float(((probabilities > 0.5) == (target > 0.5)).double().mean())
-    return float((probabilities.argmax(1) == target).double().mean())
+    right, asked = hits(probabilities, target).tolist()
+    return right / asked if asked else math.nan
+
+
+def hits(probabilities: Tensor, target: Tensor) -> Tensor:
+    """How many answers of :func:`accuracy` are right, and how many there are, `[2]`."""
+    right = (probabilities > 0.5) == (target > 0.5) if target.dim() == 2 else probabilities.argmax(1) == target
+    return torch.stack([right.sum(), torch.tensor(right.numel(), device=right.device)])
 
 
 def macro_f1(probabilities: Tensor, target: Tensor) -> float:
@@ -29,12 +35,21 @@ def macro_f1(probabilities: Tensor, target: Tensor) -> float:
     >>> round(macro_f1(torch.eye(3)[[0, 1, 1]], torch.tensor([0, 1, 2])), 3)
     0.556
     """
+    return macro_f1_of(f1_counts(probabilities, target))
+
+
+def f1_counts(probabilities: Tensor, target: Tensor) -> Tensor:
+    """tp and 2·tp + fp + fn of each class, `[2, C]`: sums over nodes, so that counts of several parts add up."""
     num_classes = probabilities.shape[1]
     relevant = _one_hot(target, num_classes)
     likely = probabilities if target.dim() == 2 else probabilities.argmax(1)
     predicted = _one_hot(likely, num_classes)
-    true = (predicted & relevant).sum(0).double()
-    both = (predicted.sum(0) + relevant.sum(0)).double()  # 2·tp + fp + fn
+    return torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])
+
+
+def macro_f1_of(counts: Tensor) -> float:
+    """:func:`macro_f1` from its counts."""
+    true, both = counts.double()
     return float((2 * true[both > 0] / both[both > 0]).mean())
 
 
@@ -43,12 +58,12 @@ def roc_auc(probabilities: Tensor, target: Tensor) -> float:
 
     The chance that a positive is scored above a negative, ties counted half (Mann-Whitney).
     """
-    return _mean_over_classes(_binary_roc_auc, probabilities, target)
+    return mean_over_classes(_binary_roc_auc, probabilities, target)
 
 
 def average_precision(probabilities: Tensor, target: Tensor) -> float:
     """Σ (R_n − R_{n−1})·P_n over the distinct thresholds, averaged over the classes that have both."""
-    return _mean_over_classes(_binary_average_precision, probabilities, target)
+    return mean_over_classes(_binary_average_precision, probabilities, target)
 
 
 METRICS: dict[str, Callable[[Tensor, Tensor], float]] = {
@@ -74,14 +89,25 @@ def _one_hot(target: Tensor, num_classes: int) -> Tensor:
     return torch.nn.functional.one_hot(target, num_classes).bool()
 
 
-def _mean_over_classes(metric: Callable[[Tensor, Tensor], float], probabilities: Tensor, target: Tensor) -> float:
+def mean_over_classes(
+    metric: Callable[[Tensor, Tensor], float],
+    probabilities: Tensor,
+    target: Tensor,
+    gather: Callable[[Tensor], Tensor] = lambda values: values,
+) -> float:
+    """The mean of a metric of one class's scores over the classes that have both positives and negatives.
+
+    `gather` brings one class's scores, or answers, `[M]`, of all processes together, where these are but some.
+    """
     relevant = _one_hot(target, probabilities.shape[1])
     if target.dim() == 1 and probabilities.shape[1] == 2:  # two classes are one question
         probabilities, relevant = probabilities[:, 1:], relevant[:, 1:]
-    mixed = (relevant.any(0) & ~relevant.all(0)).nonzero().flatten().tolist()
-    if not mixed:
-        return float("nan")
-    return sum(metric(probabilities[:, c].double(), relevant[:, c]) for c in mixed) / len(mixed)
+    values = []
+    for score, answer in zip(probabilities.unbind(1), relevant.unbind(1)):
+        positive = gather(answer.to(torch.uint8)).bool()
+        if positive.any() and not positive.all():
+            values.append(metric(gather(score.double()), positive))
+    return sum(values) / len(values) if values else float("nan")
 
 
 def _binary_roc_auc(score: Tensor, positive: Tensor) -> float:
@@ -98,3 +124,9 @@ def _binary_average_precision(score: Tensor, positive: Tensor) -> float:
     hits = torch.bincount(level[positive], minlength=levels.numel()).flip(0).double()
     precision = hits.cumsum(0) / count.flip(0).cumsum(0)
     return float((hits * precision).sum() / hits.sum())
+
+
+BY_CLASS: dict[str, Callable[[Tensor, Tensor], float]] = {  # metrics that are a mean over classes
+    "roc_auc": _binary_roc_auc,
+    "average_precision": _binary_average_precision,
+}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, yes_or_no
+from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -22,28 +22,41 @@ class Objective:
         recipe: class weights, smoothing, λ, temperature, ….
         class_weight: `[C]` or None.
         consistency_nodes: nodes that the disagreement is taken over, or None: all.
+        total: sums values over all processes, where the task is one process's share; None: it is the whole.
+        weight: what the supervised loss is divided by, everyone's targets counted; None: the task's own.
     """
 
     task: Task
     recipe: Recipe
     class_weight: Tensor | None
     consistency_nodes: Tensor | None
+    total: Callable[[Tensor], Tensor] | None = None
+    weight: Tensor | None = None
 
     @classmethod
-    def of(cls, task: Task, recipe: Recipe) -> Objective:
-        """The objective of a recipe on a task.
+    def of(cls, task: Task, recipe: Recipe, total: Callable[[Tensor], Tensor] | None = None) -> Objective:
+        """The objective of a recipe on a task; with `total`, one process's share, which sum to the whole.
 
         Raises:
             ValueError: when the class weights do not fit the classes.
         """
-        return cls(task, recipe, _class_weight(task, recipe), _consistency_nodes(task, recipe))
+        class_weight = _class_weight(task, recipe, total)
+        weight = None
+        if total is not None:
+            weight = total(target_weight(task.target("train"), task.num_classes, class_weight))
+        return cls(task, recipe, class_weight, _consistency_nodes(task, recipe), total, weight)
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits `[N, C]`."""
         recipe, nodes, target = self.recipe, self.task.nodes["train"], self.task.target("train")
-        smoothing = recipe.label_smoothing
         supervised = [
-            supervised_loss(each[nodes], target, class_weight=self.class_weight, label_smoothing=smoothing)
+            supervised_loss(
+                each[nodes],
+                target,
+                class_weight=self.class_weight,
+                label_smoothing=recipe.label_smoothing,
+                total=self.weight,
+            )
             for each in logits
         ]
         loss = torch.stack(supervised).mean()
@@ -60,15 +73,15 @@ class Objective:
         if self.task.multi_label:
             logits = [yes_or_no(each) for each in logits]
         sharpness, threshold = self.recipe.temperature, self.recipe.consistency_threshold
-        return consistency_loss(logits, temperature=sharpness, threshold=threshold)
+        return consistency_loss(logits, temperature=sharpness, threshold=threshold, total=self.total)
 
 
-def _class_weight(task: Task, recipe: Recipe) -> Tensor | None:
+def _class_weight(task: Task, recipe: Recipe, total: Callable[[Tensor], Tensor] | None) -> Tensor | None:
     if recipe.class_weight == "none":
         return None
     target = task.target("train")
     if recipe.class_weight == "balanced":
-        return balanced_class_weight(target, task.num_classes)
+        return balanced_class_weight(target, task.num_classes, total)
     if len(recipe.class_weight) != task.num_classes:
         raise ValueError(
             f"`class_weight` must have one weight for each of the {task.num_classes} classes. "

@@ -1,0 +1,54 @@
+"""CheckpointRows: one process's stretch of the rows of a matrix, as torch.distributed.checkpoint takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex, TensorProperties
+from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
+
+
+class CheckpointRows(Tensor):
+    """Rows `first` to `first + n` of a matrix of `num_rows` rows, over the memory of the tensor it is made of.
+
+    It speaks the protocol by which tensors tell torch.distributed.checkpoint what part of a whole they are; `DTensor`
+    speaks it too, but knows only stretches of equal length.
+    """
+
+    first: int
+    num_rows: int
+
+    @staticmethod
+    def of(local: Tensor, first: int, num_rows: int) -> CheckpointRows:
+        """`local`, `[n, …]`, as rows of the whole."""
+        rows = local.detach().as_subclass(CheckpointRows)
+        rows.first, rows.num_rows = first, num_rows
+        return rows
+
+    @property
+    def local(self) -> Tensor:
+        return self.as_subclass(Tensor)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The size of the whole, which is compared with the saved one."""
+        whole = torch.Size([self.num_rows, *self.local.shape[1:]])
+        return whole if dim is None else whole[dim]
+
+    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
+        return [ChunkStorageMetadata(self._offsets(), self.local.shape)]
+
+    def __create_write_items__(self, fqn: str, object: Any) -> list[WriteItem]:
+        data = TensorWriteData(
+            chunk=self.__create_chunk_list__()[0],
+            properties=TensorProperties.create_from_tensor(self.local),
+            size=self.size(),
+        )
+        return [WriteItem(MetadataIndex(fqn, self._offsets()), WriteItemType.SHARD, tensor_data=data)]
+
+    def __get_tensor_shard__(self, index: Any) -> Tensor:
+        return self.local
+
+    def _offsets(self) -> torch.Size:
+        return torch.Size([self.first, *[0] * (self.local.dim() - 1)])

@@ -1,0 +1,178 @@
+"""Checkpoints that several processes write together, each its own part, and any number of processes reads.
+
+A checkpoint is a folder `epoch-N` beside the name that one process would write: safetensors files of
+torch.distributed.checkpoint, a share of the parameters each and of the embeddings each process's own rows, and
+`progress.json`. It is written under another name and renamed when all of it is there. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from gpnn.engine.sharded import ShardedPlan
+from gpnn.train.atomic import sync_folder, write_text
+from gpnn.train.checkpoint import load_checkpoint
+from gpnn.train.checkpoint_rows import CheckpointRows
+from gpnn.train.parameters import own_names
+from gpnn.train.progress import Progress
+
+FORMAT = 1
+SCALAR = "scalar"  # ends the name of a number, which is stored as a vector of one
+
+
+def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, plan: ShardedPlan) -> None:
+    """Write the weights, the best weights, the optimiser and the progress as the folder of this epoch; collective.
+
+    Args:
+        path: the file that one process would write.
+        model: shared parameters equal everywhere, and the process's own rows of embeddings.
+        optimizer: over the model's parameters.
+        progress: how far the training is.
+        plan: who owns which rows.
+    """
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint import HuggingFaceStorageWriter
+
+    final = path.parent / f"epoch-{progress.epoch:06d}"
+    partial = path.parent / f".{final.name}.partial"
+    if plan.peers.rank == 0:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    key = line_key(plan)
+    plan.peers.wait_for_all()
+    state = _pack(model, optimizer, progress.best_weights, plan)
+    writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
+    checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
+    plan.peers.wait_for_all()
+    if plan.peers.rank == 0:
+        header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, **_numbers(progress)}
+        write_text(partial / "progress.json", json.dumps(header))
+        shutil.rmtree(final, ignore_errors=True)
+        partial.replace(final)
+        sync_folder(final.parent)
+        for older in find_checkpoints(path)[:-1]:
+            shutil.rmtree(older, ignore_errors=True)
+    plan.peers.wait_for_all()
+
+
+def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Progress | None:
+    """Bring the model and its optimiser to the last checkpoint, whoever wrote it; None where there is none; collective.
+
+    Raises:
+        ValueError: when it is another model's, or of another order of the nodes.
+    """
+    found = find_checkpoints(path)
+    if not found:
+        shared_only = not list(own_names(model))
+        return load_checkpoint(path, model, optimizer) if path.exists() and shared_only else None
+    folder = found[-1]
+    header = _read_header(folder)
+    if header.pop("line") != line_key(plan) and list(own_names(model)):
+        raise ValueError(f"The checkpoint {folder} must be of the same partition. Got another order of the nodes.")
+    tensors = _read(folder, model, plan)
+    for name, parameter in model.state_dict().items():
+        parameter.copy_(tensors[f"model/{name}"])
+    best = {name.removeprefix("best/"): tensor for name, tensor in tensors.items() if name.startswith("best/")}
+    numbers = {name: number for number, name in enumerate(_names(model, optimizer))}
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer/"):
+            _, parameter_name, key = name.split("/")
+            state.setdefault(numbers[parameter_name], {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return Progress(**header, best_weights=best)
+
+
+def find_checkpoints(path: Path) -> list[Path]:
+    """The complete checkpoints beside `path`, oldest first."""
+    return sorted(each for each in path.parent.glob("epoch-*") if (each / "progress.json").is_file())
+
+
+def line_key(plan: ShardedPlan) -> int:
+    """A number that tells one order of the nodes from another, the same for any number of processes; collective."""
+    shard = plan.shard
+    first = int(shard.bounds[plan.peers.rank])
+    places = torch.arange(first, first + shard.num_own) * 2 + 1
+    return int(plan.peers.total((places * ((shard.nodes + 1) * 0x9E3779B1 ^ places)).sum()))
+
+
+def _pack(model: nn.Module, optimizer: Optimizer, best: dict[str, Tensor], plan: ShardedPlan) -> dict[str, Any]:
+    """Everything to be saved, by name; own rows as parts of a whole."""
+    own = set(own_names(model))
+    state = {f"model/{name}": _part(tensor, name in own, plan) for name, tensor in model.state_dict().items()}
+    state |= {f"best/{name}": _part(tensor, name in own, plan) for name, tensor in best.items()}
+    names = _names(model, optimizer)
+    for number, entries in optimizer.state_dict()["state"].items():
+        name = names[number]
+        for key, value in entries.items():
+            if value is None:
+                continue
+            stored = torch.as_tensor(value).detach()
+            if stored.dim() == 0:
+                state[f"optimizer/{name}/{key}/{SCALAR}"] = stored.reshape(1)
+            else:
+                state[f"optimizer/{name}/{key}"] = _part(stored, name in own, plan)
+    return state
+
+
+def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor]:
+    """What the checkpoint holds of the shared tensors, and of the others this process's rows."""
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint import HuggingFaceStorageReader
+
+    own, shapes = set(own_names(model)), {name: tensor.shape for name, tensor in model.state_dict().items()}
+    saved = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
+    if {name.removeprefix("model/") for name in saved if name.startswith("model/")} != set(shapes):
+        raise ValueError(f"The checkpoint {folder} must fit the model. Got other parameters.")
+    state: dict[str, Any] = {}
+    for name, entry in saved.items():
+        whole, owner = list(entry.size), name.split("/")[1]  # type: ignore[union-attr]
+        mine = owner in own and not name.endswith(SCALAR)
+        rows = [len(plan.shard.nodes), *whole[1:]] if mine else whole
+        if owner not in shapes or (not name.endswith(SCALAR) and rows != list(shapes[owner])):
+            raise ValueError(f"The checkpoint {folder} must fit the model. Got {name} of shape {whole}.")
+        room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)  # type: ignore[union-attr]
+        state[name] = _part(room, mine, plan)
+    checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.peers.group)
+    plain = {name: each.local if isinstance(each, CheckpointRows) else each for name, each in state.items()}
+    return {
+        name.removesuffix(f"/{SCALAR}"): each.reshape(()) if name.endswith(f"/{SCALAR}") else each
+        for name, each in plain.items()
+    }
+
+
+def _part(tensor: Tensor, own: bool, plan: ShardedPlan) -> Tensor:
+    if not own:
+        return tensor.detach()
+    return CheckpointRows.of(tensor, int(plan.shard.bounds[plan.peers.rank]), plan.shard.totals.num_nodes)
+
+
+def _names(model: nn.Module, optimizer: Optimizer) -> list[str]:
+    """The name of each parameter, as the optimiser numbers them."""
+    known = {id(parameter): name for name, parameter in model.named_parameters()}
+    return [known[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    try:
+        header = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{folder} must be a checkpoint. Got a damaged progress.json ({error}).") from None
+    found = header.pop("checkpoint", None) if isinstance(header, dict) else None
+    wanted = {each.name for each in fields(Progress)} - {"best_weights"} | {"line", "num_processes"}
+    if found != FORMAT or set(header) != wanted:
+        raise ValueError(f"{folder} must be a checkpoint of format {FORMAT}. Got {found}.")
+    header.pop("num_processes")
+    return header
+
+
+def _numbers(progress: Progress) -> dict[str, Any]:
+    return {each.name: getattr(progress, each.name) for each in fields(progress) if each.name != "best_weights"}

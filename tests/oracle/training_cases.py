@@ -1,0 +1,106 @@
+"""What the tests of training in several processes run in each of them."""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import gpnn
+from gpnn.engine.sharded import Line, Ownership, Peers
+from gpnn.nn import GPNN
+from gpnn.train import Recipe, fit
+
+RECIPE: dict[str, Any] = {
+    "epochs": 20,
+    "learning_rate": 0.02,
+    "weight_decay": 5e-4,
+    "passes": 2,
+    "consistency": 1.0,
+    "consistency_warmup": 5,
+}
+MODEL: dict[str, Any] = {"input_dropout": 0.3, "state_dropout": 0.1, "dropout": 0.2, "drop_node": 0.3, "seed": 1}
+
+
+def planted(*, typed: bool = False, multi_label: bool = False, dtype: torch.dtype = torch.float64) -> Data:
+    """Sixty nodes in three classes that mostly know each other; words that hint at the class."""
+    generator = torch.Generator().manual_seed(0)
+    num_nodes, num_edges = 60, 180
+    y = torch.arange(num_nodes) % 3
+    src = torch.randint(num_nodes, (num_edges,), generator=generator)
+    friend = torch.randint(num_nodes // 3, (num_edges,), generator=generator) * 3 + y[src]
+    anyone = torch.randint(num_nodes, (num_edges,), generator=generator)
+    dst = torch.where(torch.rand(num_edges, generator=generator) < 0.8, friend, anyone)
+    x = torch.nn.functional.one_hot(y, 6) + torch.randn(num_nodes, 6, generator=generator)
+    shuffled = torch.randperm(num_nodes, generator=generator)
+    masks = torch.zeros(3, num_nodes, dtype=torch.bool)
+    for mask, chosen in zip(masks, (shuffled[:12], shuffled[12:30], shuffled[30:])):
+        mask[chosen] = True
+    data = Data(
+        x=x.to(dtype),
+        y=torch.nn.functional.one_hot(y, 3).float() if multi_label else y,
+        edge_index=torch.stack([torch.cat([src, dst]), torch.cat([dst, src])]),
+        train_mask=masks[0],
+        val_mask=masks[1],
+        test_mask=masks[2],
+        num_classes=3,
+    )
+    if typed:
+        data.edge_type = torch.randint(3, (2 * num_edges,), generator=generator)
+    return data
+
+
+def train(
+    peers: Peers | None, options: dict[str, Any], data_options: dict[str, Any], checkpoint: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any], torch.Tensor]:
+    """The history, the metrics and the embedding rows (or none) of a training, alone or with `peers`."""
+    settings = {**options}
+    recipe = Recipe(**{**RECIPE, **settings.pop("recipe", {})})
+    schedule = {"rounds": 2, "intra": 2, **settings.pop("schedule", {})}
+    stop = settings.pop("stop", None)
+    data = planted(**data_options)
+    part = gpnn.partition_graph(data, 6, seed=3)
+    made = gpnn.schedule.partitioned(data, part, **schedule)
+    owner = None if peers is None else Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    plan = gpnn.lower(data, made, normalization="symmetric_split", self_loops=True, shard=owner)
+    if plan.nodes is not None:
+        data = take(data, plan.nodes)
+    arguments: dict[str, Any] = {**MODEL, "num_rounds": 2, "num_edge_types": plan.num_edge_types, **settings}
+    if arguments.get("input", "features") != "features":
+        arguments |= {"num_nodes": len(part.labels), "nodes": plan.nodes, "features": data.x}
+    model = GPNN(6, 8, 3, **arguments).to(data.x.dtype)
+    watchers = [] if stop is None else [Stop(stop)]
+    result = fit(model, data, plan, recipe=recipe, seed=5, checkpoint=checkpoint, watchers=watchers)
+    rows = torch.empty(0)
+    if model.embedding is not None:
+        rows = torch.empty(len(part.labels), 8, dtype=data.x.dtype)
+        own = model.embedding.weight.detach()
+        nodes = torch.arange(len(own)) if plan.nodes is None else plan.nodes
+        pieces = [(nodes, own)] if peers is None else zip(peers.gather(nodes), peers.gather(own))
+        for where, values in pieces:
+            rows[where] = values
+    return result.history, result.metrics, rows
+
+
+def take(data: Data, nodes: torch.Tensor) -> Data:
+    """Features, labels and masks of some nodes."""
+    part = copy(data)
+    for name in ("x", "y", "train_mask", "val_mask", "test_mask"):
+        part[name] = data[name][nodes]
+    return part
+
+
+class Stop:
+    """Ends a training after an epoch, as Ctrl-C would."""
+
+    def __init__(self, epoch: int) -> None:
+        self.last = epoch
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Nothing to do yet."""
+
+    def epoch(self, record: dict[str, Any]) -> bool:
+        return record["epoch"] == self.last

@@ -1,0 +1,111 @@
+"""Two and four processes train as one does: the same losses, metrics, best epoch and embeddings."""
+
+import pytest
+import torch
+
+from tests.oracle.training_cases import planted, train
+
+CELLS = {
+    "gru": {"cell": "gru", "message": "linear"},
+    "lstm": {"cell": "lstm"},
+    "mlp": {"cell": "mlp", "message": "mlp"},
+    "linear": {"cell": "linear", "predict": "before", "readout": "learned", "concat": "none"},
+    "gcnii": {"cell": "gcnii", "concat": "initial"},
+}
+FIGURES = [f"{split}_{name}" for split in ("val", "test") for name in ("accuracy", "macro_f1", "roc_auc", "loss")]
+
+
+def assert_same(processes, size, options, data_options, tolerance=1e-10):
+    history, metrics, rows = train(None, options, data_options)
+    for other_history, other, other_rows in processes(train, options, data_options, size=size):
+        assert len(other_history) == len(history)
+        for ours, theirs in zip(history, other_history):
+            for name in ("loss", "gradient_norm", "val_loss", "val_accuracy"):
+                assert theirs[name] == pytest.approx(ours[name], rel=0, abs=tolerance), (ours["epoch"], name)
+        for name in FIGURES:
+            assert other[name] == pytest.approx(metrics[name], rel=0, abs=tolerance), name
+        assert other["best_epoch"] == metrics["best_epoch"]
+        torch.testing.assert_close(other_rows, rows, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell(processes, cell, size):
+    assert_same(processes, size, CELLS[cell], {"typed": cell == "gru"})
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_embeddings_live_where_their_nodes_do(processes, size):
+    options = {**CELLS["gru"], "input": "both", "recipe": {"optimizer": "lazy_adam", "clip": 0.5}}
+    assert_same(processes, size, options, {})
+
+
+@pytest.mark.parametrize("recipe", [{"class_weight": "balanced"}, {"consistency_threshold": 0.5}, {"patience": 2}])
+def test_recipes(processes, recipe):
+    options = {**CELLS["linear"], "recipe": {**recipe, "label_smoothing": 0.1, "consistency_on": "unlabelled"}}
+    assert_same(processes, 2, options, {})
+
+
+def test_several_labels_a_node(processes):
+    assert_same(processes, 2, {**CELLS["linear"], "recipe": {"class_weight": "balanced"}}, {"multi_label": True})
+
+
+def test_single_precision(processes):
+    """float32 sums in another order: losses agree to 2e-5 over twenty epochs."""
+    assert_same(processes, 2, CELLS["gru"], {"dtype": torch.float32}, tolerance=2e-5)
+
+
+def test_traffic_is_counted(processes):
+    """T_S = 2 and T_C = 1: cut phases send a third of what synchronous propagation of three steps a round would."""
+    (history, metrics, _), (other, _, _) = processes(train, {"cell": "gru"}, {}, size=2)
+    for record, same in zip(history, other):
+        assert record["sent_bytes"] == same["sent_bytes"] > 0
+        assert 3 * record["sent_bytes"] == record["synchronous_bytes"]
+    assert metrics["num_processes"] == 2
+    assert metrics["sent_bytes"] == max(record["sent_bytes"] for record in history)
+
+
+def test_bytes_by_hand(processes):
+    """Rows that cross, 8 columns of 8 bytes: two rounds, forward twice and once to validate, backward twice."""
+    from gpnn import Graph, partition_graph
+    from gpnn.engine.sharded import Cutter, Line
+
+    data = planted()
+    graph = Graph.from_data(data)
+    line = Line.of(graph, partition_graph(data, 6, seed=3), 2)
+    halo = [len(Cutter(graph, line).cut(rank).halo) for rank in (0, 1)]
+    expected = max(2 * 64 * (3 * halo[1 - rank] + 2 * halo[rank]) for rank in (0, 1))
+    history, _, _ = processes(train, {"cell": "gru"}, {}, size=2)[0]
+    assert {record["sent_bytes"] for record in history} == {expected}
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 2), (2, 4), (4, 1)])
+def test_a_checkpoint_continues_with_another_number_of_processes(processes, tmp_path, first, then):
+    options = {**CELLS["gru"], "input": "embedding", "concat": "none", "recipe": {"checkpoint_every": 4}}
+    history, metrics, rows = train(None, options, {})
+    path = tmp_path / "checkpoint" / "training.safetensors"
+    path.parent.mkdir()
+    halted = processes(train, {**options, "stop": 10}, {}, path, size=first)[0]
+    assert len(halted[0]) == 10
+    assert halted[1] == {}
+    assert [each.name for each in path.parent.iterdir()] == ["epoch-000010"]
+    for other_history, other, other_rows in processes(train, options, {}, path, size=then):
+        assert [record["epoch"] for record in other_history] == list(range(1, 21))
+        for ours, theirs in zip(history, other_history):
+            assert theirs["loss"] == pytest.approx(ours["loss"], rel=0, abs=1e-10)
+        assert other["test_accuracy"] == metrics["test_accuracy"]
+        torch.testing.assert_close(other_rows, rows, rtol=0, atol=1e-10)
+
+
+def test_a_checkpoint_of_another_model_is_refused(processes, tmp_path):
+    path = tmp_path / "training.safetensors"
+    processes(train, {"cell": "gru", "stop": 2}, {}, path, size=2)
+    with pytest.raises(AssertionError, match="must fit the model"):
+        processes(train, {"cell": "lstm"}, {}, path, size=2)
+
+
+def test_nothing_is_unpickled(processes, tmp_path):
+    path = tmp_path / "training.safetensors"
+    processes(train, {"cell": "gru", "stop": 2}, {}, path, size=2)
+    names = {file.suffix for file in (tmp_path / "epoch-000002").iterdir()}
+    assert names == {".safetensors", ".json"}
