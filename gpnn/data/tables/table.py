@@ -42,7 +42,7 @@ class Table:
         for column in self.columns:
             if optional is not None and column not in (*required, *optional):
                 choices = ", ".join((*required, *optional))
-                raise ValueError(f"{self.file} may have the columns {choices}. Got {column}.")
+                raise ValueError(f"{self.file} may have the columns {choices}. Got {column[:SHOWN]}.")
 
     def numbers(self, column: str) -> np.ndarray:
         """The values of a column as finite numbers, `[R]` float64."""
@@ -196,5 +196,5 @@ def _written_otherwise(value: str, names: pyarrow.Array) -> str | None:
 
 
 def _listed(names: Sequence[str] | dict[str, Any]) -> str:
-    names = list(names)
+    names = [name[:SHOWN] for name in names]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} others" if len(names) > 12 else "")
