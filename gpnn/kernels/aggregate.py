@@ -11,6 +11,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from gpnn.kernels.operator import Operator
+from gpnn.kernels.pages import empty_large
 
 
 def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0) -> Tensor:
@@ -74,9 +75,11 @@ def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
     if x.is_cuda:
         from gpnn.kernels.gpu import weighted_sum
 
-        return weighted_sum(operator.ptr, operator.col, None, operator.weight, x.detach().contiguous())
+        parts = (operator.ptr, operator.col, None, operator.weight)
+        return weighted_sum(*parts, x.detach().contiguous(), row_scale=operator.row_scale)
     none = operator.col[:0]
-    return _sum_on_cpu(operator.ptr, operator.col, none, operator.weight, x, operator.shape[0])
+    out = _sum_on_cpu(operator.ptr, operator.col, none, operator.weight, x, operator.shape[0])
+    return out if operator.row_scale is None else out.mul_(operator.row_scale[:, None])
 
 
 def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
@@ -84,16 +87,21 @@ def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
     if grad.is_cuda:
         from gpnn.kernels.gpu import weighted_sum
 
-        return weighted_sum(*parts, grad.contiguous())
+        return weighted_sum(*parts, grad.contiguous(), source_scale=operator.row_scale)
+    if operator.row_scale is not None:
+        grad = grad * operator.row_scale[:, None].to(grad.dtype)
     return _sum_on_cpu(*parts, grad, operator.shape[1])
 
 
 def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None, x: Tensor, num_rows: int) -> Tensor:
     from gpnn.kernels.cpu import launch, weighted_sum
 
-    dtype, x = x.dtype, _wide(x)
-    out = torch.empty(num_rows, x.shape[1], dtype=x.dtype)
-    launch(weighted_sum, index.numel() * x.shape[1], ptr, index, entry, _weights(weight, x), x, out)
+    dtype, x = x.dtype, x.detach().contiguous()
+    x = x.float() if dtype == torch.float16 else x
+    out = empty_large(num_rows, x.shape[1], dtype=x.dtype)
+    total = torch.float64 if dtype == torch.float64 else torch.float32  # what sums are taken in
+    weights = torch.empty(0, dtype=total) if weight is None else weight.detach().to(total)
+    launch(weighted_sum, num_rows, index.numel() * x.shape[1], ptr, index, entry, weights, x, out)
     return out.to(dtype)
 
 
@@ -108,7 +116,7 @@ def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> 
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
     winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
     edges = (operator.ptr, operator.col, _weights(operator.weight, x))
-    launch(weighted_max, operator.num_entries * x.shape[1], *edges, sign, x, out, winner)
+    launch(weighted_max, len(out), operator.num_entries * x.shape[1], *edges, sign, x, out, winner)
     return out.to(like), winner
 
 
@@ -123,7 +131,7 @@ def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tenso
     like, grad = grad, _wide(grad)
     out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
     arrays = (*parts, _weights(operator.weight, grad), winner, grad, out)
-    launch(weighted_max_backward, operator.num_entries * grad.shape[1], *arrays)
+    launch(weighted_max_backward, len(out), operator.num_entries * grad.shape[1], *arrays)
     return out.to(like)
 
 

@@ -1,53 +1,82 @@
-"""The CPU kernels, compiled once and cached on disk: one thread a row, no atomics, no [E, d] temporary."""
+"""The CPU kernels, compiled once and cached on disk: a run of rows each, no atomics, no [E, d] temporary."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numba import config, njit, prange, set_num_threads
+from numba import njit
 from torch import Tensor
 
-PARALLEL_ABOVE = 1 << 17  # multiplications; waking a second thread for fewer costs more than it saves
+from gpnn.kernels.threads import share_rows
+from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
+
+AHEAD = 16  # entries between asking for a row and adding it: longer than a row takes to arrive
 
 
-def launch(kernel: Callable[..., None], work: int, *arguments: Any) -> None:
-    """Call a kernel on tensors and numbers, on as many threads as torch uses, or one where there is little to do."""
-    arrays = [value.numpy() if isinstance(value, Tensor) else value for value in arguments]
-    threads = torch.get_num_threads()
-    set_num_threads(min(threads, config.NUMBA_NUM_THREADS) if work >= PARALLEL_ABOVE else 1)
-    kernel(*arrays)
-    if torch.get_num_threads() != threads:  # numba's pool, when it starts, sets OpenMP's count, which is torch's too
-        torch.set_num_threads(threads)
+def launch(kernel: Callable[..., None], num_rows: int, work: int, *arguments: Any) -> None:
+    """Call a kernel on tensors and numbers, for runs of `num_rows` rows, on as many threads as torch uses."""
+    arrays = [as_array(value) if isinstance(value, Tensor) else value for value in arguments]
+    share_rows(num_rows, work, lambda start, stop: kernel(start, stop, *arrays))
 
 
-@njit(cache=True, parallel=True)
-def weighted_sum(ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-def]
+def as_array(tensor: Tensor) -> np.ndarray:
+    """The tensor's own memory as kernels read it: bfloat16 as int16."""
+    tensor = tensor.detach()
+    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+@njit(cache=True, nogil=True)
+def weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-def]
     """out[r] = Σ of weight · x[index] over the entries of row r.
 
     `entry` names the weight of each entry; empty arrays stand for "the entry itself" and for "all one".
     """
-    for row in prange(len(ptr) - 1):
+    total = np.empty(x.shape[1], weight.dtype)
+    for row in range(start, stop):
+        total[:] = 0
+        _add_row(ptr[row], ptr[row + 1], index, entry, weight, x, total)
         for j in range(x.shape[1]):
-            out[row, j] = 0
-        for e in range(ptr[row], ptr[row + 1]):
-            source = index[e]
-            if len(weight):
-                w = weight[entry[e]] if len(entry) else weight[e]
-                for j in range(x.shape[1]):
-                    out[row, j] += w * x[source, j]
-            else:
-                for j in range(x.shape[1]):
-                    out[row, j] += x[source, j]
+            out[row, j] = narrow(total[j], out[row, j])
 
 
-@njit(cache=True, parallel=True)
-def weighted_max(ptr, index, weight, sign, x, out, winner):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def add_weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-def]
+    """out[r] += Σ of weight · x[index] over the entries of row r; arguments as :func:`weighted_sum`."""
+    total = np.empty(x.shape[1], weight.dtype)
+    for row in range(start, stop):
+        for j in range(x.shape[1]):
+            total[j] = widen(out[row, j])
+        _add_row(ptr[row], ptr[row + 1], index, entry, weight, x, total)
+        for j in range(x.shape[1]):
+            out[row, j] = narrow(total[j], out[row, j])
+
+
+@njit(inline="always")
+def _add_row(first, last, index, entry, weight, x, total):  # type: ignore[no-untyped-def]
+    """Add the entries of one row, up to `last`, to `total`; ask for the rows of later entries meanwhile."""
+    step = CACHE_LINE // x.itemsize
+    for e in range(first, last):
+        later = index[min(e + AHEAD, len(index) - 1)]
+        for j in range(0, x.shape[1], step):
+            prefetch(x, later, j)
+        source = index[e]
+        if len(weight):
+            w = weight[entry[e]] if len(entry) else weight[e]
+            for j in range(x.shape[1]):
+                total[j] += w * widen(x[source, j])
+        else:
+            for j in range(x.shape[1]):
+                total[j] += widen(x[source, j])
+
+
+@njit(cache=True, nogil=True)
+def weighted_max(start, stop, ptr, index, weight, sign, x, out, winner):  # type: ignore[no-untyped-def]
     """out[r] = the largest (sign 1) or smallest (sign −1) of weight · x[index] over the row; `winner` is its entry.
 
     The first of equal entries wins. A row without entries keeps what `out` holds and has winner −1.
     """
-    for row in prange(len(ptr) - 1):
+    for row in range(start, stop):
         first = ptr[row]
         for j in range(x.shape[1]):
             winner[row, j] = -1
@@ -60,10 +89,10 @@ def weighted_max(ptr, index, weight, sign, x, out, winner):  # type: ignore[no-u
                     winner[row, j] = e
 
 
-@njit(cache=True, parallel=True)
-def weighted_max_backward(t_ptr, t_row, t_entry, weight, winner, grad, out):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def weighted_max_backward(start, stop, t_ptr, t_row, t_entry, weight, winner, grad, out):  # type: ignore[no-untyped-def]
     """out[c] = Σ of weight · grad[row] over the entries of column c that won their row."""
-    for col in prange(len(t_ptr) - 1):
+    for col in range(start, stop):
         for j in range(grad.shape[1]):
             out[col, j] = 0
         for t in range(t_ptr[col], t_ptr[col + 1]):
@@ -86,11 +115,25 @@ def _mix(x):  # type: ignore[no-untyped-def]
     return x ^ (x >> np.uint64(16))
 
 
-@njit(cache=True, parallel=True)
-def fill_mask(low, high, rows, threshold, scale, out):  # type: ignore[no-untyped-def]
+@njit(inline="always")
+def _kept(row, column, high, threshold):  # type: ignore[no-untyped-def]
+    return _mix((row + np.uint64(column) * np.uint64(0x9E3779B9) & _WORD) ^ high) >= threshold
+
+
+@njit(cache=True, nogil=True)
+def fill_mask(start, stop, low, high, rows, threshold, scale, out):  # type: ignore[no-untyped-def]
     """out[i, j] = scale where the hash of (key, rows[i], j) reaches the threshold, else 0."""
-    for i in prange(out.shape[0]):
+    for i in range(start, stop):
         row = _mix((np.uint64(rows[i]) & _WORD) ^ low)
         for j in range(out.shape[1]):
-            value = _mix((row + np.uint64(j) * np.uint64(0x9E3779B9) & _WORD) ^ high)
-            out[i, j] = scale if value >= threshold else 0
+            out[i, j] = scale if _kept(row, j, high, threshold) else 0
+
+
+@njit(cache=True, nogil=True)
+def mask_entries(start, stop, low, high, ptr, col, threshold, scale, weight, out):  # type: ignore[no-untyped-def]
+    """out[e] = weight · scale where the hash of (key, row, col[e]) reaches the threshold, else 0; by rows."""
+    for r in range(start, stop):
+        row = _mix((np.uint64(r) & _WORD) ^ low)
+        for e in range(ptr[r], ptr[r + 1]):
+            value = weight[e] * scale if len(weight) else scale
+            out[e] = value if _kept(row, col[e], high, threshold) else 0

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-CHUNK_BYTES = 1 << 20  # of one buffer of three gates: a few of them fit in a core's cache
+from gpnn.kernels.gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, chunks
+from gpnn.kernels.pages import empty_large
+from gpnn.kernels.threads import share_rows
 
 
 def gru_update(
@@ -24,7 +25,7 @@ def gru_update(
 
     Args:
         messages: what each row heard, `[n, d]`.
-        state: the state of each row, `[n, d]`.
+        state: the state of each row, `[n, d]`, in the parameters' type or in bfloat16, as the messages.
         weight_ih: weights of the messages for the gates r, z, n, `[3d, d]`.
         weight_hh: weights of the states, `[3d, d]`.
         bias_ih: `[3d]`.
@@ -38,79 +39,48 @@ class _GRU(Function):
     def forward(ctx: Any, messages: Tensor, state: Tensor, *parameters: Tensor) -> Tensor:
         messages, state = messages.contiguous(), state.contiguous()
         ctx.save_for_backward(messages, state, *parameters)
-        out = torch.empty_like(state)
-        gates = _Gates(state, parameters)
-        for rows in _chunks(state):
-            _, keep, candidate, _ = gates.compute(messages[rows], state[rows])
-            torch.sub(state[rows], candidate, out=out[rows]).mul_(keep).add_(candidate)
+        out = empty_large(*state.shape, dtype=state.dtype)
+        update_all(GateWeights.of(*parameters), messages, state, out)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
-        grad = grad.contiguous()
-        grads = [torch.empty_like(messages), torch.empty_like(state), *(torch.zeros_like(p) for p in parameters)]
-        gates = _Gates(state, tuple(parameters))
-        for rows in _chunks(state):
-            gates.differentiate(messages[rows], state[rows], grad[rows], grads, rows)
-        return tuple(grads)
+        grads, grad_state = messages.clone(), empty_large(*state.shape, dtype=state.dtype)
+        totals = differentiate_all(GateWeights.of(*parameters), grads, state, grad.contiguous(), grad_state)
+        return grads, grad_state, *totals.as_parameters()
 
 
-class _Gates:
-    """The buffers of one chunk and the arithmetic on them."""
+def update_all(weights: GateWeights, messages: Tensor, state: Tensor, out: Tensor) -> None:
+    """Put the next state of every row into `out`, `[n, d]`."""
+    rows = chunk_rows(weights)
 
-    def __init__(self, state: Tensor, parameters: tuple[Tensor, ...]) -> None:
-        self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh = parameters
-        rows, width = min(_chunk_rows(state), state.shape[0]), state.shape[1]
-        self.width = width
-        self.heard, self.own = (state.new_empty(rows, 3 * width) for _ in range(2))
-        self.gates = state.new_empty(rows, 2 * width)
-        self.candidate = state.new_empty(rows, width)
-        self.scratch = state.new_empty(rows, width)
+    def do(start: int, stop: int) -> None:
+        gates = Gates(weights, state.dtype, min(rows, stop - start))
+        for chunk in chunks(start, stop, rows):
+            gates.update(messages[chunk], state[chunk], out[chunk])
 
-    def compute(self, messages: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """r, z, n and U_n h + b of one chunk, each `[c, d]`, in the buffers."""
-        rows, width = len(state), self.width
-        heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T, out=self.heard[:rows])
-        own = torch.addmm(self.bias_hh, state, self.weight_hh.T, out=self.own[:rows])
-        gates = torch.add(heard[:, : 2 * width], own[:, : 2 * width], out=self.gates[:rows]).sigmoid_()
-        reset, keep = gates[:, :width], gates[:, width:]
-        candidate, recurrent = self.candidate[:rows], own[:, 2 * width :]
-        torch.addcmul(heard[:, 2 * width :], reset, recurrent, out=candidate)
-        candidate.mul_(2).sigmoid_().mul_(2).sub_(1)  # tanh: the vectorised sigmoid is several times faster
-        return reset, keep, candidate, recurrent
-
-    def differentiate(self, messages: Tensor, state: Tensor, grad: Tensor, grads: list[Tensor], rows: slice) -> None:
-        """Put the chunk's gradients of messages and state into `grads`, and add those of the parameters."""
-        reset, keep, candidate, recurrent = self.compute(messages, state)
-        width, scratch = self.width, self.scratch[: len(state)]
-        through_ih, through_hh = self.heard[: len(state)], self.own[: len(state)]
-        passed = torch.mul(grad, keep, out=grads[1][rows])  # what goes straight to the state
-        # candidate: g (1 − z) (1 − n²); the recurrent part is read before its buffer is overwritten
-        by_candidate = torch.sub(grad, passed, out=through_ih[:, 2 * width :])
-        torch.mul(candidate, candidate, out=scratch)
-        by_candidate.addcmul_(by_candidate, scratch, value=-1)
-        # reset gate: … · (U_n h + b) r (1 − r)
-        by_reset = torch.mul(by_candidate, recurrent, out=through_ih[:, :width]).mul_(reset)
-        by_reset.addcmul_(by_reset, reset, value=-1)
-        # update gate: g (h − n) z (1 − z)
-        by_keep = torch.sub(state, candidate, out=through_ih[:, width : 2 * width]).mul_(passed)
-        by_keep.addcmul_(by_keep, keep, value=-1)
-        through_hh[:, : 2 * width] = through_ih[:, : 2 * width]
-        torch.mul(by_candidate, reset, out=through_hh[:, 2 * width :])
-        torch.mm(through_ih, self.weight_ih, out=grads[0][rows])
-        passed.addmm_(through_hh, self.weight_hh)
-        grads[2].addmm_(through_ih.T, messages)
-        grads[3].addmm_(through_hh.T, state)
-        grads[4].add_(through_ih.sum(0))
-        grads[5].add_(through_hh.sum(0))
+    share_rows(len(state), work(state), do, multiple=rows)
 
 
-def _chunk_rows(state: Tensor) -> int:
-    return max(64, CHUNK_BYTES // (3 * state.shape[1] * state.element_size()))
+def differentiate_all(
+    weights: GateWeights, messages: Tensor, state: Tensor, grad: Tensor, grad_state: Tensor
+) -> GateGradients:
+    """Replace `messages` by their gradient, fill `grad_state`; the gradients of the parameters."""
+    rows = chunk_rows(weights)
+
+    def do(start: int, stop: int) -> GateGradients:
+        gates = Gates(weights, state.dtype, min(rows, stop - start))
+        totals = gates.totals()
+        for chunk in chunks(start, stop, rows):
+            parts = (messages[chunk], state[chunk], grad[chunk])
+            gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)
+        return totals
+
+    return add_up(share_rows(len(state), work(state), do, multiple=rows))
 
 
-def _chunks(state: Tensor) -> list[slice]:
-    step = _chunk_rows(state)
-    return [slice(start, min(start + step, len(state))) for start in range(0, len(state), step)]
+def work(state: Tensor) -> int:
+    """Multiplications that one update of these rows takes."""
+    return 6 * state.numel() * state.shape[1]

@@ -6,9 +6,12 @@ An entry is kept or dropped by a hash of (key, row, column): no state, no order,
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from gpnn.kernels.operator import Operator
 
 _WORD = 0xFFFFFFFF
 
@@ -38,14 +41,11 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
     if rows.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
         columns = torch.arange(num_columns, device=rows.device)
         return entry_mask(key, rows[:, None], columns, p, dtype=dtype)
-    import numpy as np
-
     from gpnn.kernels.cpu import fill_mask, launch
 
     out = torch.empty(rows.numel(), num_columns, dtype=dtype)
-    scale = np.dtype(str(dtype).removeprefix("torch.")).type(1 / (1 - p))
-    words = (np.uint64(key & _WORD), np.uint64(key >> 32))
-    launch(fill_mask, out.numel(), *words, rows, np.uint64(_threshold(p)), scale, out)
+    words, threshold, scale = _words(key, p, dtype)
+    launch(fill_mask, len(out), out.numel(), *words, rows, threshold, scale, out)
     return out
 
 
@@ -59,6 +59,29 @@ def entry_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torc
     row_hash = _mix(rows.long() & _WORD ^ (key & _WORD))
     value = _mix((row_hash + columns.long() * 0x9E3779B9 & _WORD) ^ (key >> 32))
     return (value >= _threshold(p)).to(dtype) * (1 / (1 - p))
+
+
+def masked_weight(operator: Operator, key: int, p: float) -> Tensor:
+    """The weights of an operator's entries times :func:`entry_mask` of their rows and columns, `[E]`."""
+    weight, dtype = operator.weight, torch.float32 if operator.weight is None else operator.weight.dtype
+    if operator.ptr.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
+        mask = entry_mask(key, operator.rows(), operator.col, p, dtype=dtype)
+        return mask if weight is None else weight * mask
+    from gpnn.kernels.cpu import launch, mask_entries
+
+    out = torch.empty(operator.num_entries, dtype=dtype)
+    words, threshold, scale = _words(key, p, dtype)
+    given = out[:0] if weight is None else weight
+    launch(mask_entries, operator.shape[0], len(out), *words, operator.ptr, operator.col, threshold, scale, given, out)
+    return out
+
+
+def _words(key: int, p: float, dtype: torch.dtype) -> tuple[tuple[Any, Any], Any, Any]:
+    """The two words of a key, the threshold and the scale, as the CPU kernels take them."""
+    import numpy as np
+
+    scale = np.dtype(str(dtype).removeprefix("torch.")).type(1 / (1 - p))
+    return (np.uint64(key & _WORD), np.uint64(key >> 32)), np.uint64(_threshold(p)), scale
 
 
 def _threshold(p: float) -> int:

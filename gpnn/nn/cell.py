@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from gpnn.engine import Block, Step, hear
+from gpnn.nn.gated import advance_gated
 from gpnn.nn.message import Message
 from gpnn.nn.update import Update
 
@@ -58,7 +59,8 @@ class Cell(nn.Module):
         return self.update(state, messages, step)
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
-        return self(inputs[: block.num_rows], hear(self, block, inputs), step)
+        whole = advance_gated(self, block, inputs)
+        return self(inputs[: block.num_rows], hear(self, block, inputs), step) if whole is None else whole
 
 
 class CellBank(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gpnn.kernels import Operator, dropout_mask, hash_key, row_mask
-from gpnn.kernels.masks import entry_mask
+from gpnn.kernels.masks import entry_mask, masked_weight
 
 
 class Draw(NamedTuple):
@@ -58,8 +58,9 @@ def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) ->
     """The same for the stored entries of a sparse matrix."""
     if draw is None or p == 0:
         return operator
+    if draw.nodes is None:
+        return operator.with_weight(masked_weight(operator, draw.key(layer), p))
     weight = operator.weight
     dtype = torch.float32 if weight is None else weight.dtype
-    rows = operator.rows() if draw.nodes is None else draw.nodes[operator.rows()]
-    mask = entry_mask(draw.key(layer), rows, operator.col, p, dtype=dtype)
+    mask = entry_mask(draw.key(layer), draw.nodes[operator.rows()], operator.col, p, dtype=dtype)
     return operator.with_weight(mask if weight is None else weight * mask)

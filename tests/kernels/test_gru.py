@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gpnn.kernels import gru
+from gpnn.kernels import gates, gru
 
 
 def inputs(rows: int, width: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -15,7 +15,7 @@ def inputs(rows: int, width: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gru, "CHUNK_BYTES", 0)  # 64 rows, the least
+    monkeypatch.setattr(gates, "CHUNK_BYTES", 0)  # 64 rows, the least
 
 
 @pytest.mark.usefixtures("small_chunks")

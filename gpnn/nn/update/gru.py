@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine import Step
-from gpnn.kernels.gru import gru_update
 from gpnn.nn.parameters import glorot
 
 RESETS = ("after", "before")
@@ -53,6 +52,8 @@ class GRUUpdate(nn.Module):
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         if self.reset == "after":
+            from gpnn.kernels.gru import gru_update
+
             parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
             update = torch.gru_cell if state.is_cuda or torch.is_autocast_enabled("cpu") else gru_update
             return update(messages, state, *parameters)

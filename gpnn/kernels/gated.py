@@ -1,0 +1,123 @@
+"""A whole step of a gated graph network on the CPU: hear and update, a chunk of rows at a time.
+
+A chunk's messages are used while they are in cache, and in the backward pass their gradients take their place, so that
+besides the states and their gradients one tensor of their size is all that a step needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from gpnn.kernels.cpu import add_weighted_sum, as_array, launch, weighted_sum
+from gpnn.kernels.gates import Gates, GateWeights, chunk_rows, chunks
+from gpnn.kernels.gru import differentiate_all, work
+from gpnn.kernels.operator import Operator
+from gpnn.kernels.pages import empty_large
+from gpnn.kernels.threads import share_rows
+
+
+def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
+    """gru_cell(A h + diag · h, h) over the first n of the rows `h`, `[n, d]`; A is `[n, m]`.
+
+    Args:
+        operator: A, who hears whom.
+        diagonal: weight with which each updating row hears itself, `[n]`, or None.
+        inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
+        parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
+    """
+    keep = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
+    return _GatedStep.apply(operator, diagonal, keep, inputs, *parameters)
+
+
+class _GatedStep(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, operator: Operator, diagonal: Tensor | None, keep: bool, inputs: Tensor, *parameters: Tensor
+    ) -> Tensor:
+        inputs, hearing = inputs.contiguous(), _Hearing(operator, diagonal)
+        shape = (operator.shape[0], inputs.shape[1])
+        messages = empty_large(*shape, dtype=inputs.dtype) if keep else None
+        out = empty_large(*shape, dtype=inputs.dtype)
+        _update_all(GateWeights.of(*parameters), hearing, inputs, messages, out)
+        ctx.hearing, ctx.messages = hearing, messages
+        ctx.save_for_backward(inputs, *parameters)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, *parameters = ctx.saved_tensors
+        hearing: _Hearing = ctx.hearing
+        messages, ctx.messages = ctx.messages, None  # their gradient takes their place
+        if messages is None:  # a second backward pass
+            messages = empty_large(len(grad), inputs.shape[1], dtype=inputs.dtype)
+            hearing.hear_all(inputs, messages)
+        grad_inputs = empty_large(*inputs.shape, dtype=inputs.dtype)
+        own, num_rows = inputs[: len(grad)], len(grad)
+        weights = GateWeights.of(*parameters)
+        totals = differentiate_all(weights, messages, own, grad.contiguous(), grad_inputs[:num_rows])
+        grad_inputs[num_rows:] = 0
+        hearing.add_back(messages, grad_inputs)
+        return None, None, None, grad_inputs, *totals.as_parameters()
+
+
+class _Hearing:
+    """Weighted sums over an operator and a diagonal, by runs of rows, and their transpose."""
+
+    def __init__(self, operator: Operator, diagonal: Tensor | None) -> None:
+        self.operator = operator
+        self.diagonal = None if diagonal is None else diagonal.detach()[:, None]
+        self.scale = None if operator.row_scale is None else operator.row_scale.detach()[:, None]
+
+    def hear(self, chunk: slice, inputs: Tensor, messages: Tensor) -> None:
+        """Put what the rows of `chunk` hear into `messages`, `[c, d]`."""
+        ptr = self.operator.ptr[chunk.start : chunk.stop + 1]
+        index, none = self.operator.col, self.operator.col[:0]
+        tensors = (ptr, index, none, _weights(self.operator, inputs), inputs, messages)
+        weighted_sum(0, len(messages), *map(as_array, tensors))
+        if self.scale is not None:
+            messages.mul_(self.scale[chunk])
+        if self.diagonal is not None:
+            messages.addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
+
+    def hear_all(self, inputs: Tensor, messages: Tensor) -> None:
+        amount = self.operator.num_entries * inputs.shape[1]
+        share_rows(
+            len(messages), amount, lambda start, stop: self.hear(slice(start, stop), inputs, messages[start:stop])
+        )
+
+    def add_back(self, grad: Tensor, out: Tensor) -> None:
+        """Add the transpose's product with the messages' gradient, which is overwritten, to `out`, `[m, d]`."""
+        operator, amount = self.operator, self.operator.num_entries * grad.shape[1]
+        if self.diagonal is not None:
+            out[: len(grad)].addcmul_(self.diagonal.to(out.dtype), grad)
+        if self.scale is not None:
+            grad.mul_(self.scale)
+        entries = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator, grad))
+        launch(add_weighted_sum, operator.shape[1], amount, *entries, grad, out)
+
+
+def _update_all(weights: GateWeights, hearing: _Hearing, inputs: Tensor, messages: Tensor | None, out: Tensor) -> None:
+    """Put the next states into `out`, `[n, d]`, and what they heard into `messages`, where it is to be kept."""
+    rows = chunk_rows(weights)
+
+    def do(start: int, stop: int) -> None:
+        most = min(rows, stop - start)
+        gates, buffer = Gates(weights, inputs.dtype, most), inputs.new_empty(most, inputs.shape[1])
+        for chunk in chunks(start, stop, rows):
+            heard = buffer[: chunk.stop - chunk.start] if messages is None else messages[chunk]
+            hearing.hear(chunk, inputs, heard)
+            gates.update(heard, inputs[chunk], out[chunk])
+
+    share_rows(len(out), work(out), do, multiple=rows)
+
+
+def _weights(operator: Operator, x: Tensor) -> Tensor:
+    """The weights in the type that sums are taken in; empty: all one."""
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    return torch.empty(0, dtype=dtype) if operator.weight is None else operator.weight.detach().to(dtype)

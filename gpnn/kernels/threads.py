@@ -1,0 +1,71 @@
+"""Threads for the CPU kernels: rows are cut into runs, and each thread takes the next run until none is left.
+
+Inside a run everything is one thread's own, so that no operation waits for another thread: on busy cores two OpenMP
+threads that meet after every operation can be tens of times slower than one. Where the rows are cut depends on their
+number alone, so that the number of threads changes no bit of a result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
+from typing import TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+SHARE_ABOVE = 1 << 17  # multiplications; waking a second thread for fewer costs more than it saves
+RUNS = 16  # more than there are threads, so that one that is held up leaves runs to the others
+
+
+def share_rows(num_rows: int, work: int, do: Callable[[int, int], Result], *, multiple: int = 1) -> list[Result]:
+    """`do(start, stop)` for runs of rows that make up all rows, on torch's number of threads; results by row.
+
+    While it lasts torch itself has one thread; afterwards it has what it had.
+
+    Args:
+        num_rows: how many rows there are.
+        work: about how many multiplications they take together; few are not shared.
+        do: works on rows from `start` up to `stop`.
+        multiple: runs start at multiples of it.
+
+    >>> share_rows(5, 0, lambda start, stop: (start, stop))
+    [(0, 5)]
+    """
+    starts = _starts(num_rows, multiple) if work >= SHARE_ABOVE else [0]
+    runs = list(zip(starts, [*starts[1:], num_rows]))
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return [do(*run) for run in runs]
+    torch.set_num_threads(1)
+    try:
+        return [do(*runs[0])] if len(runs) == 1 else _share(runs, do, threads)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _starts(num_rows: int, multiple: int) -> list[int]:
+    size = max(1, -(-num_rows // (RUNS * multiple))) * multiple
+    return list(range(0, max(num_rows, 1), size))
+
+
+def _share(runs: list[tuple[int, int]], do: Callable[[int, int], Result], threads: int) -> list[Result]:
+    """The calling thread waits: each of the pool's threads keeps its own buffers warm between runs."""
+    inference = torch.is_inference_mode_enabled()
+
+    def alone(run: tuple[int, int]) -> Result:
+        with torch.inference_mode(inference), torch.no_grad():  # both are a thread's own
+            return do(*run)
+
+    futures = [_pool(os.getpid(), threads).submit(alone, run) for run in runs]
+    wait(futures)
+    return [future.result() for future in futures]
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads of this process: one that was forked has its parent's pool without the threads in it."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="gpnn-kernel")

@@ -1,0 +1,52 @@
+"""Cells whose whole step is one kernel: a gated unit that hears a weighted sum of linear maps of states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.engine import Block
+from gpnn.nn.message import IdentityMessage, LinearMessage
+from gpnn.nn.update.gru import GRUUpdate
+
+if TYPE_CHECKING:
+    from gpnn.nn.cell import Cell
+
+
+def advance_gated(cell: Cell, block: Block, inputs: Tensor) -> Tensor | None:
+    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it does not apply.
+
+    A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
+    A product of [d, d] then takes the place of one of [m, d].
+    """
+    if not _applies(cell, block, inputs):
+        return None
+    from gpnn.kernels.gated import gated_step
+
+    message, update = cell.message, cell.update
+    assert isinstance(update, GRUUpdate)
+    weight: Tensor = update.weight_ih
+    if isinstance(message, LinearMessage):
+        weight = weight @ message.weight[0].T
+    operator, diagonal = block.operators[0], block.diagonal
+    if cell.aggregate == "sum":
+        operator, diagonal = operator.with_weight(block.raw_weights[0]), None
+    return gated_step(operator, diagonal, inputs, (weight, update.weight_hh, update.bias_ih, update.bias_hh))
+
+
+def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
+    if inputs.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        return False
+    if cell.aggregate not in ("mean", "sum") or len(block.operators) != 1:
+        return False
+    update, message = cell.update, cell.message
+    if not isinstance(update, GRUUpdate) or update.reset != "after":
+        return False
+    if not isinstance(message, IdentityMessage) and not (
+        isinstance(message, LinearMessage) and len(message.weight) == 1
+    ):
+        return False
+    kind = update.weight_ih.dtype
+    return kind in (torch.float32, torch.float64) and inputs.dtype in (kind, torch.bfloat16)

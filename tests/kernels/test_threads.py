@@ -1,0 +1,41 @@
+"""Rows shared between threads: every row once, results in order, torch's threads as they were."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpnn.kernels.threads import SHARE_ABOVE, share_rows
+
+
+@pytest.fixture
+def two_threads():
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(num_rows=st.integers(0, 500), work=st.sampled_from([0, SHARE_ABOVE]), multiple=st.integers(1, 70))
+def test_runs_make_up_all_rows(num_rows, work, multiple):
+    runs = share_rows(num_rows, work, lambda start, stop: (start, stop), multiple=multiple)
+    assert [start for start, _ in runs] == [0, *(stop for _, stop in runs[:-1])]
+    assert runs[-1][1] == num_rows
+    assert all(start % multiple == 0 for start, _ in runs)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_torch_has_one_thread_inside_and_its_own_after():
+    inside = share_rows(1000, SHARE_ABOVE, lambda start, stop: torch.get_num_threads())
+    assert set(inside) == {1}
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_error_comes_through():
+    def fail(start: int, stop: int) -> None:
+        raise ArithmeticError(start)
+
+    with pytest.raises(ArithmeticError, match="0"):
+        share_rows(1000, SHARE_ABOVE, fail)
+    assert torch.get_num_threads() == 2
