@@ -71,7 +71,7 @@ def weighted_sum(
     return out
 
 
-EDGES, WARPS = 8, 1  # entries that a program reads at one time, and its warps
+EDGES, WARPS = 4, 1  # entries that a program reads at one time, and its warps: the fastest on an H200 at degree 10
 
 
 def weighted_max(

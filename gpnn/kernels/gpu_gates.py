@@ -1,4 +1,4 @@
-"""The Triton kernels of the gated recurrent unit: gates forward, gates backward, gradients of the weights.
+"""The Triton kernels of the gated recurrent unit: gates forward and gates backward.
 
 Gradients of gates stand side by side in one array of four blocks of d columns, (n, r, z, U_n h): the first three go
 through the messages' weights, the last three through the states', so that either is one matrix product of a slice.
@@ -11,13 +11,18 @@ import triton.language as tl
 
 
 @triton.jit
-def _sigmoid(x):  # type: ignore[no-untyped-def]
-    return 1 / (1 + tl.exp(-x))
+def _tanh(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
+    """tanh; FAST is the chip's own instruction, good to eleven bits, for states of eight."""
+    if FAST:
+        return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+    return 2 / (1 + tl.exp(-2 * x)) - 1
 
 
 @triton.jit
-def _tanh(x):  # type: ignore[no-untyped-def]
-    return 2 / (1 + tl.exp(-2 * x)) - 1
+def _sigmoid(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
+    if FAST:
+        return 0.5 * _tanh(0.5 * x, FAST) + 0.5
+    return 1 / (1 + tl.exp(-x))
 
 
 @triton.jit
@@ -31,26 +36,26 @@ def _dot(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, acc)
 @triton.jit
 def _gates(  # type: ignore[no-untyped-def]
     m, h, w_ih, w_hh, b_ih, b_hh, column, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """r, z, n and U_n h + b of a tile of rows, for some columns."""
     nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
     total = _dot(m, w_ih, 0, column, D, PRECISION, nothing)
     total = _dot(h, w_hh, 0, column, D, PRECISION, total)
-    reset = _sigmoid(total + (tl.load(b_ih + column) + tl.load(b_hh + column))[None, :])
+    reset = _sigmoid(total + (tl.load(b_ih + column) + tl.load(b_hh + column))[None, :], FAST)
     recurrent = _dot(h, w_hh, 2, column, D, PRECISION, nothing) + tl.load(b_hh + 2 * D + column)[None, :]
     total = reset * recurrent + tl.load(b_ih + 2 * D + column)[None, :]
-    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total))
+    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total), FAST)
     total = _dot(m, w_ih, 1, column, D, PRECISION, nothing)
     total = _dot(h, w_hh, 1, column, D, PRECISION, total)
-    keep = _sigmoid(total + (tl.load(b_ih + D + column) + tl.load(b_hh + D + column))[None, :])
+    keep = _sigmoid(total + (tl.load(b_ih + D + column) + tl.load(b_hh + D + column))[None, :], FAST)
     return reset, keep, candidate, recurrent
 
 
 @triton.jit
 def gru_forward(  # type: ignore[no-untyped-def]
     messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """out = (1 − z) n + z h, a tile of rows a program; the products never leave the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -62,7 +67,7 @@ def gru_forward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         _reset, keep, candidate, _recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
         )  # fmt: skip
         before = tl.load(state + begin + column[None, :], mask=live, other=0).to(tl.float32)
         after = candidate + keep * (before - candidate)
@@ -71,10 +76,13 @@ def gru_forward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def gru_backward(  # type: ignore[no-untyped-def]
-    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, sums, num_rows, D: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
+    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state.
+
+    `sums`, `[programs, 4d]`, gets the sums over each program's rows: the gradients of the biases, in pieces.
+    """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = (row < num_rows)[:, None]
     begin = row[:, None] * D
@@ -84,28 +92,38 @@ def gru_backward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         reset, keep, candidate, recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
         )  # fmt: skip
         place = begin + column[None, :]
         received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
         before = tl.load(state + place, mask=live, other=0).to(tl.float32)
         passed = received * keep
-        _store_gates(
-            gates + 4 * begin + column[None, :], D, live, received, passed, before, reset, keep, candidate, recurrent
-        )  # fmt: skip
+        by_candidate, by_reset, by_keep = _through_gates(received, passed, before, reset, keep, candidate, recurrent)
+        by_recurrent = by_candidate * reset
+        _store_gates(gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_recurrent)
         tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
+        total = sums + tl.program_id(0) * 4 * D + column
+        tl.store(total, tl.sum(by_candidate, 0))
+        tl.store(total + D, tl.sum(by_reset, 0))
+        tl.store(total + 2 * D, tl.sum(by_keep, 0))
+        tl.store(total + 3 * D, tl.sum(by_recurrent, 0))
 
 
 @triton.jit
-def _store_gates(place, d, live, received, passed, before, reset, keep, candidate, recurrent):  # type: ignore[no-untyped-def]
+def _through_gates(received, passed, before, reset, keep, candidate, recurrent):  # type: ignore[no-untyped-def]
     by_candidate = (received - passed) * (1 - candidate * candidate)
     by_reset = by_candidate * recurrent * reset * (1 - reset)
     by_keep = passed * (before - candidate) * (1 - keep)
+    return by_candidate, by_reset, by_keep
+
+
+@triton.jit
+def _store_gates(place, d, live, by_candidate, by_reset, by_keep, by_recurrent):  # type: ignore[no-untyped-def]
     narrow = place.dtype.element_ty
     tl.store(place, by_candidate.to(narrow), mask=live)
     tl.store(place + d, by_reset.to(narrow), mask=live)
     tl.store(place + 2 * d, by_keep.to(narrow), mask=live)
-    tl.store(place + 3 * d, (by_candidate * reset).to(narrow), mask=live)
+    tl.store(place + 3 * d, by_recurrent.to(narrow), mask=live)
 
 
 @triton.jit
@@ -134,49 +152,21 @@ def gates_backward(  # type: ignore[no-untyped-def]
     before = tl.load(state + i, mask=live, other=0).to(wide)
     passed = received * keep
     place = gates + i // width * 4 * width + i % width
-    _store_gates(place, width, live, received, passed, before, reset, keep, candidate, recurrent)
+    by_candidate, by_reset, by_keep = _through_gates(received, passed, before, reset, keep, candidate, recurrent)
+    _store_gates(place, width, live, by_candidate, by_reset, by_keep, by_candidate * reset)
     tl.store(grad_state + i, passed.to(grad_state.dtype.element_ty), mask=live)
 
 
 @triton.jit
 def _from_products(heard, own, at, width, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
-    reset = _sigmoid(tl.load(heard + at, mask=live, other=0).to(wide) + tl.load(own + at, mask=live, other=0).to(wide))
-    at += width
-    keep = _sigmoid(tl.load(heard + at, mask=live, other=0).to(wide) + tl.load(own + at, mask=live, other=0).to(wide))
-    at += width
+    reset = _sigmoid(_load_sum(heard, own, at, live, wide), False)
+    keep = _sigmoid(_load_sum(heard, own, at + width, live, wide), False)
+    at += 2 * width
     recurrent = tl.load(own + at, mask=live, other=0).to(wide)
-    candidate = _tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent)
+    candidate = _tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent, False)
     return reset, keep, candidate, recurrent
 
 
 @triton.jit
-def weight_gradients(  # type: ignore[no-untyped-def]
-    gates, messages, state, weights, biases, num_rows, rows_each, D: tl.constexpr, ROWS: tl.constexpr,
-    PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Add gatesᵀ · (messages or states) over one run of rows to `weights`, `[P, 6, d, d]`, and column sums to `biases`.
-
-    Tiles 0 to 2 are (n, r, z) by the messages, 3 to 5 are (r, z, U_n h) by the states. A program owns its slot.
-    """
-    slot = tl.program_id(0)
-    tile = tl.program_id(1)
-    inner = tl.arange(0, D)
-    source = messages
-    gate = tile
-    if tile >= 3:
-        source = state
-        gate = tile - 2
-    place = weights + (slot * 6 + tile) * D * D + inner[:, None] * D + inner[None, :]
-    total = tl.load(place)
-    sums = tl.load(biases + (slot * 6 + tile) * D + inner)
-    begin = slot.to(tl.int64) * rows_each
-    end = tl.minimum(begin + rows_each, num_rows)
-    for first in range(begin, end, ROWS):
-        row = first + tl.arange(0, ROWS)
-        live = (row < end)[:, None]
-        a = tl.load(gates + row[:, None] * 4 * D + gate * D + inner[None, :], mask=live, other=0)
-        b = tl.load(source + row[:, None] * D + inner[None, :], mask=live, other=0)
-        total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION)
-        sums += tl.sum(a.to(tl.float32), 0)
-    tl.store(place, total)
-    tl.store(biases + (slot * 6 + tile) * D + inner, sums)
+def _load_sum(a, b, at, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    return tl.load(a + at, mask=live, other=0).to(wide) + tl.load(b + at, mask=live, other=0).to(wide)

@@ -17,15 +17,15 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward, weight_gradients
+from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward
 
-CHUNK_BYTES = 1 << 27  # of the gradients of the gates of one chunk
+CHUNK_BYTES = 1 << 28  # of the gradients of the gates of one chunk
 WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
-SLOTS = 44  # runs of rows that weight gradients are summed over: six tiles each, two programs a multiprocessor
-FORWARD = {"ROWS": 128, "COLUMNS": 64, "num_warps": 8, "num_stages": 1}
-BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 8, "num_stages": 1}
+# the fastest of those tried on an H200 at a million rows of 128
+FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 8, "num_stages": 1}
+BACKWARD = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
-OUTER = {"ROWS": 64, "num_warps": 8, "num_stages": 3}
+_WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
 
 def gru_update(
@@ -74,89 +74,69 @@ def differentiate_all(
 
     The gradient of the messages may take the place of the messages.
     """
-    totals = _OnChip(state) if _on_chip(state) else _ByProducts(state)
-    width = state.shape[1]
+    width, totals = state.shape[1], _Totals(state)
     by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
     by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
     buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
     for rows in _chunks(state):
         gates, grad_messages, grad_state = buffer[: rows.stop - rows.start], into[0][rows], into[1][rows]
-        totals.differentiate(messages[rows], state[rows], grad[rows], parameters, gates, grad_state)
-        totals.add(gates, messages[rows], state[rows])
+        arrays = (messages[rows], state[rows], grad[rows])
+        biases = _gate_gradients(*arrays, parameters, gates, grad_state)
+        totals.add(gates, messages[rows], state[rows], biases)
         torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
         grad_state.addmm_(gates[:, width:], by_state)
-    return [total.to(parameter.dtype) for total, parameter in zip(totals.sums(), parameters)]
+    return [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
 
 
-class _OnChip:
-    """Gradients of the gates by one kernel, those of the weights by another, in slots that are summed at the end."""
-
-    def __init__(self, state: Tensor) -> None:
-        width, options = state.shape[1], {"dtype": torch.float32, "device": state.device}
-        self.weights = torch.zeros(SLOTS, 6, width, width, **options)  # type: ignore[call-overload]
-        self.biases = torch.zeros(SLOTS, 6, width, **options)  # type: ignore[call-overload]
-
-    def differentiate(
-        self, messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
-    ) -> None:
-        """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
-        options = BACKWARD if state.element_size() == 2 else SINGLE
-        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
-        _launch(gru_backward, arrays, state, options)
-
-    def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
-        """Add the gradients of the weights and biases of one chunk."""
-        options = OUTER if state.element_size() == 2 else OUTER | {"ROWS": 32}
-        rows = triton.cdiv(triton.cdiv(len(state), SLOTS), options["ROWS"]) * options["ROWS"]
-        weight_gradients[(SLOTS, 6)](
-            *(gates, messages, state, self.weights, self.biases, len(state), rows),
-            D=state.shape[1],
-            PRECISION="tf32",
-            **options,
-        )
-
-    def sums(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each."""
-        width = self.weights.shape[-1]
-        weights, biases = self.weights.sum(0), self.biases.sum(0)
-        by_messages, by_state = weights[[1, 2, 0]], weights[3:]
-        return (
-            by_messages.reshape(3 * width, width),
-            by_state.reshape(3 * width, width),
-            biases[[1, 2, 0]].flatten(),
-            biases[3:].flatten(),
-        )
+def _gate_gradients(
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
+) -> Tensor:
+    """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`; the sums of the gates, `[4d]`."""
+    if not _on_chip(state):
+        heard, own = _products(messages, state, parameters)
+        _pointwise(gates_backward, (heard, own, state, grad, gates, out), state)
+        return gates.sum(0, dtype=_sum_type(state))
+    options = BACKWARD if state.element_size() == 2 else SINGLE
+    sums = torch.empty(triton.cdiv(len(state), options["ROWS"]), gates.shape[1], device=state.device)
+    arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, sums, len(state))
+    _launch(gru_backward, arrays, state, options)
+    return sums.sum(0)
 
 
-class _ByProducts:
-    """The same by torch's products."""
+class _Totals:
+    """The gradients of the parameters, summed over chunks in float32 or better."""
 
     def __init__(self, state: Tensor) -> None:
-        width = state.shape[1]
-        dtype = torch.float64 if state.dtype == torch.float64 else torch.float32
+        width, dtype = state.shape[1], _sum_type(state)
         self.by_messages, self.by_state = (state.new_zeros(3 * width, width, dtype=dtype) for _ in range(2))
         self.biases = state.new_zeros(4 * width, dtype=dtype)
 
-    def differentiate(
-        self, messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
-    ) -> None:
-        heard, own = _products(messages, state, parameters)
-        _pointwise(gates_backward, (heard, own, state, grad, gates, out), state)
+    def add(self, gates: Tensor, messages: Tensor, state: Tensor, biases: Tensor) -> None:
+        """Add those of one chunk."""
+        width = state.shape[1]
+        self.by_messages += _outer(gates[:, : 3 * width], messages)
+        self.by_state += _outer(gates[:, width:], state)
+        self.biases += biases
 
-    def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
-        width, wide = state.shape[1], gates.to(self.biases.dtype)
-        self.by_messages.addmm_(wide[:, : 3 * width].T, messages.to(wide.dtype))
-        self.by_state.addmm_(wide[:, width:].T, state.to(wide.dtype))
-        self.biases += wide.sum(0)
-
-    def sums(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def in_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each; gates as r, z, n."""
         width = self.by_state.shape[1]
-        return (
-            _rolled(self.by_messages, width),
-            self.by_state,
-            _rolled(self.biases[: 3 * width], width),
-            self.biases[width:],
-        )
+        heard = (_rolled(values, width) for values in (self.by_messages, self.biases[: 3 * width]))
+        by_messages, bias = heard
+        return by_messages, self.by_state, bias, self.biases[width:]
+
+
+def _outer(gates: Tensor, values: Tensor) -> Tensor:
+    """gatesᵀ · values, summed over the rows in float32 or better."""
+    if gates.element_size() > 2:
+        return gates.T @ values
+    if _WIDE_SUMS:
+        return torch.mm(gates.T, values, out_dtype=torch.float32)
+    return gates.T.float() @ values.float()
+
+
+def _sum_type(state: Tensor) -> torch.dtype:
+    return torch.float64 if state.dtype == torch.float64 else torch.float32
 
 
 def _on_chip(state: Tensor) -> bool:
@@ -173,7 +153,9 @@ def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:
 def _launch(kernel: Any, arrays: tuple[Any, ...], state: Tensor, options: dict[str, int]) -> None:
     width = state.shape[1]
     options = options | {"COLUMNS": min(options["COLUMNS"], width)}
-    kernel[(triton.cdiv(len(state), options["ROWS"]),)](*arrays, D=width, PRECISION="tf32", **options)
+    kernel[(triton.cdiv(len(state), options["ROWS"]),)](
+        *arrays, D=width, PRECISION="tf32", FAST=state.element_size() == 2, **options
+    )
 
 
 def _pointwise(kernel: Any, arrays: tuple[Tensor, ...], state: Tensor) -> None:

@@ -23,14 +23,13 @@ def _tf32() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks, and slots that get unequal shares of the rows."""
+    """Several chunks."""
     from gpnn.kernels import gpu_gru
 
     monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", 1 << 19)
     if INTERPRETED:
-        for name in ("FORWARD", "BACKWARD", "SINGLE", "OUTER"):
+        for name in ("FORWARD", "BACKWARD", "SINGLE"):
             monkeypatch.setitem(getattr(gpu_gru, name), "ROWS", 16)
-        monkeypatch.setattr(gpu_gru, "SLOTS", 3)
 
 
 def results(step: Callable[..., Tensor], tensors: list[Tensor], grad: Tensor) -> list[Tensor]:
