@@ -1,8 +1,10 @@
 """The sharded runner: subgraphs dealt out to the processes of `torch.distributed`."""
 
 from gpnn.engine.sharded.exchange import Exchange, negotiate
+from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, write_shards
 from gpnn.engine.sharded.peers import Peers, Traffic
 from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
+from gpnn.engine.sharded.read import read_shard
 from gpnn.engine.sharded.runner import sharded
 from gpnn.engine.sharded.schedules import SHARD_SCHEDULES
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
@@ -15,11 +17,16 @@ __all__ = [
     "Ownership",
     "Peers",
     "Shard",
+    "ShardIndex",
     "ShardedPlan",
     "Totals",
     "Traffic",
+    "is_shard_folder",
     "lower_owned",
     "lower_shard",
     "negotiate",
+    "read_index",
+    "read_shard",
     "sharded",
+    "write_shards",
 ]

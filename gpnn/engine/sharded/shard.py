@@ -105,6 +105,32 @@ class Line:
         return Line(torch.cat([self.order, torch.arange(first, first + num_virtual)]), self.part_ptr, bounds)
 
 
+def localize(
+    src: Tensor, counts: Tensor, first: int, edge_type: Tensor | None, edge_weight: Tensor | None
+) -> tuple[Graph, Tensor]:
+    """The local graph of the rows from position `first` on, and the positions of its halo.
+
+    Args:
+        src: position of each edge's sender, edges by receiver, `[e]`.
+        counts: edges into each own row, `[n]`.
+        first: position of the first own row.
+        edge_type: type of each edge, or None.
+        edge_weight: weight of each edge, or None.
+    """
+    num_own = len(counts)
+    elsewhere = (src < first) | (src >= first + num_own)
+    halo, ghost = src[elsewhere].unique(return_inverse=True)
+    local = src - first
+    local[elsewhere] = num_own + ghost
+    dst = torch.repeat_interleave(torch.arange(num_own), counts)
+    return Graph(local, dst, num_own + len(halo), edge_type, edge_weight), halo
+
+
+def parts_between(part_ptr: Tensor, first: int, last: int) -> Tensor:
+    """Where the subgraphs that lie between two positions begin, counted from the first of them, `[k + 1]`."""
+    return part_ptr[(part_ptr >= first) & (part_ptr <= last)] - first
+
+
 class Cutter:
     """Cuts shards out of a whole graph; what all of them need is computed once.
 
@@ -125,23 +151,16 @@ class Cutter:
         first, last = (int(bound) for bound in self.line.bounds[rank : rank + 2])
         nodes = self.line.order[first:last]
         edges, counts = self._edges_into(nodes)
-        src = self.place[self.graph.src[edges]]
-        elsewhere = (src < first) | (src >= last)
-        halo, ghost = src[elsewhere].unique(return_inverse=True)
-        local = src - first
-        local[elsewhere] = last - first + ghost
-        dst = torch.repeat_interleave(torch.arange(len(nodes)), counts)
         pick = lambda values: None if values is None else values[edges]  # noqa: E731
-        size = last - first + len(halo)
-        graph = Graph(local, dst, size, pick(self.graph.edge_type), pick(self.graph.edge_weight))
-        inside = (self.line.part_ptr >= first) & (self.line.part_ptr <= last)
+        extra = (pick(self.graph.edge_type), pick(self.graph.edge_weight))
+        graph, halo = localize(self.place[self.graph.src[edges]], counts, first, *extra)
         return Shard(
             graph,
             last - first,
             nodes,
             halo,
             self.line.bounds,
-            self.line.part_ptr[inside] - first,
+            parts_between(self.line.part_ptr, first, last),
             edges,
             Totals(
                 self.graph.num_nodes - self.num_virtual,

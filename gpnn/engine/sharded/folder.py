@@ -1,0 +1,193 @@
+"""A folder of shards: what each process needs of a graph, in a memory-mappable file of its own.
+
+`shards.json` says how long the line of nodes is and where subgraphs and shards begin in it; it is written last, so
+that where it stands the folder is complete. `shard-00002-of-00004.safetensors` holds of the third of four shards:
+
+==============================  ====================================================================================
+`nodes` `[n]`                   the user's node in each row
+`ptr` `[n + 1]`, `src` `[e]`    row i hears edges `ptr[i]:ptr[i + 1]`; a sender is an own row, or n + a row of `halo`
+`halo` `[h]`                    positions in the line of the senders that other shards own, rising
+`edges` `[e]`                   ids of the edges; `edge_type`, `edge_weight` where the graph has them
+`column/NAME` `[n, …]`          features, labels, masks, names; sparse ones as `.ptr`, `.col` and `.value`
+==============================  ====================================================================================
+
+Any number of processes reads a folder: as many as there are shards map a file each, others read the stretches of the
+files that hold their subgraphs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.sharded.balance import split_evenly
+from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
+from gpnn.graph import Graph
+from gpnn.storage.atomic import replace_file, write_text
+from gpnn.storage.read import read_json
+
+FORMAT = 1
+INDEX = "shards.json"
+
+
+@dataclass(frozen=True, eq=False)
+class ShardIndex:
+    """What `shards.json` holds.
+
+    Attributes:
+        folder: where.
+        totals: sizes of the whole graph.
+        part_ptr: the position where each subgraph begins, `[K + 1]`.
+        part_edges: edges into each subgraph, `[K]`.
+        bounds: the position where each shard begins, `[S + 1]`.
+        facts: what else was written: classes, the dataset's name, ….
+    """
+
+    folder: Path
+    totals: Totals
+    part_ptr: Tensor
+    part_edges: Tensor
+    bounds: Tensor
+    facts: dict[str, Any]
+
+    @property
+    def num_shards(self) -> int:
+        return self.bounds.numel() - 1
+
+    def bounds_for(self, num_ranks: int) -> Tensor:
+        """The position where each of `num_ranks` processes' stretch begins, `[R + 1]`.
+
+        Raises:
+            ValueError: when there are more processes than subgraphs.
+        """
+        if num_ranks == self.num_shards:
+            return self.bounds
+        return self.part_ptr[split_evenly(self.part_ptr.diff(), self.part_edges, num_ranks)]
+
+
+def is_shard_folder(path: str | Path) -> bool:
+    """Whether a complete folder of shards stands at `path`."""
+    return (Path(path) / INDEX).is_file()
+
+
+def write_shards(
+    folder: Path, graph: Graph, line: Line, columns: Mapping[str, Tensor], facts: Mapping[str, Any]
+) -> ShardIndex:
+    """Write a shard for each stretch of the line, one after the other.
+
+    Args:
+        folder: where; it is made if need be, and must not hold shards yet.
+        graph: the whole graph.
+        line: its nodes in a line, and where each shard begins.
+        columns: a row a node each, dense or sparse CSR, `[N, …]`.
+        facts: kept as JSON beside the sizes.
+
+    Raises:
+        ValueError: when the folder holds shards already.
+    """
+    if is_shard_folder(folder):
+        raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")
+    folder.mkdir(parents=True, exist_ok=True)
+    cutter = Cutter(graph, line)
+    totals = None
+    for rank in range(line.num_ranks):
+        shard = cutter.cut(rank)
+        totals = shard.totals
+        _write_tensors(folder / file_name(rank, line.num_ranks), _pack(shard, columns))
+    assert totals is not None
+    part_edges = _edges_of_parts(graph, line)
+    index = ShardIndex(folder, totals, line.part_ptr, part_edges, line.bounds, dict(facts))
+    write_text(folder / INDEX, json.dumps(_index_as_json(index)) + "\n")
+    return index
+
+
+def read_index(folder: str | Path) -> ShardIndex:
+    """The index of a folder of shards.
+
+    Raises:
+        ValueError: when there is none or it is damaged.
+    """
+    path = Path(folder) / INDEX
+    if not path.is_file():
+        raise ValueError(f"A folder of shards must hold {INDEX}. {str(folder)!r} does not.")
+    found = read_json(path)
+    try:
+        if found["format"] != FORMAT:
+            raise ValueError(f"{path} must be of format {FORMAT}. Got {found['format']}.")
+        lists = [torch.tensor(found[name], dtype=torch.int64) for name in ("part_ptr", "part_edges", "bounds")]
+        return ShardIndex(Path(folder), Totals(**found["totals"]), lists[0], lists[1], lists[2], found["facts"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({error}).") from None
+
+
+def _pack(shard: Shard, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    counts = torch.bincount(shard.graph.dst, minlength=shard.num_own)
+    tensors = {
+        "nodes": shard.nodes,
+        "ptr": torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        "src": _narrow(shard.graph.src),
+        "halo": shard.halo,
+        "edges": _narrow(shard.edges),
+    }
+    if shard.graph.edge_type is not None:
+        tensors["edge_type"] = _narrow(shard.graph.edge_type)
+    if shard.graph.edge_weight is not None:
+        tensors["edge_weight"] = shard.graph.edge_weight
+    for name, values in columns.items():
+        tensors |= _pack_column(f"column/{name}", values, shard.nodes)
+    return tensors
+
+
+def _pack_column(key: str, values: Tensor, nodes: Tensor) -> dict[str, Tensor]:
+    if values.layout == torch.strided:
+        return {key: values[nodes]}
+    ptr = values.crow_indices().long()
+    counts = ptr.diff()[nodes]
+    ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    entries = torch.repeat_interleave(ptr[nodes] - ends[:-1], counts) + torch.arange(int(ends[-1]))
+    return {
+        f"{key}.ptr": ends,
+        f"{key}.col": values.col_indices()[entries],
+        f"{key}.value": values.values()[entries],
+        f"{key}.width": torch.tensor(values.shape[1]),
+    }
+
+
+def _narrow(values: Tensor) -> Tensor:
+    """int32 where it fits."""
+    return values.int() if not values.numel() or int(values.max()) < 2**31 else values
+
+
+def _edges_of_parts(graph: Graph, line: Line) -> Tensor:
+    in_degree = graph.in_degree[line.order].cumsum(0)
+    ends = torch.cat([in_degree.new_zeros(1), in_degree])[line.part_ptr]
+    return ends.diff()
+
+
+def _index_as_json(index: ShardIndex) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "totals": index.totals._asdict(),
+        "bounds": index.bounds.tolist(),
+        "part_ptr": index.part_ptr.tolist(),
+        "part_edges": index.part_edges.tolist(),
+        "facts": index.facts,
+    }
+
+
+def file_name(number: int, num_shards: int) -> str:
+    """The name of a shard's file, counted from 0."""
+    return f"shard-{number:05d}-of-{num_shards:05d}.safetensors"
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    replace_file(path, lambda partial: save_file(contiguous, partial))

@@ -1,0 +1,113 @@
+"""Reading shards: a process's rows, from one file or from stretches of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpnn.data.sparse import csr_tensor
+from gpnn.engine.sharded.folder import ShardIndex, file_name
+from gpnn.engine.sharded.shard import Shard, localize, parts_between
+
+
+def read_shard(index: ShardIndex, rank: int, num_ranks: int) -> tuple[Shard, dict[str, Tensor]]:
+    """The shard of one of `num_ranks` processes and its rows of the columns; other rows are not read.
+
+    Raises:
+        ValueError: when there are more processes than subgraphs, or a file is missing or damaged.
+    """
+    bounds = index.bounds_for(num_ranks)
+    first, last = (int(bound) for bound in bounds[rank : rank + 2])
+    with ExitStack() as stack:
+        pieces = [_Piece(stack, index, number, first, last) for number in _overlapping(index, first, last)]
+        counts = _join([piece.rows("ptr", 1).diff() for piece in pieces])
+        src = _join([piece.senders() for piece in pieces])
+        extra = [_join_some([piece.edge_values(name) for piece in pieces]) for name in ("edge_type", "edge_weight")]
+        nodes = _join([piece.rows("nodes") for piece in pieces]).long()
+        edges = _join([piece.edge_values("edges") for piece in pieces]).long()
+        columns = dict(_columns(pieces))
+    edge_type = None if extra[0] is None else extra[0].long()
+    graph, halo = localize(src, counts, first, edge_type, extra[1])
+    part_ptr = parts_between(index.part_ptr, first, last)
+    return Shard(graph, last - first, nodes, halo, bounds, part_ptr, edges, index.totals), columns
+
+
+class _Piece:
+    """The rows of one shard's file that lie between two positions."""
+
+    def __init__(self, stack: ExitStack, index: ShardIndex, number: int, first: int, last: int) -> None:
+        from safetensors import SafetensorError, safe_open
+
+        path = index.folder / file_name(number, index.num_shards)
+        if not path.is_file():
+            raise ValueError(f"A folder of {index.num_shards} shards must hold {path.name}. It does not.")
+        try:
+            self.file = stack.enter_context(safe_open(path, framework="pt"))
+        except SafetensorError as error:
+            raise ValueError(f"{path} must be a shard. Got a damaged file ({error}).") from None
+        self.names = set(self.file.keys())
+        begin, end = (int(bound) for bound in index.bounds[number : number + 2])
+        self.begin, self.num_rows = begin, end - begin
+        self.start, self.stop = max(first, begin) - begin, min(last, end) - begin
+
+    def rows(self, name: str, more: int = 0) -> Tensor:
+        """The rows of a tensor with a row a node (and `more` behind them)."""
+        return self._slice(name, self.start, self.stop + more)
+
+    def edge_values(self, name: str) -> Any:
+        """The values of the edges into these rows, or None."""
+        if name not in self.names:
+            return None
+        ends = self.rows("ptr", 1)
+        return self._slice(name, int(ends[0]), int(ends[-1]))
+
+    def senders(self) -> Tensor:
+        """The positions of the senders of the edges into these rows."""
+        src, halo = self.edge_values("src").long(), self.file.get_tensor("halo")
+        return torch.cat([torch.arange(self.begin, self.begin + self.num_rows), halo])[src]
+
+    def column(self, name: str) -> Tensor:
+        """These rows of a column."""
+        key = f"column/{name}"
+        if f"{key}.ptr" not in self.names:
+            return self.rows(key)
+        ends = self.rows(f"{key}.ptr", 1)
+        col, value = (self._slice(f"{key}.{part}", int(ends[0]), int(ends[-1])) for part in ("col", "value"))
+        width = int(self.file.get_tensor(f"{key}.width"))
+        return csr_tensor((ends - ends[0]).numpy(), col.numpy(), value.numpy(), (self.stop - self.start, width))
+
+    def _slice(self, name: str, start: int, stop: int) -> Tensor:
+        part = self.file.get_slice(name)
+        whole = start == 0 and stop == part.get_shape()[0]
+        return self.file.get_tensor(name) if whole else part[start:stop]
+
+
+def _overlapping(index: ShardIndex, first: int, last: int) -> list[int]:
+    begin, end = index.bounds[:-1], index.bounds[1:]
+    return ((begin < last) & (end > first)).nonzero().flatten().tolist()
+
+
+def _columns(pieces: list[_Piece]) -> Iterator[tuple[str, Tensor]]:
+    keys = {name.removeprefix("column/").split(".")[0] for name in pieces[0].names if name.startswith("column/")}
+    for name in sorted(keys):
+        yield name, _join([piece.column(name) for piece in pieces])
+
+
+def _join(parts: list[Tensor]) -> Tensor:
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0].layout == torch.strided:
+        return torch.cat(parts)
+    counts = torch.cat([part.crow_indices().diff() for part in parts])
+    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    col, value = torch.cat([part.col_indices() for part in parts]), torch.cat([part.values() for part in parts])
+    return csr_tensor(ptr.numpy(), col.numpy(), value.numpy(), (len(counts), parts[0].shape[1]))
+
+
+def _join_some(parts: list[Tensor | None]) -> Tensor | None:
+    there = [part for part in parts if part is not None]
+    return _join(there) if there else None
