@@ -12,6 +12,7 @@ from torch import Tensor
 from gpnn.data.files import RECOVERED_LABELS, require
 from gpnn.data.planetoid import NUM_VAL, SUFFIXES, Parts, read_parts
 from gpnn.data.sparse import features
+from gpnn.data.tables.archive import read_archive
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -95,19 +96,8 @@ def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, Tensor]:
 
 def _carried_over(path: Path, key: str, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """The labels of all nodes, -1 where unknown, and the bits that say where each comes from, both `[N]`."""
-    from zipfile import BadZipFile
-    from zlib import error as damaged_stream
-
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            for name in (f"labels_{key}.npy", f"source_{key}.npy"):
-                if arrays.zip.getinfo(name).file_size > 64 * (num_nodes + 64):  # an archive may unpack to anything
-                    raise ValueError(f"an array for more than {num_nodes} nodes")
-            labels, source = arrays[f"labels_{key}"], arrays[f"source_{key}"]
-    except (ValueError, OSError, EOFError, LookupError, AttributeError, NotImplementedError) as error:
-        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}. Got: {error}.") from None
-    except (BadZipFile, damaged_stream, MemoryError, SyntaxError, RuntimeError) as error:
-        raise ValueError(f"{path.name} must be a sound archive. Got: {error}.") from None
+    arrays, none = read_archive(path), np.empty(0)
+    labels, source = (arrays.get(f"{name}_{key}", none) for name in ("labels", "source"))
     if any(each.shape != (num_nodes,) or each.dtype.kind not in "iu" for each in (labels, source)):
-        raise ValueError(f"{path.name} must hold an integer for each of the {num_nodes} nodes. Got others.")
+        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}, an integer a node. Got others.")
     return labels.astype(np.int64), source

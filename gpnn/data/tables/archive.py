@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -16,7 +17,7 @@ KINDS = "biufSU"  # booleans, whole numbers, numbers, bytes, text: nothing that 
 # what zipfile and numpy raise on damaged bytes
 DAMAGES = (
     ValueError, OSError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError,
-    OverflowError, SyntaxError, TypeError, IndexError, MemoryError, UnicodeError,
+    OverflowError, SyntaxError, TypeError, IndexError, MemoryError, UnicodeError, tokenize.TokenError,
 )  # fmt: skip
 
 

@@ -1,0 +1,209 @@
+"""Read damaged files in a process of its own, with bounded memory and time and every act of the process watched.
+
+    python -m tests.trust.fuzz --cases 10000 pickle partition
+
+prints one line of JSON a reader. A case is named by its number, so that a failure can be repeated alone:
+`--first 4711 --cases 1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.trust.hostile import HOSTILE
+from tests.trust.mutate import mutate
+from tests.trust.readers import READERS, Reader
+
+MEMORY = 1 << 30  # bytes that reading may take beyond what the process holds
+SECONDS = 5.0  # of processor time that a case may take
+FORBIDDEN = (
+    "os.system",
+    "subprocess.Popen",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "pickle.find_class",
+    "socket.connect",
+)
+WRITING = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.symlink", "os.link", "os.truncate")
+
+
+@dataclass
+class Tally:
+    """What became of a reader's cases."""
+
+    reader: str
+    cases: int = 0
+    read: int = 0
+    refused: int = 0
+    slowest: float = 0.0
+    sentences: Counter[str] = field(default_factory=Counter)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Watch:
+    """An audit hook that notes what no reader may do."""
+
+    folder: str = "/nonexistent"
+    seen: list[str] = field(default_factory=list)
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in FORBIDDEN:
+            self.seen.append(f"{event} {arguments!r}")
+        elif event == "open" and self._writes(arguments) and not self._inside(arguments[0]):
+            self.seen.append(f"open for writing {arguments[0]!r}")
+        elif event in WRITING and not self._inside(arguments[0]) and not self._in_open_folder(event, arguments):
+            self.seen.append(f"{event} {arguments[0]!r}")
+
+    @staticmethod
+    def _writes(arguments: tuple[Any, ...]) -> bool:
+        flags = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], int) else 0
+        return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+    @staticmethod
+    def _in_open_folder(event: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether the path is relative to a folder that is held open, as in the removal of a temporary tree."""
+        return event in ("os.remove", "os.rmdir") and arguments[-1] != -1 and os.sep not in os.fsdecode(arguments[0])
+
+    def _inside(self, path: Any) -> bool:
+        if isinstance(path, int):
+            return True
+        return os.path.realpath(os.fsdecode(path)).startswith(self.folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("readers", nargs="*", choices=[[], *READERS], default=[])
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--show", action="store_true", help="print each failure's traceback and the sentences")
+    chosen = parser.parse_args()
+    faulthandler.enable()
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # others reserve a gigabyte of addresses beforehand
+    warnings.simplefilter("ignore")  # damaged arrays overflow where they are compared
+    watch = Watch()
+    sys.addaudithook(watch)
+    failed = False
+    for name in chosen.readers or READERS:
+        tally = fuzz(name, READERS[name], range(chosen.first, chosen.first + chosen.cases), watch)
+        if chosen.show:
+            _show(tally)
+        print(json.dumps({**asdict(tally), "sentences": len(tally.sentences)}), flush=True)
+        failed = failed or bool(tally.failures)
+    sys.exit(failed)
+
+
+def fuzz(name: str, reader: Reader, cases: Sequence[int], watch: Watch) -> Tally:
+    """Damage the reader's valid files in many ways and read each; every hostile file of the table comes first."""
+    tally = Tally(name)
+    tempfile.tempdir = None
+    with tempfile.TemporaryDirectory() as root:
+        folder = Path(root) / "case"
+        folder.mkdir()
+        watch.folder = os.path.realpath(root)
+        tempfile.tempdir = root  # where checks of the answer may write
+        reader.write(folder)
+        reader.sound(reader.read(folder))  # undamaged; what is imported late is imported now
+        files = reader.files(folder)
+        contents = {path: path.read_bytes() for path in files}
+        _limit_memory()
+        watch.seen.clear()
+        for title, content in HOSTILE.items():
+            for path in files:
+                path.write_bytes(content)
+                _try(reader, folder, f"{title} as {path.name}", tally, watch)
+                path.write_bytes(contents[path])
+        others = list(contents.values())
+        for number in cases:
+            path = files[number % len(files)]
+            path.write_bytes(mutate(number, contents[path], others))
+            _try(reader, folder, f"case {number}, {path.name}", tally, watch)
+            path.write_bytes(contents[path])
+    return tally
+
+
+def _try(reader: Reader, folder: Path, title: str, tally: Tally, watch: Watch) -> None:
+    """Read once; anything but a sound answer or one clear ValueError is a failure."""
+    tally.cases += 1
+    began = time.process_time()
+    before = _listing(folder)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        reader.sound(reader.read(folder))
+        tally.read += 1
+    except ValueError as error:
+        tally.refused += 1
+        tally.sentences[str(error)[:200]] += 1
+        if problem := unclear(error):
+            tally.failures.append({"case": title, "problem": problem, "trace": _trace(error)})
+    except BaseException as error:
+        tally.failures.append(
+            {"case": title, "problem": f"{type(error).__name__}: {error}"[:300], "trace": _trace(error)}
+        )
+        if isinstance(error, KeyboardInterrupt):
+            raise
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    tally.slowest = max(tally.slowest, time.process_time() - began)
+    if watch.seen or _listing(folder) != before:
+        tally.failures.append({"case": title, "problem": f"acts: {watch.seen[:3]}", "trace": ""})
+        watch.seen.clear()
+
+
+def unclear(error: ValueError) -> str | None:
+    """What is wrong with a refusal: a library's own error passed on, or words that name neither file nor setting."""
+    text = str(error)
+    if type(error) is not ValueError:
+        return f"a {type(error).__name__} is passed on: {text[:200]}"
+    if not text or len(text) > 2000 or "Traceback" in text:
+        return f"not a sentence: {text[:200]!r}"
+    if not text.rstrip().endswith((".", "?", ")")):
+        return f"no full stop: {text[:200]!r}"
+    return None
+
+
+def _limit_memory() -> None:
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _listing(folder: Path) -> list[str]:
+    return sorted(os.fspath(path) for path in folder.rglob("*"))
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)[-4:])
+
+
+def _too_long(number: int, frame: Any) -> None:
+    del number, frame
+    raise TimeoutError(f"more than {SECONDS} seconds")
+
+
+def _show(tally: Tally) -> None:
+    kinds = {failure["trace"][-200:] or failure["problem"]: failure for failure in tally.failures}
+    for failure in list(kinds.values())[:20]:
+        print(f"--- {failure['case']}: {failure['problem']}\n{failure['trace']}", file=sys.stderr)
+    for sentence, count in tally.sentences.most_common(25):
+        print(f"{count:6} {sentence}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGVTALRM, _too_long)
+    main()

@@ -1,0 +1,133 @@
+"""Files made to hurt: each is read in the place of every valid file of every reader."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+
+
+class _Call:
+    """Pickles as a call: what an attacker puts into a file."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.reduced = (function, arguments)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return self.reduced
+
+
+def _payload() -> bytes:
+    import os
+
+    return pickle.dumps(_Call(os.system, "touch /tmp/gpnn-was-here"))
+
+
+def _archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _npy(header: dict[str, Any], content: bytes = b"") -> bytes:
+    text = repr(header).encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + content
+
+
+def _npz_of_objects() -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, np.array([_Call(print, "loaded")], object))
+    return stream.getvalue()
+
+
+def _sparse(indices: list[int], shape: tuple[int, int]) -> bytes:
+    """A scipy matrix whose parts do not fit each other."""
+    stream = io.BytesIO()
+    parts = {"indices": np.array(indices), "indptr": np.array([0, len(indices)]), "data": np.ones(len(indices))}
+    np.savez(stream, format=np.bytes_(b"csr"), shape=np.array(shape), **parts)
+    return stream.getvalue()
+
+
+def _safetensors(header: dict[str, Any], content: bytes = b"", length: int | None = None) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + content
+
+
+def _one_tensor(**changes: Any) -> dict[str, Any]:
+    return {
+        "labels": {"dtype": "I32", "shape": [2], "data_offsets": [0, 8], **changes},
+        "__metadata__": {"num_parts": "2"},
+    }
+
+
+SIX = np.zeros((6, 2), np.float32)
+HOSTILE: dict[str, bytes] = {
+    "nothing": b"",
+    "zeros": bytes(4096),
+    "a pickle that calls": _payload(),
+    "a pickle of its own list": b"\x80\x02]q\x00h\x00a.",
+    "a pickle of a dictionary of one list": b"\x80\x02}q\x00]q\x01(K\x00K\x01K\x02K\x03K\x04e0"
+    + b"("
+    + b"".join(b"K" + bytes([n]) + b"h\x01" for n in range(200))
+    + b"u.",
+    "a pickle of doubled tuples": b"\x80\x02K\x01" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(60)) + b".",
+    "a pickle nested deep": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
+    "a pickle of a huge array": pickle.dumps(np.zeros(4, np.int8), protocol=2).replace(b"K\x04", b"J\xff\xff\xff\x7f"),
+    "a pickle of a long integer": b"\x80\x02\x8a\xff" + b"\x7f" * 255 + b".",
+    "an archive of zeros": _archive(
+        {"arr_0.npy": _npy({"descr": "<f4", "fortran_order": False, "shape": (1 << 27, 4)}) + bytes(1 << 27)}
+    ),
+    "an array of an exabyte": _archive(
+        {"arr_0.npy": _npy({"descr": "<f4", "fortran_order": False, "shape": (1 << 30, 1 << 28)})}
+    ),
+    "an array of negative size": _archive(
+        {"arr_0.npy": _npy({"descr": "<f4", "fortran_order": False, "shape": (-1, 2)})}
+    ),
+    "an array whose header calls": _archive(
+        {"arr_0.npy": _npy({"descr": "<f4", "fortran_order": False, "shape": (1,)}).replace(b"(1,)", b"f()!")}
+    ),
+    "an array of objects": _npz_of_objects(),
+    "an archive that climbs": _archive(
+        {"../../escape.npy": _npy({"descr": "<f4", "fortran_order": False, "shape": (0,)})}
+    ),
+    "an archive of nothing": _archive({}),
+    "a matrix with a column too far": _sparse([7, 0], (1, 2)),
+    "a matrix with a negative column": _sparse([-5, 0], (1, 2)),
+    "a matrix of a huge shape": _sparse([0], (1 << 60, 1 << 60)),
+    "a header of 2⁶³ bytes": _safetensors({}, length=1 << 63),
+    "a header of 90 MB": _safetensors({}, length=90_000_000),
+    "a tensor past its file": _safetensors(_one_tensor(data_offsets=[0, 1 << 40], shape=[1 << 38])),
+    "a tensor of overflowing shape": _safetensors(_one_tensor(shape=[1 << 62, 1 << 62, 0]), b"\0" * 8),
+    "a tensor of two dimensions": _safetensors(_one_tensor(shape=[1, 2]), b"\0" * 8),
+    "a tensor of floats": _safetensors(_one_tensor(dtype="F32"), struct.pack("<2f", float("nan"), 1)),
+    "a trillion parts": _safetensors({**_one_tensor(), "__metadata__": {"num_parts": "1000000000000"}}, b"\0" * 8),
+    "parts of 5,000 digits": _safetensors({**_one_tensor(), "__metadata__": {"num_parts": "9" * 5000}}, b"\0" * 8),
+    "another model": _safetensors(
+        {**_one_tensor(), "__metadata__": {"gpnn": '{"model": {"hidden_channels": 1000000000}}'}}, b"\0" * 8
+    ),
+    "a model of a list": _safetensors({**_one_tensor(), "__metadata__": {"gpnn": "[]"}}, b"\0" * 8),
+    "text of nested lists": b"[" * 100_000,
+    "settings of nested lists": b"seed = " + b"[" * 50_000,
+    "settings of nested tables": b"seed = " + b"{a=" * 50_000,
+    "a section as a value": b"train = 3\n[model]\ncell = [1]\n",
+    "settings of every wrong kind": b"seed = nan\ndevice = [1]\nthreads = -1\n[train]\nepochs = 1e400\nclip = nan\n",
+    "a long line": b"a" * 3_000_000,
+    "twenty thousand columns": b",".join(b"c%d" % n for n in range(20_000)) + b"\n",
+    "quotes that do not close": b'id,label\n"0,a\n1,b\n',
+    "ids past 2⁶³": b"id,label\n18446744073709551617,a\n-18446744073709551617,b\n",
+    "the same id twice": b"id,label\n0,a\n0,b\n",
+    "numbers that are none": b"source,target,weight\nn0,n1,nan\nn1,n0,1e999\n",
+    "text in UTF-16": "id,label\n0,a\n".encode("utf-16"),
+    "lines of zeros": b"\x00\n" * 1000,
+    "a list of JSON": b"[1, 2, 3]\n",
+    "a number of JSON": b"1e999\n",
+    "a deep JSON": b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"\n",
+    "markup": b"<script>alert(1)</script>\n",
+}
