@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Kept(Protocol):
+    """A state that the backward pass comes back to."""
+
+    def load(self, into: Tensor) -> None:
+        """Copy the state into `into`, `[N, s]`."""
+
+    def drop(self) -> None:
+        """Say that it will not be loaded again."""
 
 
 class Boundary:
@@ -42,3 +53,6 @@ class Boundary:
     def load(self, into: Tensor) -> None:
         """Copy the state into `into`, `[N, s]`."""
         into.copy_(self._stored)
+
+    def drop(self) -> None:
+        """Nothing: a second backward pass may come."""

@@ -41,6 +41,11 @@ class LoweredPhase:
         return self.phase.repeat
 
     @property
+    def apart(self) -> bool:
+        """Whether the phase has blocks of its own, none of which reads a row that another writes."""
+        return self.phase.edge_ptr is not None
+
+    @property
     def num_rows(self) -> int:
         """How many rows the phase writes, n."""
         return self.phase.nodes.numel()

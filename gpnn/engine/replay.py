@@ -36,7 +36,7 @@ class Replay:
 
     def finishes_blocks(self, phase: LoweredPhase) -> bool:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
-        return phase.phase.edge_ptr is not None or len(self.pieces(phase)) == 1
+        return phase.apart or len(self.pieces(phase)) == 1
 
     def do_phase(self, phase: LoweredPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
         """Do the steps of one phase, in place and without gradients."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
-from gpnn.engine.boundary import Boundary
+from gpnn.engine.boundary import Kept
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.replay import Replay, own_rows, phase_steps
 from gpnn.engine.step import Step
@@ -20,11 +20,19 @@ class Sweep:
         parameters: the tensors besides the states that gradients flow to.
         initial: the states before the first round, `[N + V, d]`, where steps need them.
         grad: the gradient of the last state but for what :meth:`add` adds, `[N + V, s]`; it is overwritten.
+        state: room for a state, `[N + V, s]`, or None: it is made.
     """
 
-    def __init__(self, replay: Replay, parameters: tuple[Tensor, ...], initial: Tensor | None, grad: Tensor) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        parameters: tuple[Tensor, ...],
+        initial: Tensor | None,
+        grad: Tensor,
+        state: Tensor | None = None,
+    ) -> None:
         self.replay, self.parameters, self.initial, self.grad = replay, parameters, initial, grad
-        self.state = torch.empty_like(grad)
+        self.state = torch.empty_like(grad) if state is None else state
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
 
@@ -33,7 +41,7 @@ class Sweep:
         if grad is not None:
             self.grad += grad
 
-    def through_round(self, number: int, boundary: Boundary) -> None:
+    def through_round(self, number: int, boundary: Kept) -> None:
         """Turn the gradient after a round into that before it."""
         phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.replay.plan.rounds[number])]
         if not phases:
@@ -43,10 +51,13 @@ class Sweep:
         for position, (phase, steps) in enumerate(phases[:-1]):
             overwritten.append(self.state[phase.row_index] if position else None)  # the first is the boundary's
             self.replay.do_phase(phase, steps, self.state, self.initial)
+        if len(phases) == 1:
+            boundary.drop()
         self._through_phase(*phases[-1])
         for (phase, steps), rows in zip(reversed(phases[:-1]), reversed(overwritten)):
             if rows is None:
                 boundary.load(self.state)
+                boundary.drop()
             else:
                 self.state[phase.row_index] = rows
             self._through_phase(phase, steps)
@@ -55,9 +66,7 @@ class Sweep:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
         if self.replay.finishes_blocks(phase):
             for number, block in enumerate(self.replay.pieces(phase)):
-                received = self.grad[block.rows].clone()
-                self.grad[block.rows] = 0
-                self._through_block(block, number, steps, received)
+                self._through_lone_block(block, number, steps)
             return
         overwritten = []
         for step in steps[:-1]:
@@ -68,16 +77,27 @@ class Sweep:
             self.state[phase.row_index] = rows
             self._through_joint_step(phase, step)
 
+    def _through_lone_block(self, block: Block, number: int, steps: list[Step]) -> None:
+        """A block that no other touches."""
+        if block.num_inputs == block.num_rows:  # it reads only what it writes: its gradient takes the old one's place
+            grad = self._through_block(block, number, steps, self.grad[block.rows])
+            self.grad[block.rows] = 0 if grad is None else grad
+            return
+        received = self.grad[block.rows].clone()
+        self.grad[block.rows] = 0
+        _add_rows(self.grad, block.inputs, self._through_block(block, number, steps, received))
+
     def _through_joint_step(self, phase: LoweredPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
         received, start = self.grad[phase.row_index], 0
         self.grad[phase.row_index] = 0
         for number, block in enumerate(self.replay.pieces(phase)):
-            self._through_block(block, number, [step], received[start : start + block.num_rows])
+            grad = self._through_block(block, number, [step], received[start : start + block.num_rows])
+            _add_rows(self.grad, block.inputs, grad)
             start += block.num_rows
 
-    def _through_block(self, block: Block, number: int, steps: list[Step], received: Tensor) -> None:
-        """Differentiate one block, given the gradient of the rows that it writes, `[n, s]`."""
+    def _through_block(self, block: Block, number: int, steps: list[Step], received: Tensor) -> Tensor | None:
+        """The gradient of the rows that a block reads, `[m, s]`, given that of the rows that it writes, `[n, s]`."""
         with torch.enable_grad():
             inputs = block.read(self.state).detach().requires_grad_()
             initial = own_rows(self.initial, block)
@@ -85,11 +105,12 @@ class Sweep:
             output = self.replay.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
         grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
-        _add_rows(self.grad, block.inputs, grads.pop(0))
+        grad_inputs = grads.pop(0)
         if self.initial_grad is not None:
             _add_rows(self.initial_grad, block.rows, grads.pop(0))
         for position, grad in enumerate(grads):
             self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
+        return grad_inputs
 
 
 def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:
@@ -104,5 +125,9 @@ def _add_rows(total: Tensor, rows: Tensor | slice, values: Tensor | None) -> Non
         return
     if isinstance(rows, slice):
         total[rows] += values
+    elif total.is_cuda:  # without atomics, which are slow in half precision: a block reads a row once
+        from gpnn.kernels.gpu import add_rows
+
+        add_rows(total, rows, values)
     else:
         total.index_add_(0, rows, values)

@@ -117,7 +117,8 @@ def add_rows(total: Tensor, rows: Tensor, values: Tensor) -> None:
     if values.numel():
         tile = _tile(values)
         grid = (triton.cdiv(rows.numel(), 4), triton.cdiv(values.shape[1], tile))
-        add_to_rows[grid](rows, values, total, rows.numel(), values.shape[1], ROWS=4, TILE=tile, num_warps=2)
+        settings = {"DOUBLE": total.dtype == torch.float64, "ROWS": 4, "TILE": tile, "num_warps": 2}
+        add_to_rows[grid](rows, values, total, rows.numel(), values.shape[1], **settings)
 
 
 def _tile(x: Tensor) -> int:
