@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpnn.config import Config
 from gpnn.data import load_dataset
+from gpnn.data.tables import Vocabulary
 from gpnn.data.transform import transform_data
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
@@ -41,17 +42,18 @@ class Built:
     model_arguments: dict[str, Any]
 
 
-def build(config: Config, data: Data | None = None) -> Built:
+def build(config: Config, data: Data | None = None, partition: Partition | None = None) -> Built:
     """Everything a training needs, sizes chosen by the graph where the configuration says "auto".
 
     Args:
         config: what to build.
         data: the dataset where it is loaded already.
+        partition: the subgraphs where they are made already.
     """
     device = choose_device(config.device)
     data = build_data(config) if data is None else data
     config = resolve(config, data)
-    partition = build_partition(config, data)
+    partition = build_partition(config, data) if partition is None else partition
     plan = build_plan(config, data, partition, str(device))
     width = int(config.model.hidden_channels)
     arguments = model_arguments(data, plan, width, model_options(config), seed=config.seed)
@@ -60,21 +62,33 @@ def build(config: Config, data: Data | None = None) -> Built:
     return Built(config, data, partition, plan, model.to(device), arguments)
 
 
-def build_data(config: Config) -> Data:
-    """The dataset, checked."""
+def build_data(config: Config, vocabulary: Vocabulary | None = None) -> Data:
+    """The dataset, checked; tables keep the meaning that a vocabulary gives them."""
     settings = config.data
-    data = load_dataset(settings.name, root=settings.root or None, **settings.options)
+    data = load_dataset(settings.name, root=settings.root or None, vocabulary=vocabulary, **settings.options)
     return transform_data(data, undirected=settings.undirected, scale_features=settings.scale_features)
 
 
 def resolve(config: Config, data: Data) -> Config:
-    """The configuration with K, rounds and hidden channels chosen for the graph where they are "auto"."""
-    sizes = Sizes(config.partition.k, config.schedule.rounds, config.model.hidden_channels).resolve(data)
+    """The configuration with K, rounds and hidden channels chosen for the graph where they are "auto".
+
+    Raises:
+        ValueError: when there are no labels to learn from.
+    """
+    if data.get("y") is None:
+        raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
+    config = resolve_structure(config, data)
+    sizes = Sizes(1, 1, config.model.hidden_channels).resolve(data)
+    return replace(config, model=replace(config.model, hidden_channels=int(sizes.hidden_channels)))
+
+
+def resolve_structure(config: Config, data: Data) -> Config:
+    """The configuration with K and rounds chosen for the graph where they are "auto"; it needs no labels."""
+    sizes = Sizes(config.partition.k, config.schedule.rounds, 1).resolve(data)
     return replace(
         config,
         partition=replace(config.partition, k=int(sizes.k)),
         schedule=replace(config.schedule, rounds=int(sizes.rounds)),
-        model=replace(config.model, hidden_channels=int(sizes.hidden_channels)),
     )
 
 

@@ -27,6 +27,7 @@ def experiment(
     Example: `gpnn experiment ours --jobs 8`
     """
     from gpnn.experiment import Results, read_experiment, run_experiment, write_report
+    from gpnn.experiment.machine import describe_machine
 
     if name == "list":
         _list(folder, out or folder / "results")
@@ -37,8 +38,9 @@ def experiment(
     if quick:
         chosen, out = chosen.quick_form(), out / "quick"
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
+    results.adopt(chosen.cells(), chosen.measure)
     run_experiment(chosen, results, jobs=jobs, progress=_show_cell)
-    files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=_machine())
+    files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=describe_machine())
     output().print((out / f"{chosen.name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
     messages().print(f"Written: {', '.join(map(str, files))}")
 
@@ -61,15 +63,5 @@ def _count(each: Experiment, out: Path) -> tuple[int, int]:
     from gpnn.experiment import Results
 
     results = Results.open(out / "cells" / f"{each.name}.jsonl")
-    keys = [cell.key for cell in each.cells()]
+    keys = {cell.key for cell in each.cells()}
     return len(keys), sum(key in results.outcomes for key in keys)
-
-
-def _machine() -> str:
-    import os
-    import platform
-
-    import torch
-
-    device = f", {torch.cuda.get_device_name(0)}" if torch.cuda.is_available() else ""
-    return f"{platform.machine()}, {os.cpu_count()} CPU cores{device}"

@@ -1,150 +1,151 @@
-"""An experiment's results as Markdown, CSV and a picture."""
+"""An experiment's results as Markdown, CSV and pictures."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpnn.experiment.entry import Entry, by_place, find_entries, printed
+from gpnn.experiment.measure import scale, words, write_number
 from gpnn.experiment.pairs import pair_lines
-from gpnn.experiment.results import Results, mean_and_deviation
-from gpnn.experiment.spec import Cell, Experiment
-from gpnn.train.atomic import replace_file, write_text
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One place of the table: a method on a dataset over all its finished seeds."""
-
-    row: str
-    column: str
-    mean: float | None
-    deviation: float | None
-    seeds: int
-    validation: float | None
-    seconds: float | None
-    paper: float | None
+from gpnn.experiment.pictures import PICTURES
+from gpnn.experiment.results import Results
+from gpnn.experiment.spec import Experiment
+from gpnn.storage.atomic import write_text
 
 
 def write_report(experiment: Experiment, results: Results, folder: Path, command: str, machine: str) -> list[Path]:
     """Write NAME.md, NAME.csv and, where matplotlib is installed, NAME.svg; the files written."""
-    entries = list(_entries(experiment, results))
+    entries = find_entries(experiment, results)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{experiment.name}.md", folder / f"{experiment.name}.csv"]
     write_text(files[1], _csv(entries))
-    picture = folder / f"{experiment.name}.svg"
-    if _draw(experiment, entries, picture):
-        files.append(picture)
-    lines = [
-        *_table(experiment, entries),
-        *([f"![{experiment.title}]({experiment.name}.svg)", ""] if picture in files else []),
-        *pair_lines(experiment, results),
-        *_remarks(experiment, entries, command, machine),
-    ]
-    write_text(files[0], "\n".join(lines) + "\n")
-    return files
-
-
-def _entries(experiment: Experiment, results: Results) -> Iterator[Entry]:
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in experiment.cells():
-        groups.setdefault((cell.row, cell.column), []).append(cell)
-    papers = {row.name: row.paper for row in experiment.rows}
-    validation = experiment.measure.replace("test_", "val_")
-    for (row, column), cells in groups.items():
-        values = results.values(cells, experiment.measure)
-        mean, deviation = mean_and_deviation(values) if values else (None, None)
-        checked, seconds = (results.values(cells, name) for name in (validation, "seconds"))
-        yield Entry(
-            row,
-            column,
-            mean,
-            deviation,
-            len(values),
-            mean_and_deviation(checked)[0] if checked else None,
-            mean_and_deviation(seconds)[0] if seconds else None,
-            papers[row].get(column),
-        )
-
-
-def _table(experiment: Experiment, entries: list[Entry]) -> list[str]:
-    place = {(entry.row, entry.column): entry for entry in entries}
-    columns = [column.name for column in experiment.columns]
-    explained = f"`{experiment.measure}` in percent: mean ± sample standard deviation over {experiment.seeds} seeds"
-    if any(0 < entry.seeds < experiment.seeds for entry in entries):
-        explained += " (in brackets how many, where they are fewer)"
-    if any(entry.paper is not None for entry in entries):
-        explained += "; in parentheses the paper's figure and how far ours is from it"
+    pictures = _draw(experiment, entries, results, folder)
     lines = [
         f"# {experiment.title}",
         "",
-        f"{explained}.",
+        f"{_explain(experiment, entries)}.",
         "",
-        "| | " + " | ".join(columns) + " |",
-        "|---|" + "---|" * len(columns),
-    ]
-    for row in experiment.rows:
-        shown = (_show(place.get((row.name, column)), experiment.seeds) for column in columns)
-        lines.append(f"| {row.name} | " + " | ".join(shown) + " |")
-    return [*lines, ""]
-
-
-def _remarks(experiment: Experiment, entries: list[Entry], command: str, machine: str) -> list[str]:
-    runs = sum(entry.seeds for entry in entries)
-    total = sum((entry.seconds or 0) * entry.seeds for entry in entries)
-    return [
-        *(f"- {note}" for note in experiment.notes),
-        f"- {runs} runs, {total:,.0f} seconds of training in all.",
-        f"- Machine: {machine}.",
+        *_tables(experiment, entries),
+        *(line for caption, file in pictures for line in (f"![{caption}]({file.name})", "")),
+        *pair_lines(experiment, results),
+        *_far_lines(experiment, entries),
+        *_remarks(experiment, entries),
+        f"- Machine: {'; or '.join(_machines(experiment, results)) or machine}.",
         f"- Command: `{command}`",
     ]
+    write_text(files[0], "\n".join(lines) + "\n")
+    return files + [file for _, file in pictures]
 
 
-def _show(entry: Entry | None, seeds: int) -> str:
-    if entry is None or entry.mean is None or entry.deviation is None:
-        return "–"
-    text = f"{100 * entry.mean:.1f} ± {100 * entry.deviation:.1f}"
+def _draw(experiment: Experiment, entries: list[Entry], results: Results, folder: Path) -> list[tuple[str, Path]]:
+    """The pictures, each with its caption; none without matplotlib."""
+    try:
+        return PICTURES[experiment.picture](experiment, entries, results, folder)
+    except ImportError:
+        return []
+
+
+def _explain(experiment: Experiment, entries: list[Entry]) -> str:
+    names = ", ".join(f"`{measure}`" for measure in experiment.measures)
+    percent = " in percent" if scale(experiment.measure) == 100 else ""
+    many = f"mean ± sample standard deviation over {experiment.seeds} seeds"
+    explained = f"{names}{percent}: {many if experiment.seeds > 1 else 'one run each'}"
+    if any(0 < entry.seeds < experiment.seeds for entry in entries):
+        explained += " (in brackets how many, where they are fewer)"
+    if any(row.paper for row in experiment.rows):
+        explained += f"; in parentheses {experiment.source}'s figure and how far ours is from it"
+    if any(entry.is_far for entry in entries):
+        explained += ", with † where that is more than two of our deviations"
+    return explained
+
+
+def _tables(experiment: Experiment, entries: list[Entry]) -> Iterator[str]:
+    """One table a measure; with a single column, one table whose columns are the measures."""
+    columns, measures = [column.name for column in experiment.columns], experiment.measures
+    if len(columns) == 1 and len(measures) > 1:
+        yield from _table(experiment, entries, [(columns[0], each) for each in measures], list(map(words, measures)))
+        return
+    for measure in measures:
+        if len(measures) > 1:
+            yield from (f"**{words(measure)}**", "")
+        yield from _table(experiment, entries, [(column, measure) for column in columns], columns)
+
+
+def _table(
+    experiment: Experiment, entries: list[Entry], places: list[tuple[str, str]], heading: list[str]
+) -> Iterator[str]:
+    place = by_place(entries)
+    yield "| | " + " | ".join(heading) + " |"
+    yield "|---|" + "---|" * len(heading)
+    for row in experiment.rows:
+        shown = []
+        for column, measure in places:
+            entry, paper = place.get((row.name, column, measure)), printed(experiment, row, column, measure)
+            shown.append(_show(entry, experiment.seeds) if entry and entry.seeds else _missing(measure, paper))
+        yield f"| {row.name} | " + " | ".join(shown) + " |"
+    yield ""
+
+
+def _missing(measure: str, paper: float | None) -> str:
+    return "–" if paper is None else f"– ({write_number(measure, paper)})"
+
+
+def _show(entry: Entry, seeds: int) -> str:
+    text = write_number(entry.measure, entry.mean or 0.0)
+    if seeds > 1:
+        text += f" ± {write_number(entry.measure, entry.deviation or 0.0)}"
     if entry.seeds < seeds:
         text += f" [{entry.seeds}]"
-    if entry.paper is not None:
-        text += f" ({entry.paper:.1f}, {100 * entry.mean - entry.paper:+.1f})"
+    if entry.paper is not None and entry.difference is not None:
+        difference = write_number(entry.measure, entry.difference)
+        sign = "" if difference.startswith("-") else "+"
+        text += f" ({write_number(entry.measure, entry.paper)}, {sign}{difference}{'†' if entry.is_far else ''})"
     return text
+
+
+def _far_lines(experiment: Experiment, entries: list[Entry]) -> Iterator[str]:
+    """Row by row, what is more than two deviations from print, and why."""
+    far = [entry for entry in entries if entry.is_far]
+    if far:
+        yield from ("More than two deviations from print:", "")
+    for row in experiment.rows:
+        own = [f"{e.column} {e.difference:+.3g} ({e.measure})" if e.measure in experiment.also
+               else f"{e.column} {e.difference:+.1f}" for e in far if e.row == row.name]  # fmt: skip
+        if own:
+            yield f"- **{row.name}**: {', '.join(own)}. {row.why or 'We did not trace why.'}"
+    if far:
+        yield ""
+
+
+def _remarks(experiment: Experiment, entries: list[Entry]) -> list[str]:
+    first = [entry for entry in entries if entry.measure == experiment.measure]
+    runs = sum(entry.seeds for entry in first)
+    total = sum((entry.seconds or 0) * entry.seeds for entry in first)
+    return [
+        *(f"- {note}" for note in experiment.notes),
+        f"- {runs} runs" + (f", {total:,.0f} seconds of training in all." if total else "."),
+    ]
+
+
+def _machines(experiment: Experiment, results: Results) -> list[str]:
+    """The machines that the finished cells were run on, those of most cells first."""
+    found = (results.outcomes.get(cell.key) for cell in experiment.cells())
+    names = Counter(outcome.metrics["machine"] for outcome in found if outcome and "machine" in outcome.metrics)
+    return [name for name, _ in names.most_common()]
 
 
 def _csv(entries: list[Entry]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "column", "mean", "deviation", "seeds", "validation", "seconds", "paper"])
+    writer.writerow(["row", "column", "measure", "mean", "deviation", "seeds", "validation", "seconds", "paper"])
     for entry in entries:
-        numbers = (entry.mean, entry.deviation, entry.seeds, entry.validation, entry.seconds, entry.paper)
-        writer.writerow([entry.row, entry.column, *("" if n is None else f"{n:.6g}" for n in numbers)])
+        unit = scale(entry.measure)
+        shares = (None if value is None else value / unit for value in (entry.mean, entry.deviation))
+        numbers = (*shares, entry.seeds, entry.validation, entry.seconds, entry.paper)
+        shown = ("" if number is None else f"{number:.6g}" for number in numbers)
+        writer.writerow([entry.row, entry.column, entry.measure, *shown])
     return out.getvalue()
-
-
-def _draw(experiment: Experiment, entries: list[Entry], path: Path) -> bool:
-    """A panel a column, a bar a row with its deviation, the paper's figure as a tick; False without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    columns = [column.name for column in experiment.columns]
-    figure = Figure(figsize=(3.2 * len(columns) + 1.5, 0.28 * len(experiment.rows) + 1.2), layout="constrained")
-    panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-    for panel, column in zip(panels, columns):
-        drawn = [entry for entry in entries if entry.column == column and entry.mean is not None]
-        names = [entry.row for entry in drawn]
-        means = [100 * (entry.mean or 0) for entry in drawn]
-        panel.barh(names, means, xerr=[100 * (entry.deviation or 0) for entry in drawn], color="#4878a8", height=0.7)
-        for entry in drawn:
-            if entry.paper is not None:
-                panel.plot([entry.paper], [entry.row], marker="|", markersize=12, markeredgewidth=2, color="#c44e52")
-        low = min([*means, *(entry.paper for entry in drawn if entry.paper is not None)], default=0)
-        panel.set_xlim(max(0, low - 5), None)
-        panel.set_title(column)
-        panel.grid(axis="x", alpha=0.3)
-        panel.invert_yaxis() if panel is panels[0] else None
-    figure.supxlabel(f"{experiment.measure}, percent (red: the paper)")
-    replace_file(path, lambda partial: figure.savefig(partial, format="svg", metadata={"Date": None}))
-    return True

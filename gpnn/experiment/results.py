@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpnn.experiment.spec import Cell
-from gpnn.train.atomic import write_text
+from gpnn.storage.atomic import write_text
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,17 @@ class Results:
                 outcomes[outcome.key] = outcome
         return cls(file, outcomes)
 
+    def adopt(self, cells: Iterable[Cell], measure: str) -> None:
+        """Take over those of `cells` that another experiment of the same folder has finished, `measure` included."""
+        wanted = {cell.key: cell for cell in cells if cell.key not in self.outcomes}
+        for file in sorted(self.file.parent.glob("*.jsonl")):
+            for key, outcome in Results.open(file).outcomes.items():
+                if key in wanted and outcome.metrics.get(measure) is not None:
+                    self.add(wanted.pop(key), outcome.metrics)
+
     def add(self, cell: Cell, metrics: dict[str, Any]) -> None:
-        """Keep what a cell came to, on disk before this returns."""
+        """Keep what a cell came to, on disk before this returns; what another process added meanwhile stays."""
+        self.outcomes = Results.open(self.file).outcomes | self.outcomes
         self.outcomes[cell.key] = Outcome(cell.key, cell.row, cell.column, cell.seed, metrics)
         lines = (json.dumps(asdict(outcome), sort_keys=True) for outcome in self.outcomes.values())
         self.file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any
 
-from gpnn.experiment.plain import PLAIN
 from gpnn.experiment.results import Results
-from gpnn.experiment.spec import Cell, Experiment, lay_over
+from gpnn.experiment.settings import put_seed
+from gpnn.experiment.spec import Cell, Experiment
 
 
 def run_experiment(
@@ -22,14 +21,16 @@ def run_experiment(
 ) -> None:
     """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
 
+    Cells with the same settings and seed are run once.
+
     Args:
         experiment: what to run.
         results: what is finished, and where it is kept.
         jobs: number of processes, each with one thread.
         progress: told of each finished cell, with the number finished and the number of all.
     """
-    cells = list(experiment.cells())
-    waiting = [cell for cell in cells if cell.key not in results.outcomes]
+    cells = {cell.key: cell for cell in experiment.cells()}
+    waiting = [cell for key, cell in cells.items() if key not in results.outcomes]
     finished = len(cells) - len(waiting)
     with_test = not experiment.measure.startswith("val_")
     for cell, metrics in _outcomes(waiting, with_test, jobs):
@@ -55,18 +56,14 @@ def _outcomes(cells: list[Cell], with_test: bool, jobs: int) -> Iterator[tuple[C
 
 
 def run_cell(cell: Cell, *, with_test: bool = True) -> dict[str, Any]:
-    """Train one cell's configuration; its metrics, without those of the test nodes unless they are asked for."""
-    from gpnn.build import build
-    from gpnn.config import parse_config
-    from gpnn.train import fit
+    """What one cell comes to, without the metrics of the test nodes unless they are asked for."""
+    from gpnn.experiment.kinds import KINDS
+    from gpnn.experiment.machine import describe_machine
 
-    config, problems = parse_config(lay_over(PLAIN, cell.settings, {"seed": cell.seed}))
-    if problems:
+    kind, settings = KINDS[cell.kind], put_seed(cell.settings, cell.seed)
+    if problems := kind.problems(settings):
         raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
-    began = time.perf_counter()
-    run = build(config)
-    result = fit(run.model, run.data, run.plan, recipe=config.train, seed=config.seed)
-    metrics = {**result.metrics, "seconds_in_all": time.perf_counter() - began}
+    metrics = kind.run(settings, cell.seed) | {"machine": describe_machine()}
     return {name: value for name, value in metrics.items() if with_test or not name.startswith("test_")}
 
 

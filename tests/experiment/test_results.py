@@ -29,3 +29,20 @@ def test_a_cell_that_is_added_again_replaces_the_old(tmp_path):
 def test_the_deviation_is_the_sample_s():
     assert mean_and_deviation([1.0, 2.0, 3.0]) == (2.0, 1.0)
     assert mean_and_deviation([4.0]) == (pytest.approx(4.0), 0.0)
+
+
+def test_cells_that_another_experiment_finished_are_adopted(tmp_path):
+    other = Results.open(tmp_path / "other.jsonl")
+    other.add(CELLS[0], {"test_accuracy": 0.5})
+    other.add(CELLS[1], {"val_accuracy": 0.5})  # ran without its test figures
+    own = Results.open(tmp_path / "own.jsonl")
+    own.adopt(CELLS, "test_accuracy")
+    assert own.values(CELLS, "test_accuracy") == [0.5]
+    assert Results.open(tmp_path / "own.jsonl").values(CELLS, "test_accuracy") == [0.5]
+
+
+def test_what_two_processes_add_is_kept(tmp_path):
+    one, other = (Results.open(tmp_path / "some.jsonl") for _ in range(2))
+    one.add(CELLS[0], {"test_accuracy": 0.1})
+    other.add(CELLS[1], {"test_accuracy": 0.2})
+    assert Results.open(tmp_path / "some.jsonl").values(CELLS, "test_accuracy") == [0.1, 0.2]

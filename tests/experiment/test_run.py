@@ -1,14 +1,10 @@
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 import gpnn.experiment.run as run_module
-from gpnn.experiment import Experiment, Results, read_experiment, run_experiment, write_report
+from gpnn.experiment import Experiment, Results, run_experiment, write_report
 from gpnn.experiment.run import run_cell
 from gpnn.experiment.spec import Cell, Line
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 TINY = {
     "device": "cpu",
     "data": {"name": "planted", "num_nodes": 60, "num_classes": 3, "num_features": 12, "label_rate": 0.2},
@@ -32,15 +28,6 @@ def test_a_tiny_table_from_end_to_end(tmp_path):
     files = write_report(TABLE, results, tmp_path, command="gpnn experiment tiny", machine="two cores")
     assert {"tiny.md", "tiny.csv"} <= {file.name for file in files}
     assert "| gru | " in (tmp_path / "tiny.md").read_text()
-
-
-@pytest.mark.parametrize("name", ["ours", "ablation", "paper"])
-def test_the_quick_form_of_the_main_tables_runs(name, tmp_path):
-    whole = read_experiment(EXPERIMENTS / f"{name}.toml").quick_form()
-    first = replace(whole, columns=whole.columns[:1])
-    results = Results.open(tmp_path / f"{name}.jsonl")
-    run_experiment(first, results)
-    assert len(results.values(list(first.cells()), "test_accuracy")) == len(first.rows)
 
 
 @pytest.fixture
@@ -106,3 +93,20 @@ def test_cells_do_not_follow_the_library_s_defaults(monkeypatch):
     explicit = run_cell(Cell("gru", "Planted", 0, settings))
     assert PLAIN["model"]["dropout"] == 0.0
     assert run_cell(Cell("gru", "Planted", 0, TINY))["val_loss"] == explicit["val_loss"]
+
+
+def test_cells_with_the_same_settings_are_run_once(tmp_path, trained):
+    twins = Experiment("twins", "Twins", ROWS, (Line("One"), Line("Two")), settings=TINY, seeds=1)
+    results = Results.open(tmp_path / "twins.jsonl")
+    run_experiment(twins, results)
+    assert [row for row, *_ in trained] == ["gru", "linear"]
+    assert len(results.values(list(twins.cells()), "test_accuracy")) == 4
+
+
+def test_the_cell_s_seed_stands_where_the_settings_ask_for_it():
+    data = {**TINY["data"], "seed": "@seed"}
+    cells = [Cell("gru", "Planted", seed, {**TINY, "data": data}) for seed in (0, 1)]
+    given = [Cell("gru", "Planted", seed, {**TINY, "data": {**data, "seed": seed}}) for seed in (0, 1)]
+    losses = [[run_cell(cell)["val_loss"] for cell in each] for each in (cells, given)]
+    assert losses[0] == losses[1]
+    assert cells[0].settings == cells[1].settings

@@ -1,8 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpnn.experiment.spec import Experiment, Line, find_experiments, lay_over, read_experiment
+from gpnn.experiment.read import find_experiments, read_experiment
+from gpnn.experiment.settings import lay_over
+from gpnn.experiment.spec import Experiment, Line
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -80,7 +83,7 @@ def test_the_quick_form_has_one_seed_and_its_own_data():
     assert len(cells) == 1
     assert "rate" not in cells[0].settings["data"]
     assert cells[0].settings["data"]["name"] == "planted"
-    assert cells[0].settings["train"] == {"epochs": 3, "clip": 1.0}
+    assert cells[0].settings["train"] == {"epochs": 3, "clip": 1.0, "check_every": 1}
 
 
 def test_layers_merge_without_touching_the_lower_ones():
@@ -105,6 +108,18 @@ def test_layers_merge_without_touching_the_lower_ones():
             'title = "T"\npairs = [["a", "c"]]\n[[rows]]\nname = "a"\n[[columns]]\nname = "b"\n',
             r"two rows. Got \['a', 'c'\]",
         ),
+        (
+            'title = "T"\npicture = "pie"\n[[rows]]\nname = "a"\n[[columns]]\nname = "b"\n',
+            "`picture` of some.toml must be one of bars, .* Got 'pie'",
+        ),
+        (
+            'title = "T"\n[[rows]]\nname = "a"\nsettings = { kind = "magic" }\n[[columns]]\nname = "b"\n',
+            "A `kind` of some.toml must be one of training, .* Got 'magic'",
+        ),
+        (
+            'title = "T"\n[[rows]]\nname = "a"\nonly = ["c"]\n[[columns]]\nname = "b"\n',
+            "The row 'a' of some.toml must name columns. Got 'c'",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, says):
@@ -118,15 +133,23 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_every_experiment_here_is_made_of_settings_that_exist():
-    from gpnn.config import parse_config
-    from gpnn.experiment.plain import PLAIN
+    from gpnn.experiment.kinds import KINDS
+    from gpnn.experiment.settings import put_seed
 
     experiments = find_experiments(EXPERIMENTS)
     assert {"ours", "ablation", "paper"} <= {each.name for each in experiments}
     for each in experiments:
-        for cell in each.cells():
-            if cell.seed == 0:
-                assert parse_config(lay_over(PLAIN, cell.settings))[1] == [], (each.name, cell.row)
+        for cell in replace(each, seeds=1).cells():
+            assert KINDS[cell.kind].problems(put_seed(cell.settings, 0)) == [], (each.name, cell.row)
+
+
+def test_a_line_may_have_fewer_seeds_by_column():
+    rows = (Line("a", seeds={"One": 1}), Line("b", seeds=2), Line("c"))
+    made = Experiment("x", "X", rows, (Line("One"), Line("Two", seeds=3), Line("None", seeds=0)), seeds=4)
+    count = {(row.name, column): 0 for row in rows for column in ("One", "Two")}
+    for cell in made.cells():
+        count[cell.row, cell.column] += 1
+    assert list(count.values()) == [1, 3, 2, 2, 4, 3]
 
 
 def test_plain_settings_leave_nothing_to_the_defaults_that_decides_a_result():

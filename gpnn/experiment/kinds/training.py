@@ -1,0 +1,128 @@
+"""Training: one configuration of the library, trained, with what its schedule sent and what its time went to."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpnn.experiment.kinds.kind import SMALL_GRAPH, Kind, Metrics
+from gpnn.experiment.plain import PLAIN
+from gpnn.experiment.settings import Settings, lay_over
+
+if TYPE_CHECKING:
+    from gpnn.build import Built
+    from gpnn.config import Config
+    from gpnn.train import FitResult
+
+SMALL: Settings = {
+    "device": "cpu",
+    "partition": {"k": 4},
+    "model": {"hidden_channels": 8},
+    "train": {"epochs": 3, "check_every": 1},
+}
+
+
+def run_training(settings: Settings, seed: int) -> Metrics:
+    """The metrics of :func:`gpnn.train.fit`, and of its schedule, partition and clock.
+
+    Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken.
+    """
+    target = settings.get("target")
+    began = time.perf_counter()
+    built, partition_seconds = build_cell(settings, seed)
+    result, clock = train(built, target)
+    return {
+        **result.metrics,
+        **clock.metrics(),
+        **_schedule_metrics(built),
+        "partition_seconds": partition_seconds,
+        "seconds_in_all": time.perf_counter() - began,
+    }
+
+
+def build_cell(settings: Settings, seed: int) -> tuple[Built, float]:
+    """The objects of a cell's configuration, and the CPU seconds that its partition took."""
+    from gpnn.build import build, build_data, build_partition, resolve
+
+    config, problems = read_config(settings, seed)
+    if problems:
+        raise ValueError(" ".join(problems))
+    data = build_data(config)
+    config = resolve(config, data)
+    began = time.process_time()
+    partition = build_partition(config, data)
+    seconds = time.process_time() - began
+    return build(config, data, partition), seconds
+
+
+def read_config(settings: Settings, seed: int = 0) -> tuple[Config, list[str]]:
+    """The configuration of a cell, the plain settings under its own, and what is wrong with it."""
+    from gpnn.config import parse_config
+
+    own = {key: value for key, value in settings.items() if key not in ("kind", "target")}
+    return parse_config(lay_over(PLAIN, own, {"seed": seed}))
+
+
+class Clock:
+    """A watcher of a training: the CPU seconds, validation included, until a target and until the best epoch."""
+
+    def __init__(self, target: float | None = None) -> None:
+        self.target, self.best = target, -1.0
+        self.to_target: float | None = None
+        self.to_best: float | None = None
+        self.began = time.process_time()
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Training begins."""
+        self.began = time.process_time()
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """An epoch is done; it may have been validated."""
+        value = record.get("val_accuracy")
+        if value is None:
+            return
+        elapsed = time.process_time() - self.began
+        if value > self.best:
+            self.best, self.to_best = value, elapsed
+        if self.target is not None and self.to_target is None and value >= self.target:
+            self.to_target = elapsed
+
+    def metrics(self) -> Metrics:
+        """CPU seconds in all and until what was watched; None where it was not reached."""
+        return {
+            "cpu_seconds": time.process_time() - self.began,
+            "cpu_seconds_to_best": self.to_best,
+            "cpu_seconds_to_target": self.to_target,
+        }
+
+
+def train(built: Built, target: float | None = None) -> tuple[FitResult, Clock]:
+    """A cell's objects, trained, and the clock that watched."""
+    from gpnn.train import fit
+
+    clock, config = Clock(target), built.config
+    result = fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=[clock])
+    return result, clock
+
+
+def _schedule_metrics(built: Built) -> Metrics:
+    plan = built.plan
+    figures: Metrics = {"num_messages": plan.num_messages, "num_updates": plan.num_updates}
+    if built.partition is not None:
+        quality = built.partition.quality(built.data)
+        figures |= {"parts": quality.num_parts, "edge_cut": quality.edge_cut, "balance": quality.balance}
+    return figures
+
+
+def shrink_training(settings: Settings) -> Settings:
+    """The same on a small graph, with narrow states and at most two rounds, for three epochs."""
+    rounds = settings.get("schedule", {}).get("rounds", "auto")
+    few = rounds if rounds == "auto" else min(rounds, 2)
+    return lay_over({**settings, "data": SMALL_GRAPH}, SMALL, {"schedule": {"rounds": few}})
+
+
+def _problems(settings: Settings) -> list[str]:
+    return read_config(settings)[1]
+
+
+TRAINING = Kind(run_training, shrink_training, _problems)
