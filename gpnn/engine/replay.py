@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
+from gpnn.engine.lower_csr import BuiltPhase, CSRPlan
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import Plan
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
+
+AnyPlan: TypeAlias = Plan | CSRPlan
+AnyPhase: TypeAlias = LoweredPhase | BuiltPhase
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,22 @@ class Replay:
     """
 
     cell: CellLike
-    plan: Plan
+    plan: AnyPlan
     seed: int | None
 
-    def pieces(self, phase: LoweredPhase) -> tuple[Block, ...]:
+    @property
+    def rounds(self) -> tuple[tuple[AnyPhase, ...], ...]:
+        return self.plan.rounds
+
+    def pieces(self, phase: AnyPhase) -> tuple[Block, ...]:
         """The blocks that are done one after the other."""
         return phase.chunks if self.cell.local else phase.blocks
 
-    def finishes_blocks(self, phase: LoweredPhase) -> bool:
+    def finishes_blocks(self, phase: AnyPhase) -> bool:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
         return phase.apart or len(self.pieces(phase)) == 1
 
-    def do_phase(self, phase: LoweredPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
+    def do_phase(self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
         """Do the steps of one phase, in place and without gradients."""
         if self.finishes_blocks(phase):
             for number, block in enumerate(self.pieces(phase)):
@@ -47,7 +56,7 @@ class Replay:
         for step in steps:
             self._do_jointly(phase, step, state, initial)
 
-    def _do_jointly(self, phase: LoweredPhase, step: Step, state: Tensor, initial: Tensor | None) -> None:
+    def _do_jointly(self, phase: AnyPhase, step: Step, state: Tensor, initial: Tensor | None) -> None:
         """One step of blocks that read each other's rows: compute all of them, then write."""
         updated, start = state.new_empty(phase.num_rows, state.shape[1]), 0
         for number, block in enumerate(self.pieces(phase)):
@@ -79,7 +88,7 @@ class Replay:
             yield
 
 
-def phase_steps(phase: LoweredPhase, number: int, position: int) -> list[Step]:
+def phase_steps(phase: AnyPhase, number: int, position: int) -> list[Step]:
     """The steps of a phase that stands at `position` in round `number`, one a repeat."""
     return [Step(number, phase.kind, repeat, phase=position) for repeat in range(phase.repeat)]
 

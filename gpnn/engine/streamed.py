@@ -70,7 +70,7 @@ class _Propagation(Function):
     @staticmethod
     def forward(ctx: Any, run: _Run, state: Tensor, initial: Tensor | None, *parameters: Tensor) -> tuple[Tensor, ...]:
         working, boundaries, outputs = state.clone(), [], []
-        rounds = run.replay.plan.rounds
+        rounds = run.replay.rounds
         for number, phases in enumerate(rounds):
             if run.keep:
                 boundaries.append(run.settings.keep(working if number else state, copy=number > 0))

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from gpnn.engine.block import Block
 from gpnn.engine.boundary import Kept
-from gpnn.engine.lowered_phase import LoweredPhase
-from gpnn.engine.replay import Replay, own_rows, phase_steps
+from gpnn.engine.replay import AnyPhase, Replay, own_rows, phase_steps
 from gpnn.engine.step import Step
 
 
@@ -43,7 +42,7 @@ class Sweep:
 
     def through_round(self, number: int, boundary: Kept) -> None:
         """Turn the gradient after a round into that before it."""
-        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.replay.plan.rounds[number])]
+        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.replay.rounds[number])]
         if not phases:
             return
         boundary.load(self.state)
@@ -62,7 +61,7 @@ class Sweep:
                 self.state[phase.row_index] = rows
             self._through_phase(phase, steps)
 
-    def _through_phase(self, phase: LoweredPhase, steps: list[Step]) -> None:
+    def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
         if self.replay.finishes_blocks(phase):
             for number, block in enumerate(self.replay.pieces(phase)):
@@ -87,7 +86,7 @@ class Sweep:
         self.grad[block.rows] = 0
         _add_rows(self.grad, block.inputs, self._through_block(block, number, steps, received))
 
-    def _through_joint_step(self, phase: LoweredPhase, step: Step) -> None:
+    def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
         received, start = self.grad[phase.row_index], 0
         self.grad[phase.row_index] = 0

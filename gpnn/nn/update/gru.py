@@ -52,10 +52,13 @@ class GRUUpdate(nn.Module):
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         if self.reset == "after":
-            from gpnn.kernels.gru import gru_update
+            if state.is_cuda:
+                from gpnn.kernels.gpu_gru import gru_update
+            else:
+                from gpnn.kernels.gru import gru_update
 
             parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-            update = torch.gru_cell if state.is_cuda or torch.is_autocast_enabled("cpu") else gru_update
+            update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
             return update(messages, state, *parameters)
         heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T)  # [n, 3d]
         width = state.shape[1]

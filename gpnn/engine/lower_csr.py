@@ -1,0 +1,194 @@
+"""lower_csr: a partition schedule over a symmetric graph in CSR form, lowered where its arrays lie.
+
+For graphs whose edge lists are too long for Python's own memory or for one CPU thread: nothing of the size of the edges
+is made besides the plan's own arrays, and those of the inside edges serve as their own transpose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import Block
+from gpnn.kernels import Operator
+
+RULES = ("phase", "graph")
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltPhase:
+    """A phase whose blocks were built at once; runners take it like a :class:`~gpnn.engine.LoweredPhase`.
+
+    Attributes:
+        kind: "inside" or "cut".
+        blocks: its blocks.
+        apart: whether no block reads a row that another writes.
+        repeat: how often the step is done.
+    """
+
+    kind: str
+    blocks: tuple[Block, ...]
+    apart: bool
+    repeat: int
+
+    @property
+    def chunks(self) -> tuple[Block, ...]:
+        return self.blocks
+
+    @property
+    def num_rows(self) -> int:
+        return sum(block.num_rows for block in self.blocks)
+
+    @property
+    def num_edges(self) -> int:
+        return sum(block.operators[0].num_entries for block in self.blocks)
+
+    @cached_property
+    def row_index(self) -> Tensor:
+        """Plan rows that the phase writes, `[n]`, in the order of the blocks."""
+        device = self.blocks[0].operators[0].ptr.device
+        rows = [b.rows if isinstance(b.rows, Tensor) else torch.arange(b.rows.start, b.rows.stop) for b in self.blocks]
+        return torch.cat([each.to(device) for each in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class CSRPlan:
+    """What :func:`lower_csr` gives: rounds of built phases over plan rows.
+
+    Attributes:
+        rounds: the phases of each round.
+        num_nodes: number of nodes N.
+        device: where it lives.
+    """
+
+    rounds: tuple[tuple[BuiltPhase, ...], ...]
+    num_nodes: int
+    device: torch.device
+
+    @property
+    def num_rounds(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def num_messages(self) -> int:
+        return sum(phase.repeat * phase.num_edges for phases in self.rounds for phase in phases)
+
+    @property
+    def num_updates(self) -> int:
+        return sum(phase.repeat * phase.num_rows for phases in self.rounds for phase in phases)
+
+
+def lower_csr(
+    ptr: Tensor,
+    col: Tensor,
+    order: Tensor,
+    part_ptr: Tensor,
+    *,
+    rounds: int,
+    intra: int = 1,
+    cut: int = 1,
+    normalization: str = "phase",
+) -> CSRPlan:
+    """The schedule of :func:`gpnn.schedule.partitioned` with `update="members"`, ready to run in plan order.
+
+    Args:
+        ptr: where each node's neighbours begin, `[N + 1]`.
+        col: the neighbours, `[E]`; the graph must be symmetric: v hears u as often as u hears v.
+        order: the nodes grouped by part: plan row r is node `order[r]`, `[N]`.
+        part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
+        rounds: number of rounds T.
+        intra: steps inside the parts a round, T_S.
+        cut: steps over the cut edges a round, T_C.
+        normalization: "phase" or "graph", as in :mod:`gpnn.engine.normalize`; messages are not weighted otherwise.
+
+    Raises:
+        ValueError: when the rule is unknown or the arrays do not fit each other.
+
+    >>> ring = torch.tensor([1, 3, 0, 2, 1, 3, 0, 2])
+    >>> lower_csr(torch.arange(0, 9, 2), ring, torch.arange(4), torch.tensor([0, 2, 4]), rounds=3).num_messages
+    24
+    """
+    if normalization not in RULES:
+        raise ValueError(f"`normalization` must be one of {', '.join(RULES)}. Got {normalization!r}.")
+    num_nodes = ptr.numel() - 1
+    ends = part_ptr.tolist()
+    if order.numel() != num_nodes or ends[0] != 0 or ends[-1] != num_nodes:
+        raise ValueError(
+            f"`order` and `part_ptr` must cover the {num_nodes} nodes. Got {order.numel()} and {ends[-1]}."
+        )
+    narrow = torch.int32 if num_nodes < 2**31 else torch.int64
+    place = torch.empty(num_nodes, dtype=narrow, device=ptr.device)
+    place[order] = torch.arange(num_nodes, dtype=narrow, device=ptr.device)
+    inside, between = [], []
+    for first, last in pairwise(ends):
+        if last > first:
+            piece = _Piece.gather(ptr, col, order, place, first, last)
+            inside.append(piece.inside(normalization))
+            if bool(piece.crosses.any()):
+                between.append(piece.between(normalization))
+    phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
+    if between and cut:
+        phases.append(BuiltPhase("cut", tuple(between), False, cut))
+    return CSRPlan((tuple(phases),) * rounds, num_nodes, ptr.device)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The edges into the nodes of one part, by receiver."""
+
+    first: int  # its plan rows are first:last
+    last: int
+    row: Tensor  # [e] receiver, counted from `first`
+    sender: Tensor  # [e] plan row
+    crosses: Tensor  # [e] whether the sender lies elsewhere
+    degree: Tensor  # [n] edges into each receiver
+
+    @classmethod
+    def gather(cls, ptr: Tensor, col: Tensor, order: Tensor, place: Tensor, first: int, last: int) -> _Piece:
+        nodes = order[first:last]
+        begin = ptr[nodes].long()
+        degree = ptr[nodes + 1].long() - begin
+        row = torch.repeat_interleave(torch.arange(last - first, device=ptr.device), degree)
+        start = begin - (degree.cumsum(0) - degree)
+        entry = torch.arange(len(row), device=ptr.device) + start[row]
+        sender = place[col[entry].long()]
+        return cls(first, last, row, sender, (sender < first) | (sender >= last), degree)
+
+    def inside(self, rule: str) -> Block:
+        """The block of the edges that stay in the part; the graph is symmetric, and so is its operator."""
+        kept, count = ~self.crosses, self.last - self.first
+        col = (self.sender[kept] - self.first).int()
+        degree = torch.bincount(self.row[kept], minlength=count)
+        ptr, scale = _pointers(degree), _scale(degree if rule == "phase" else self.degree)
+        operator = Operator((count, count), ptr, col, None, ptr, col, col[:0], scale)
+        return Block(slice(self.first, self.last), count, (operator,), (None,), (col[:0].cpu(),), None)
+
+    def between(self, rule: str) -> Block:
+        """The block of the edges from other parts into the nodes of this one that have any."""
+        row, sender = self.row[self.crosses], self.sender[self.crosses]
+        degree = torch.bincount(row, minlength=self.last - self.first)
+        hearing = degree.nonzero().flatten()
+        senders, place = sender.unique(return_inverse=True)
+        count, num_inputs = len(hearing), len(hearing) + len(senders)
+        position = torch.cumsum(degree > 0, 0) - 1  # of each hearing row among them
+        back = place.argsort(stable=True)
+        silent = torch.zeros(count, dtype=torch.int64, device=row.device)  # nobody here hears a node of this part
+        t_degree = torch.cat([silent, torch.bincount(place, minlength=len(senders))])
+        scale = _scale((degree if rule == "phase" else self.degree)[hearing])
+        col = (place + count).int()
+        parts = (_pointers(degree[hearing]), col, None, _pointers(t_degree), position[row[back]].int(), col[:0], scale)
+        operator = Operator((count, num_inputs), *parts)
+        inputs = torch.cat([hearing + self.first, senders.long()])
+        return Block(inputs, count, (operator,), (None,), (col[:0].cpu(),), None)
+
+
+def _pointers(counts: Tensor) -> Tensor:
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _scale(degree: Tensor) -> Tensor:
+    return torch.where(degree > 0, 1 / degree, 0.0).float()

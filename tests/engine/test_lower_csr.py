@@ -1,0 +1,87 @@
+"""A partition schedule lowered from CSR arrays gives what the same schedule gives by way of edge lists."""
+
+import pytest
+import torch
+
+import gpnn
+from gpnn.engine import propagate
+from gpnn.engine.accumulate import DeviceState, accumulate_gradients
+from gpnn.engine.feature_source import FeatureSource
+from gpnn.engine.host_room import HostRows, HostState
+from gpnn.engine.lower_csr import CSRPlan, lower_csr
+from gpnn.nn.build_cell import build_cell
+
+
+def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, torch.Tensor, torch.Tensor]:
+    """A symmetric multigraph with nodes that have no edge, labels of its nodes, and its nodes by label."""
+    random = torch.Generator().manual_seed(seed)
+    a, b = (torch.randint(num_nodes - 5, (150,), generator=random) for _ in range(2))
+    labels = torch.randint(k, (num_nodes,), generator=random)
+    return gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), num_nodes), labels, labels.argsort(stable=True)
+
+
+def lowered(graph: gpnn.Graph, labels: torch.Tensor, order: torch.Tensor, rule: str, **counts: int) -> CSRPlan:
+    rows = graph.in_edges()
+    ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
+    part_ptr = torch.cat([torch.zeros(1, dtype=torch.int64), labels.bincount().cumsum(0)])
+    return lower_csr(ptr, col, order, part_ptr, rounds=3, normalization=rule, **counts)
+
+
+@pytest.mark.parametrize("rule", ["phase", "graph"])
+@pytest.mark.parametrize("counts", [{}, {"intra": 2, "cut": 2}, {"cut": 0}])
+@pytest.mark.parametrize("keep_on_host", [False, True])
+def test_gradients_are_those_of_the_schedule(rule: str, counts: dict[str, int], keep_on_host: bool) -> None:
+    graph, labels, order = case()
+    cell = build_cell("identity", "gru", "mean", {}, 8, 1, torch.Generator().manual_seed(1))
+    x = torch.randn(60, 5, generator=torch.Generator().manual_seed(2))
+    weight, bias = torch.randn(5, 8, requires_grad=True), torch.randn(8, requires_grad=True)
+    aim = torch.randn(60, 8)
+    schedule = gpnn.schedule.partitioned(graph, gpnn.Partition(labels, 4), rounds=3, **counts)
+    plan = gpnn.lower(graph, schedule, normalization=rule)
+    loss = (propagate(cell, plan, x @ weight + bias) * aim).sum()
+    wanted = [weight, bias, *cell.parameters()]
+    expected = torch.autograd.grad(loss, wanted)
+
+    csr = lowered(graph, labels, order, rule, **counts)
+    assert (csr.num_messages, csr.num_updates) == (plan.num_messages, plan.num_updates)
+    features = HostRows(60, 5, torch.float32)
+    features.write(x[order])
+    source = FeatureSource(features, weight, bias, None)
+    keepers = [HostState(HostRows(60, 8, torch.float32), None) if keep_on_host else DeviceState() for _ in range(2)]
+    state = torch.full((60, 8), torch.nan)
+    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim[order]).sum(), state=state, keepers=keepers)
+    torch.testing.assert_close(ours, loss.detach(), rtol=1e-5, atol=1e-4)
+    for parameter, theirs in zip(wanted, expected, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("host_room", "feature_source"):
+        monkeypatch.setattr(f"gpnn.engine.{module}.PIECE_ROWS", 7)
+    x, weight, bias = torch.randn(23, 4), torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)
+    features = HostRows(23, 4, torch.float32)
+    assert [len(piece) for piece in features.pieces] == [7, 7, 7, 2]
+    features.write(x)
+    source, into = FeatureSource(features, weight, bias, None), torch.empty(23, 3)
+    source.load(into)
+    torch.testing.assert_close(into, x @ weight + bias)
+    grad = torch.randn(23, 3)
+    source.absorb(grad)
+    torch.testing.assert_close(weight.grad, x.T @ grad)
+    torch.testing.assert_close(bias.grad, grad.sum(0))
+
+
+def test_faults_are_named() -> None:
+    ptr, col, order = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.arange(2)
+    with pytest.raises(ValueError, match=r"`normalization` must be one of phase, graph\. Got 'split'"):
+        lower_csr(ptr, col, order, torch.tensor([0, 2]), rounds=1, normalization="split")
+    with pytest.raises(ValueError, match=r"must cover the 2 nodes\. Got 2 and 1"):
+        lower_csr(ptr, col, order, torch.tensor([0, 1]), rounds=1)
+    plan = lower_csr(ptr, col, order, torch.tensor([0, 2]), rounds=2)
+    cell = build_cell("identity", "gru", "mean", {}, 2, 1, torch.Generator())
+    with pytest.raises(ValueError, match=r"one fewer than the 2 rounds\. Got 0"):
+        accumulate_gradients(cell, plan, None, torch.sum, state=torch.zeros(2, 2), keepers=[])
+    teleport = build_cell("identity", "linear", "mean", {}, 2, 1, torch.Generator())
+    with pytest.raises(ValueError, match="no initial residual"):
+        accumulate_gradients(teleport, plan, None, torch.sum, state=torch.zeros(2, 2), keepers=[])
