@@ -1,0 +1,150 @@
+"""SIGKILL at any instant: what was written is whole, and going on gives the bits of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpnn import Partition
+from tests.trust.consistent import check_run, check_same
+from tests.trust.nursery import after, count_acts, kill_when, run, start
+
+GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
+MODEL = ["model.hidden_channels=8", "model.dropout=0.3", "partition.k=3", "train.epochs=24", "train.patience=0"]
+TRAIN = ["train", *GRAPH, *MODEL, "train.checkpoint_every=6", "train.passes=2", "--quiet", "--out", "run"]
+PARTITION = ["partition", *GRAPH, "-k", "4", "--out", "labels.safetensors"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody disturbed; a child compiles what the cache lacks before anything is timed."""
+    folder = tmp_path_factory.mktemp("whole") / "work"
+    folder.mkdir()
+    run(TRAIN, folder)
+    return folder / "run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def train_or_resume(folder: Path) -> list[str]:
+    """The command that a user gives after a kill: before there is a run folder, the same again."""
+    return ["train", "--quiet", "--resume", "run"] if (folder / "run").exists() else TRAIN
+
+
+def history_of(folder: Path, lines: int) -> Callable[[], bool]:
+    """The moment in which the run's history has so many lines."""
+    history = folder / "run" / "history.jsonl"
+    return lambda: history.exists() and history.read_bytes().count(b"\n") >= lines
+
+
+def finish(folder: Path, whole: Path) -> None:
+    run(train_or_resume(folder), folder)
+    check_run(folder / "run")
+    check_same(whole, folder / "run")
+
+
+@pytest.mark.parametrize("lines", [3, 13, 24], ids=lambda lines: f"epoch {lines}")
+def test_killed_in_an_epoch(folder: Path, whole: Path, lines: int) -> None:
+    """Epoch 3 lies before the first checkpoint, so that the run starts over; 24 is the last."""
+    process = start(TRAIN, folder)
+    kill_when(process, history_of(folder, lines), lambda: check_run(folder / "run"))
+    finish(folder, whole)
+
+
+def test_killed_again_and_again(folder: Path, whole: Path) -> None:
+    """Each life gets a few epochs further than the last checkpoint."""
+    kills = 0
+    for lines in (4, 13, 20):
+        process = start(train_or_resume(folder), folder)
+        kills += kill_when(process, history_of(folder, lines), lambda: check_run(folder / "run"))
+    assert kills
+    finish(folder, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_killed_at_twenty_random_instants(tmp_path: Path, whole: Path) -> None:
+    """Instants from the start of the process to past its end; some lie before the first checkpoint, as checked."""
+    random_, seconds, early = random.Random(0), _seconds(tmp_path), 0
+    for number in range(20):
+        folder = tmp_path / str(number) / "work"
+        folder.mkdir(parents=True)
+        while kill_when(
+            start(train_or_resume(folder), folder),
+            after(random_.uniform(0, 1.1 * seconds)),
+            lambda folder=folder: check_run(folder / "run"),  # type: ignore[misc]
+        ):
+            early += not (folder / "run" / "checkpoint" / "training.safetensors").exists()
+            if random_.random() < 0.7:  # else it is killed once more
+                break
+        finish(folder, whole)
+    assert early, "no kill came before the first checkpoint"
+
+
+def _seconds(tmp_path: Path) -> float:
+    import time
+
+    folder = tmp_path / "timed" / "work"
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    run(TRAIN, folder)
+    return time.monotonic() - began
+
+
+def _die_in_acts(tmp_path: Path, whole: Path, acts: list[int]) -> None:
+    for act in acts:
+        folder = tmp_path / str(act) / "work"
+        folder.mkdir(parents=True)
+        process = start(TRAIN, folder, die_at=act)
+        process.join()
+        assert process.exitcode == -9
+        check_run(folder / "run")
+        finish(folder, whole)
+
+
+def test_killed_in_an_act_on_a_file(tmp_path: Path, whole: Path) -> None:
+    """Between any two of open, rename, chmod, …: here a few of them, drawn."""
+    (tmp_path / "count" / "work").mkdir(parents=True)
+    acts = count_acts(TRAIN, tmp_path / "count" / "work")
+    assert acts > 50  # config, environment, four checkpoints, history, model, predictions, metrics
+    _die_in_acts(tmp_path, whole, random.Random(1).sample(range(1, acts + 1), 3))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_killed_in_every_act_on_a_file(tmp_path: Path, whole: Path) -> None:
+    (tmp_path / "count" / "work").mkdir(parents=True)
+    acts = count_acts(TRAIN, tmp_path / "count" / "work")
+    appended = 34  # the appends to the history are alike
+    chosen = sorted(
+        {*range(1, 30), *random.Random(0).sample(range(30, acts - 30), appended), *range(acts - 30, acts + 1)}
+    )
+    _die_in_acts(tmp_path, whole, chosen)
+
+
+def test_a_partition_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Killed in every act on a file, over an old file and over none."""
+    (tmp_path / "count" / "work").mkdir(parents=True)
+    acts = count_acts(PARTITION, tmp_path / "count" / "work")
+    expected = (tmp_path / "count" / "work" / "labels.safetensors").read_bytes()
+    assert acts >= 5
+    for act in range(1, acts + 1):
+        folder, over_old = tmp_path / str(act) / "work", act % 2 == 0
+        folder.mkdir(parents=True)
+        if over_old:
+            Partition([0, 1, 1], 2).save(folder / "labels.safetensors")
+        process = start(PARTITION, folder, die_at=act)
+        process.join()
+        assert process.exitcode == -9
+        if over_old or (folder / "labels.safetensors").exists():
+            assert Partition.load(folder / "labels.safetensors").num_nodes in ((3, 120) if over_old else (120,))
+    run(PARTITION, folder)
+    assert (folder / "labels.safetensors").read_bytes() == expected
+    assert [path.name for path in folder.iterdir()] == ["labels.safetensors"]
