@@ -1,4 +1,4 @@
-"""What a dataset holds, in figures, and the sizes that would be chosen for it."""
+"""What a dataset holds, in figures, and what would be chosen for it."""
 
 from __future__ import annotations
 
@@ -7,62 +7,107 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.build.objects import resolve
+from gpnn.build.objects import model_options, resolve, resolve_structure
 from gpnn.config import Config
 from gpnn.data.labels import labelled_nodes
+from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
+from gpnn.train.assemble import resolve_options
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+SHOWN = 20  # classes, edge types or columns that are listed one by one
+
 
 def describe_data(config: Config, data: Data) -> dict[str, Any]:
-    """Nodes, edges, features, classes, splits, components and homophily of a graph; K, rounds and width chosen."""
+    """Nodes, edges by type, features, classes, splits, components and homophily of a graph, and GPNN's choices.
+
+    Args:
+        config: the settings to choose by.
+        data: the graph.
+
+    Returns:
+        Name -> figure; classes, edge types, columns and choices are mappings themselves.
+    """
     graph = as_graph(data)
     components = graph.components()
-    figures: dict[str, Any] = {
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "edge types": graph.num_edge_types,
+    figures: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges}
+    if graph.edge_type is not None:
+        sizes = torch.bincount(graph.edge_type, minlength=graph.num_edge_types).tolist()
+        figures["edges by type"] = _by_name(sizes, data.get("edge_type_names"))
+    figures |= {
+        "weighted": graph.edge_weight is not None,
         "self-loops": int((graph.src == graph.dst).sum()),
+        "edges without a reverse": _one_way(graph),
         "isolated nodes": int(((graph.in_degree == 0) & (graph.out_degree == 0)).sum()),
         "components": int(components.max()) + 1,
         "largest component": int(torch.bincount(components).max()),
-        **_features(data.get("x")),
+        **_features(data),
     }
-    if data.get("y") is None:
-        return figures
-    chosen = resolve(config, data)
-    return figures | {
-        **_labels(data, graph),
-        "subgraphs chosen": chosen.partition.k,
-        "rounds chosen": chosen.schedule.rounds,
-        "hidden channels chosen": chosen.model.hidden_channels,
-    }
+    if data.get("y") is not None:
+        figures |= _labels(data, graph)
+    return figures | {"GPNN would choose": _choices(config, data)}
 
 
-def _features(x: Tensor | None) -> dict[str, Any]:
+def _features(data: Data) -> dict[str, Any]:
+    x, words = data.get("x"), data.get("vocabulary")
     if x is None:
         return {"features": 0}
     values = x if x.layout == torch.strided else x.values()
     filled = int(torch.count_nonzero(values)) / max(1, x.shape[0] * x.shape[1])
-    return {"features": x.shape[1], "share of non-zeros": filled}
+    figures = {"features": x.shape[1], "share of non-zeros": filled}
+    return figures | ({"columns": _columns(words)} if words is not None and words.columns else {})
+
+
+def _columns(words: Vocabulary) -> dict[str, Any]:
+    kinds = {
+        column.name: f"{len(column.categories)} categories" if isinstance(column, CategoryColumn) else "number"
+        for column in words.columns[:SHOWN]
+    }
+    return kinds | ({"others": len(words.columns) - SHOWN} if len(words.columns) > SHOWN else {})
 
 
 def _labels(data: Data, graph: Graph) -> dict[str, Any]:
-    y, names = data.y, data.get("class_names")
-    figures: dict[str, Any] = {"classes": data.num_classes, "labelled nodes": int(labelled_nodes(y).sum())}
-    counts = _class_sizes(y, data.num_classes)
-    for number, count in enumerate(counts[:20]):
-        figures[f"  class {number if names is None else names[number]}"] = count
-    if len(counts) > 20:
-        figures[f"  the other {len(counts) - 20} classes"] = sum(counts[20:])
+    y = data.y
+    figures: dict[str, Any] = {"labelled nodes": int(labelled_nodes(y).sum()), "classes": data.num_classes}
+    figures["nodes by class"] = _by_name(_class_sizes(y, data.num_classes), data.get("class_names"))
     for split in ("train", "val", "test"):
         mask = data.get(f"{split}_mask")
         figures[f"{split} nodes"] = 0 if mask is None else int(mask.sum())
     same = _alike(y, graph)
     figures["homophily (edges within a class)"] = float(same.float().mean()) if same.numel() else None
     return figures
+
+
+def _choices(config: Config, data: Data) -> dict[str, Any]:
+    """The sizes and the kind of model of a training; without labels, of its partition and schedule only."""
+    labelled = data.get("y") is not None
+    chosen = resolve(config, data) if labelled else resolve_structure(config, data)
+    choices: dict[str, Any] = {
+        "partition": chosen.partition.method,
+        "subgraphs": chosen.partition.k,
+        "schedule": chosen.schedule.name,
+        "rounds": chosen.schedule.rounds,
+    }
+    if labelled:
+        options = resolve_options(model_options(chosen), has_features=data.get("x") is not None)
+        choices |= {"model input": options["input"], "cell": options["cell"]}
+        choices["hidden channels"] = chosen.model.hidden_channels
+    return choices
+
+
+def _by_name(sizes: list[int], names: Any) -> dict[str, int]:
+    """The first sizes by their names, and the sum of the others."""
+    labels = [str(number if names is None else names[number]) for number in range(len(sizes))]
+    figures = dict(zip(labels[:SHOWN], sizes[:SHOWN]))
+    return figures | ({f"the other {len(sizes) - SHOWN}": sum(sizes[SHOWN:])} if len(sizes) > SHOWN else {})
+
+
+def _one_way(graph: Graph) -> int:
+    """How many distinct edges, loops aside, lack their reverse."""
+    plain = Graph(graph.src, graph.dst, graph.num_nodes).coalesce()
+    return plain.to_undirected().num_edges - plain.num_edges
 
 
 def _class_sizes(y: Tensor, num_classes: int) -> list[int]:

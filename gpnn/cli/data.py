@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gpnn.cli.show import messages, output, table
+from gpnn.cli.complete import complete_words
+from gpnn.cli.errors import USER_MISTAKE
+from gpnn.cli.options import Edges, Features, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.show import messages, nested_rows, output, print_json, remark, table
 from gpnn.cli.words import read_config
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check and describe datasets.")
 
-Root = Annotated[Path | None, typer.Option(help="Folder of downloaded data.")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="DATASET|FOLDER...", help="What it is about.", autocompletion=complete_words)
+]
 
 
 @data_app.command("list")
-def list_(root: Root = None) -> None:
-    """List the datasets, what each takes as options, and whether its files are here."""
+def list_(root: Root = None, quiet: Quiet = False, json: Json = False) -> None:
+    """List the datasets, what each takes as options, and whether its files are here; quiet, their names only.
+
+    Example: `gpnn data list --json`
+    """
     from gpnn.data import list_datasets
 
+    infos = list_datasets(root)
+    if json:
+        parts = ("here", "description", "options")
+        print_json({info.name: dict(zip(parts, (info.present, info.description, info.options))) for info in infos})
+        return
+    if quiet:
+        typer.echo("\n".join(info.name for info in infos))
+        return
     rows = []
-    for info in list_datasets(root):
+    for info in infos:
         options = " ".join(f"{name}={value}" for name, value in info.options.items())
         rows.append((info.name, "yes" if info.present else "no", info.description, options))
     result = table(["dataset", "here", "what it is", "options"], rows)
@@ -31,50 +47,78 @@ def list_(root: Root = None) -> None:
 
 
 @data_app.command()
-def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Datasets to fetch.")], root: Root = None
-) -> None:
-    """Download datasets and verify their checksums; what is here already is left alone."""
+def fetch(names: Names, root: Root = None, quiet: Quiet = False, json: Json = False) -> None:
+    """Download datasets and verify their checksums; what is here already is left alone.
+
+    Example: `gpnn data fetch cora citeseer pubmed`
+    """
     from gpnn.data import data_folder, fetch_dataset
 
+    fetched: dict[str, list[str]] = {}
     for name in names:
         files = fetch_dataset(name, root)
-        messages().print(f"{name}: {len(files)} files in {data_folder(root)}" if files else f"{name}: nothing to fetch")
+        fetched[name] = [str(file) for file in files]
+        what = f"{name}: {len(files)} files in {data_folder(root)}" if files else f"{name}: nothing to fetch"
+        messages(silent=quiet or json).print(what, markup=False)
+    if json:
+        print_json(fetched)
 
 
 @data_app.command()
-def check(
-    names: Annotated[list[str], typer.Argument(metavar="DATASET|FOLDER...", help="What to check.")],
-    root: Root = None,
-) -> None:
-    """Verify the files of datasets by their checksums, or read folders of tables and check them.
+def check(names: Names, root: Root = None, quiet: Quiet = False, json: Json = False) -> None:
+    """Verify the files of datasets by their checksums, or read folders of tables and graph files and check them.
 
-    Exits with 2 when a file is missing or damaged.
+    Exits with 2 when a file is missing, damaged or wrong.
+
+    Example: `gpnn data check cora my_graph/`
     """
     from gpnn.data import DATASETS, load_dataset, verify_files
 
-    bad = False
+    found: dict[str, dict[str, str]] = {}
     for name in names:
         if name in DATASETS:
-            states = verify_files(name, root)
-            bad = bad or any(state in ("missing", "corrupt") for state in states.values())
-            rows = list(states.items()) or [(name, "needs no files")]
+            found[name] = verify_files(name, root) or {name: "needs no files"}
         else:
             load_dataset(name)
-            rows = [(name, "ok")]
-        output().print(table(["file", "state"], rows))
-    if bad:
-        raise typer.Exit(2)
+            found[name] = {name: "ok"}
+    if json:
+        print_json(found)
+    else:
+        for states in found.values():
+            shown = {file: state for file, state in states.items() if not quiet or state in ("missing", "corrupt")}
+            if shown:
+                output().print(table(["file", "state"], list(shown.items())))
+    if any(state in ("missing", "corrupt") for states in found.values() for state in states.values()):
+        raise typer.Exit(USER_MISTAKE)
 
 
 @data_app.command()
 def describe(
-    words: Annotated[list[str] | None, typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="The graph.")] = None,
+    words: Words = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    features: Features = None,
     root: Root = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
-    """Print what was understood of a graph, and what GPNN would choose for it."""
+    """Print what was understood of a graph, and what GPNN would choose for it.
+
+    Examples:
+
+    `gpnn data describe my_graph/`
+
+    `gpnn data describe --nodes people.csv --edges friends.parquet --features vectors.npy`
+
+    `gpnn data describe network.graphml data.label=community --json`
+    """
     from gpnn.build import build_data, describe_data
 
-    config = read_config(words, root=root)
-    rows = describe_data(config, build_data(config)).items()
-    output().print(table(["", config.data.name], rows))
+    config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
+    data = build_data(config)
+    description: dict[str, Any] = describe_data(config, data)
+    if json:
+        print_json({**description, "remarks": data.get("remarks") or []})
+        return
+    output().print(table(["", Path(config.data.name).name], nested_rows(description)))
+    remark(data.get("remarks"), messages(silent=quiet))

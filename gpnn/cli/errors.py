@@ -8,19 +8,21 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-USER_MISTAKE, INTERRUPTED = 2, 130
+FAILED, USER_MISTAKE, INTERRUPTED = 1, 2, 130
 
 
 class Commands(TyperGroup):
     """The group of commands, which turns what they raise into sentences and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exit 2 after a mistake in its input, 130 after Ctrl-C."""
+        """Run the command; exit 2 after a mistake in its input, 130 after Ctrl-C, 1 after any other failure."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             typer.echo("gpnn: stopped.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read our output has gone
+            raise typer.Exit(FAILED) from None
         except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
             sentence = explain(error)
             if sentence is None:

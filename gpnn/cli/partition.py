@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.show import messages, output, table
+from gpnn.cli.complete import complete_method
+from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import read_config
 
 if TYPE_CHECKING:
@@ -16,47 +18,64 @@ if TYPE_CHECKING:
     from gpnn.partition import Partition, PartitionRow
 
 COLUMNS = ("edge cut", "balance of nodes", "balance of edges", "cut nodes", "halo rows, all")
+FIGURES = (*COLUMNS, "seconds", "peak MiB")
 
 
 def partition(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="What to divide, and settings."),
-    ] = None,
+    words: Words = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="Number of subgraphs (default: by size).")] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="The partitioner.")] = "flood_fill",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="The partitioner.", autocompletion=complete_method)
+    ] = "flood_fill",
     out: Annotated[Path | None, typer.Option(help="File to write: .safetensors, or METIS's .part.K.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Every method side by side.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the partitioner.")] = 0,
-    root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    root: Root = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Divide a graph into subgraphs and print the cut, the balance and the halo.
 
-    Example: `gpnn partition cora -k 10 --method flood_fill --out cora.safetensors`
+    Examples:
+
+    `gpnn partition cora -k 10 --method flood_fill --out cora.safetensors`
+
+    `gpnn partition web.graph -k 64 --compare`
+
+    `gpnn partition --edges links.parquet -k 100 --method refined --json`
     """
-    from gpnn.build import build_data, resolve
+    from gpnn.build import build_data, resolve_structure
     from gpnn.partition import PARTITIONERS, compare_partitions
 
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
-    config = read_config(words, root=root, also=also)
+    config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges}, also=also)
     data = build_data(config)
-    parts = int(resolve(config, data).partition.k)
-    options = config.partition.options
+    parts = int(resolve_structure(config, data).partition.k)
+    options, remarks = config.partition.options, messages(silent=quiet or json)
+    found: dict[str, Any] = {"k": parts}
     if compare:
         others = [name for name in PARTITIONERS if name not in (method, "given", "auto")]
         rows = compare_partitions(data, parts, {method: options, **{name: {} for name in others}}, seed)
-        columns = ["method", *COLUMNS, "seconds", "peak MiB"]
-        output().print(table(columns, map(_cells, rows), title=f"K = {parts}"))
+        found["methods"] = {row.method: dict(zip(FIGURES, _cells(row)[1:])) for row in rows}
+        if not json:
+            output().print(table(["method", *FIGURES], map(_cells, rows), title=f"K = {parts}"))
         for row in rows:
             if row.left_out is not None:
-                messages().print(f"{row.method} left out: {row.left_out}")
+                remarks.print(f"{row.method} left out: {row.left_out}", markup=False)
     if not compare or out is not None:
         division = _divide(method, data, parts, seed, options)
         if not compare:
-            output().print(table(["", method], division.quality(data).summary().items()))
+            found |= {"method": method, **division.quality(data).summary()}
+            if not json:
+                output().print(table(["", method], division.quality(data).summary().items()))
         if out is not None:
             division.save(out)
-            messages().print(f"{division} in {out}")
+            found["file"] = str(out)
+            remarks.print(f"{division} in {out}", markup=False)
+    if json:
+        print_json(found)
 
 
 def _divide(method: str, data: Data, k: int, seed: int, options: dict[str, Any]) -> Partition:

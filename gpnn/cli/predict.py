@@ -1,4 +1,4 @@
-"""`gpnn predict`: a trained run's answers for a graph."""
+"""`gpnn predict`: a trained run's answers for a graph, its own, grown, or another."""
 
 from __future__ import annotations
 
@@ -8,45 +8,87 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpnn.cli.show import messages
-from gpnn.cli.words import read_config
+from gpnn.cli.options import METAVAR, Edges, Features, Json, Nodes, Quiet, Root
+from gpnn.cli.show import messages, print_json, remark
+from gpnn.cli.words import read_config, split_words
 
 if TYPE_CHECKING:
     from gpnn.config import Config
+    from gpnn.config.sections import DataConfig
+
+PATHS = ("nodes", "edges", "features", "labels")  # options that say where a graph is, not what it means
 
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a finished training.")],
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="The graph: the run's own, or another."),
-    ],
+        list[str] | None, typer.Argument(metavar=METAVAR, help="The graph: the run's own (default), grown, or another.")
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
-    root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    only_new: Annotated[bool, typer.Option("--only-new", help="Leave out nodes that the run knows.")] = False,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    features: Features = None,
+    root: Root = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
-    """Write class, confidence and the probability of each class for every node.
+    """Write class, confidence and the probability of each class for every node of a graph.
 
-    Example: `gpnn predict runs/first my_graph/ --out answers.csv`
+    The graph may have grown since the training: nodes are matched by their ids, columns, categories, classes and edge
+    types mean what they meant, and new nodes are predicted without training again.
+
+    Examples:
+
+    `gpnn predict runs/first grown_graph/ --out answers.csv`
+
+    `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
     """
-    from gpnn.build import build_data, load_config, predict_run
+    from gpnn.build import build_data, load_config, predict_trained, read_trained
     from gpnn.train import RunFolder
     from gpnn.train.predictions import check_suffix, write_predictions
 
     check_suffix(out)
-    trained = RunFolder.open(run)
-    config = load_config(trained.config)
-    table = predict_run(trained, config, build_data(_graph_config(words, root, config)))
+    folder = RunFolder.open(run)
+    config = load_config(folder.config)
+    trained = read_trained(folder)
+    given = {"nodes": nodes, "edges": edges, "features": features}
+    if split_words(words)[0] is not None or any(given.values()):
+        config = replace(config, data=_graph(read_config(words, root=root, tables=given).data, config))
+    elif words or root:
+        raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
+    data = build_data(config, trained.vocabulary)
+    table = predict_trained(trained, config, data)
+    known = "new" in table.column_names
+    if only_new and not known:
+        raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")
+    new = int(table["new"].to_numpy().sum()) if known else None
+    if only_new:
+        table = table.filter(table["new"])
     write_predictions(table, out)
-    if not quiet:
-        messages().print(f"{table.num_rows:,} predictions in {out}")
+    if json:
+        counts = {"num_nodes": data.num_nodes, "num_predictions": table.num_rows, "num_new": new}
+        print_json({"file": str(out), **counts, "remarks": data.get("remarks") or []})
+        return
+    remark(data.get("remarks"), messages(silent=quiet))
+    count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"
+    messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)
 
 
-def _graph_config(words: list[str], root: Path | None, trained: Config) -> Config:
-    """The data section for the graph to predict on; the run's transforms, and for its own dataset its options."""
-    given = read_config(words, root=root).data
-    given = replace(given, undirected=trained.data.undirected, scale_features=trained.data.scale_features)
-    if given.name == trained.data.name:
-        options = {**trained.data.options, **given.options}
-        given = replace(given, root=given.root or trained.data.root, options=options)
-    return replace(trained, data=given)
+def _graph(given: DataConfig, config: Config) -> DataConfig:
+    """The data section for the graph to predict on: the run's transforms, and the run's options that still apply."""
+    from gpnn.data import DATASETS
+
+    trained = config.data
+    given = replace(given, undirected=trained.undirected, scale_features=trained.scale_features)
+    if given.name == trained.name and given.name in DATASETS:
+        return replace(given, root=given.root or trained.root, options={**trained.options, **given.options})
+    if given.name not in DATASETS and trained.name not in DATASETS:
+        kept = {
+            name: value for name, value in trained.options.items() if name not in PATHS or given.name == trained.name
+        }
+        if any(name in given.options for name in PATHS):
+            kept = {name: value for name, value in kept.items() if name not in PATHS}
+        return replace(given, options={**kept, **given.options})
+    return given

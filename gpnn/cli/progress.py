@@ -37,6 +37,16 @@ def progress_watcher(epochs: int) -> Iterator[Watcher]:
         yield Bar(progress, epochs)
 
 
+@contextmanager
+def waiting(what: str, *, silent: bool) -> Iterator[None]:
+    """A line that moves while something takes its time, where there is a terminal to draw it on."""
+    if silent or not sys.stderr.isatty():
+        yield
+        return
+    with messages().status(what):
+        yield
+
+
 class Bar:
     """A live progress bar with loss, validation metric, seconds an epoch and the time left."""
 
@@ -87,8 +97,8 @@ def describe_validation(record: Record) -> str:
 class Interrupt:
     """Ctrl-C ends the training after the epoch, with a checkpoint; a second one ends it at once."""
 
-    def __init__(self) -> None:
-        self.asked = False
+    def __init__(self, *, silent: bool = False) -> None:
+        self.asked, self.silent = False, silent
 
     def __enter__(self) -> Interrupt:
         self.before: Any = signal.signal(signal.SIGINT, self._ask)
@@ -107,3 +117,5 @@ class Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        note = "stopping after this epoch; Ctrl-C again stops at once"
+        messages(silent=self.silent).print(note)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.show import messages, output, percent, table
+from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.show import messages, output, percent, print_json, table
 from gpnn.cli.words import read_config
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from torch_geometric.data import Data
 
     from gpnn.config import Config
@@ -26,10 +28,7 @@ COLUMNS = (
 
 
 def schedule(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="The graph, and settings."),
-    ] = None,
+    words: Words = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="Number of subgraphs (default: by size).")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds (default: by size).")] = None,
     sources: Annotated[
@@ -37,35 +36,49 @@ def schedule(
     ] = None,
     draw: Annotated[Path | None, typer.Option(help="SVG of the chosen schedule's phases (small graphs).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of partition, schedules and sources.")] = 0,
-    root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    root: Root = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Compare the messages, updates and broadcast of all schedules on a graph.
 
     The broadcast problem: information of every node has reached every other node of its component.
 
-    Example: `gpnn schedule chain data.num_nodes=12 data.label_rate=0.5 -k 3 schedule.intra=2 --draw chain.svg`
+    Examples:
+
+    `gpnn schedule chain data.num_nodes=12 data.label_rate=0.5 -k 3 schedule.intra=2 --draw chain.svg`
+
+    `gpnn schedule my_graph/ --rounds 5 --json`
     """
-    from gpnn.build import build_data, build_partition, resolve
+    from gpnn.build import build_data, build_partition, resolve_structure
     from gpnn.graph import as_graph
     from gpnn.schedule import compare_schedules
 
     also = [f"partition.k={k}"] if k else []
     also += [f"schedule.rounds={rounds}"] if rounds else []
-    config = read_config(words, root=root, also=[*also, f"seed={seed}"])
+    tables = {"nodes": nodes, "edges": edges}
+    config = read_config(words, root=root, tables=tables, also=[*also, f"seed={seed}"])
+    remarks = messages(silent=quiet or json)
     data = build_data(config)
-    config, graph = resolve(config, data), as_graph(data)
+    config, graph = resolve_structure(config, data), as_graph(data)
     part = build_partition(_named(config, "partitioned"), data)
-    schedules = _schedules(config, data, part)
+    schedules = _schedules(config, data, part, remarks)
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
-        messages().print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
+        remarks.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
     rows = compare_schedules(graph, schedules, sources, seed)
-    output().print(table(COLUMNS, map(_row, rows)))
+    if json:
+        print_json({row.name: _figures(row) for row in rows})
+    else:
+        output().print(table(COLUMNS, map(_row, rows)))
     if draw is not None:
         _draw(schedules[config.schedule.name], draw, part, seed)
+        remarks.print(f"drawn in {draw}", markup=False)
 
 
-def _schedules(config: Config, data: Data, part: Partition | None) -> dict[str, Schedule]:
+def _schedules(config: Config, data: Data, part: Partition | None, remarks: Console) -> dict[str, Schedule]:
     """Every schedule that the graph allows; the configured one with its options, which must suit it."""
     from gpnn.build import build_schedule
     from gpnn.schedule import SCHEDULES
@@ -78,7 +91,7 @@ def _schedules(config: Config, data: Data, part: Partition | None) -> dict[str, 
         except ValueError as error:
             if chosen:
                 raise
-            messages().print(f"{name}: {error}")
+            remarks.print(f"{name}: {error}", markup=False)
     return schedules
 
 
@@ -90,13 +103,17 @@ def _named(config: Config, name: str) -> Config:
 
 
 def _row(row: Comparison) -> list[Any]:
-    reached = percent(row.reach.components_coverage)
+    figures = _figures(row)
+    return [row.name, *({**figures, "reached": percent(figures["reached"])}[name] for name in COLUMNS[1:])]
+
+
+def _figures(row: Comparison) -> dict[str, Any]:
     counts = [row.num_rounds, row.num_phases, row.num_messages, row.num_updates]
-    return [row.name, *counts, reached, row.messages_to_solve, row.updates_to_solve]
+    values = [*counts, row.reach.components_coverage, row.messages_to_solve, row.updates_to_solve]
+    return dict(zip(COLUMNS[1:], values))
 
 
 def _draw(schedule: Schedule, path: Path, part: Partition | None, seed: int) -> None:
     from gpnn.schedule.draw import draw_schedule
 
     draw_schedule(schedule, path, part, seed=seed)
-    messages().print(f"drawn in {path}")

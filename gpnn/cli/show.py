@@ -1,11 +1,14 @@
-"""What commands print: tables on standard output, everything else on standard error."""
+"""What commands print: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 PIPE_WIDTH = 160
@@ -17,19 +20,47 @@ def output() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
 
 
-def messages() -> Console:
-    """The console of progress and remarks."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+def messages(*, silent: bool = False) -> Console:
+    """The console of progress and remarks; one that is silent prints nothing."""
+    return Console(stderr=True, highlight=False, soft_wrap=True, quiet=silent)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object on one line of standard output; numbers that JSON cannot hold become null."""
+    from gpnn.storage.atomic import finite
+
+    typer.echo(json.dumps(finite(value), allow_nan=False, default=str))
+
+
+def remark(remarks: Iterable[str] | None, console: Console) -> None:
+    """What was decided on the user's behalf, a line each."""
+    for sentence in remarks or ():
+        console.print(f"note: {sentence}", markup=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
     """A table whose first column is text and whose others are figures."""
-    result = Table(title=title, title_justify="left")
+    result = Table(title=None if title is None else escape(title), title_justify="left")
     for number, column in enumerate(columns):
-        result.add_column(column, justify="right" if number else "left", no_wrap=not number)
+        result.add_column(escape(column), justify="right" if number else "left", no_wrap=not number)
     for row in rows:
-        result.add_row(*map(figure, row))
+        result.add_row(*(escape(figure(value)) for value in row))
     return result
+
+
+def nested_rows(values: Mapping[str, Any], indent: str = "") -> list[tuple[str, Any]]:
+    """A mapping as rows of a table; a mapping inside it becomes indented rows.
+
+    >>> nested_rows({"nodes": 3, "classes": {"cat": 2}})
+    [('nodes', 3), ('classes', ''), ('  cat', 2)]
+    """
+    rows: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            rows += [(f"{indent}{name}", ""), *nested_rows(value, indent + "  ")]
+        else:
+            rows.append((f"{indent}{name}", value))
+    return rows
 
 
 def figure(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The words after a command: a dataset or folder, and settings as key=value."""
+"""The words after a command: a dataset, folder or file, and settings as key=value."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def split_words(words: Sequence[str] | None) -> tuple[str | None, list[str]]:
-    """The dataset's name or folder (None when there is none), and the settings.
+    """The dataset's name, folder or file (None when there is none), and the settings.
 
     >>> split_words(["cora", "train.epochs=5"])
     ('cora', ['train.epochs=5'])
@@ -26,7 +26,12 @@ def split_words(words: Sequence[str] | None) -> tuple[str | None, list[str]]:
 
 
 def read_config(
-    words: Sequence[str] | None, *, file: Path | None = None, root: Path | None = None, also: Sequence[str] = ()
+    words: Sequence[str] | None,
+    *,
+    file: Path | None = None,
+    root: Path | None = None,
+    tables: Mapping[str, Path | None] | None = None,
+    also: Sequence[str] = (),
 ) -> Config:
     """The configuration of a command; what is said later counts: file, words, options.
 
@@ -34,18 +39,34 @@ def read_config(
         words: the words after the command.
         file: TOML file of settings.
         root: the data folder.
+        tables: files given by `--nodes`, `--edges` and `--features`, None where not given.
         also: settings of the command's own options.
     """
     from gpnn.build import load_config
     from gpnn.data import DATASETS
 
     name, settings = split_words(words)
-    if name is not None:
-        is_folder = name not in DATASETS and Path(name).is_dir()
-        settings.append(f"data.name={Path(name).resolve() if is_folder else name}")
+    given = {part: path.resolve() for part, path in (tables or {}).items() if path is not None}
+    if given:
+        settings += _table_settings(name, given)
+    elif name is not None:
+        settings.append(f"data.name={name if name in DATASETS or not Path(name).exists() else Path(name).resolve()}")
     if root is not None:
         settings.append(f"data.root={root.resolve()}")
     return load_config(file, [*settings, *also])
+
+
+def _table_settings(name: str | None, given: Mapping[str, Path]) -> list[str]:
+    """The settings of tables that are given as files, of a folder beside them or on their own."""
+    if name is not None and not Path(name).is_dir():
+        raise ValueError(f"`--{next(iter(given))}` goes with a folder of tables or stands alone. Got {name!r}.")
+    if name is None and "edges" not in given:
+        raise ValueError(f"`--{next(iter(given))}` needs `--edges`, or the folder that holds them. Got neither.")
+    for part, path in given.items():
+        if not path.is_file():
+            raise ValueError(f"`--{part}` must be a file. {str(path)!r} is none.")
+    folder = given["edges"].parent if name is None else Path(name).resolve()
+    return [f"data.name={folder}", *(f"data.{part}={path}" for part, path in given.items())]
 
 
 def given_settings(words: Sequence[str] | None, file: Path | None) -> list[str]:

@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from gpnn.train.atomic import replace_file
+from gpnn.data.labels import labelled_nodes
+from gpnn.storage.atomic import replace_file
 
 if TYPE_CHECKING:
     import pyarrow
+    from torch_geometric.data import Data
 
 SUFFIXES = (".parquet", ".csv")
+SPLITS = ("train", "val", "test")
+CSV_CELLS = 1 << 26  # a run's table with more is written as Parquet alone
 
 
 def predictions_table(
     probabilities: Tensor,
     *,
-    nodes: Sequence[Any] | None = None,
+    nodes: Sequence[Any] | np.ndarray | None = None,
     classes: Sequence[Any] | None = None,
-    labelled: Tensor | None = None,
+    labelled: Tensor | np.ndarray | None = None,
+    also: dict[str, np.ndarray] | None = None,
 ) -> pyarrow.Table:
-    """One row a node: `node`, `prediction`, `confidence`, `labelled`?, and `p_CLASS` for each class.
+    """One row a node: `node`, `prediction`, `confidence`, `labelled` and what else is known, and `p_CLASS` for each class.
 
     The prediction is the most likely class; of several labels, which have a probability each, the most likely one.
 
@@ -32,7 +37,13 @@ def predictions_table(
         probabilities: `[N, C]`.
         nodes: the user's id of each node; None numbers them.
         classes: the name of each class; None numbers them.
-        labelled: whether each node had a training label, bool `[N]`.
+        labelled: whether each node came with a label, bool `[N]`.
+        also: further columns by name, each `[N]`.
+
+    >>> import torch
+    >>> table = predictions_table(torch.tensor([[0.25, 0.75]]), nodes=["anna"], classes=["blue", "red"])
+    >>> table.to_pylist()
+    [{'node': 'anna', 'prediction': 'red', 'confidence': 0.75, 'p_blue': 0.25, 'p_red': 0.75}]
     """
     import pyarrow
 
@@ -40,15 +51,32 @@ def predictions_table(
     names = list(range(scores.shape[1])) if classes is None else list(classes)
     confidence, top = scores.max(1)
     columns: dict[str, Any] = {
-        "node": np.arange(scores.shape[0]) if nodes is None else list(nodes),
+        "node": np.arange(scores.shape[0]) if nodes is None else pyarrow.array(nodes),
         "prediction": pyarrow.array(names).take(pyarrow.array(top.numpy())),
         "confidence": confidence.numpy(),
     }
     if labelled is not None:
-        columns["labelled"] = labelled.cpu().numpy()
+        columns["labelled"] = np.asarray(labelled)
+    columns |= also or {}
     for number, name in enumerate(names):
         columns[f"p_{name}"] = scores[:, number].numpy()
     return pyarrow.table(columns)
+
+
+def known_labels(data: Data) -> np.ndarray:
+    """Whether each node came with a label, bool `[N]`."""
+    y = data.get("y")
+    return np.zeros(data.num_nodes, bool) if y is None else labelled_nodes(y).numpy()
+
+
+def split_names(data: Data) -> np.ndarray:
+    """The part of the split that each node is in: train, val, test, or "" for none, `[N]`."""
+    names = np.full(data.num_nodes, "", object)
+    for split in SPLITS:
+        mask = data.get(f"{split}_mask")
+        if mask is not None:
+            names[mask.numpy()] = split
+    return names
 
 
 def write_predictions(table: pyarrow.Table, path: Path) -> None:
@@ -66,6 +94,14 @@ def write_predictions(table: pyarrow.Table, path: Path) -> None:
         from pyarrow import parquet
 
         replace_file(path, lambda partial: parquet.write_table(table, partial))
+
+
+def write_both(table: pyarrow.Table, path: Path) -> list[Path]:
+    """Write a run's table as Parquet at `path` and, unless it is very large, as CSV beside it; the files written."""
+    paths = [path] if table.num_rows * table.num_columns > CSV_CELLS else [path.with_suffix(".csv"), path]
+    for each in paths:
+        write_predictions(table, each)
+    return paths
 
 
 def check_suffix(path: Path) -> None:

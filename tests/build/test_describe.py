@@ -4,6 +4,7 @@ from torch_geometric.data import Data
 
 from gpnn.build import describe_data
 from gpnn.config import Config
+from gpnn.data import load_dataset
 
 
 def test_figures_by_hand():
@@ -26,19 +27,45 @@ def test_figures_by_hand():
         "features": 2,
         "share of non-zeros": 0.5,
         "labelled nodes": 3,
-        "  class dog": 2,
+        "nodes by class": {"cat": 1, "dog": 2},
+        "edges without a reverse": 0,
         "train nodes": 2,
         "val nodes": 0,
         "homophily (edges within a class)": 0.0,
-        "subgraphs chosen": 2,
     }
     assert {name: figures[name] for name in expected} == expected
+    assert figures["GPNN would choose"]["subgraphs"] == 2
+    assert figures["GPNN would choose"]["model input"] == "features"
 
 
 def test_a_graph_without_labels_or_features():
     figures = describe_data(Config(), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
     assert figures["features"] == 0
     assert "classes" not in figures
+    assert figures["edges without a reverse"] == 1
+    assert figures["GPNN would choose"] == {
+        "partition": "flood_fill",
+        "subgraphs": 2,
+        "schedule": "partitioned",
+        "rounds": 2,
+    }
+
+
+def test_edges_by_type_and_columns(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,age,city\na,1,Oslo\nb,2,Rome\n")
+    (tmp_path / "edges.csv").write_text("source,target,type\na,b,likes\nb,a,likes\na,b,knows\n")
+    figures = describe_data(Config(), load_dataset(tmp_path))
+    assert figures["edges by type"] == {"knows": 1, "likes": 2}
+    assert figures["columns"] == {"age": "number", "city": "2 categories"}
+    assert figures["features"] == 3
+
+
+def test_many_classes_are_summed_up():
+    y = torch.arange(25)
+    figures = describe_data(
+        Config(), Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), y=y, num_nodes=25, num_classes=25)
+    )
+    assert figures["nodes by class"]["the other 5"] == 5
 
 
 def test_several_labels_a_node_by_hand():
@@ -49,7 +76,7 @@ def test_several_labels_a_node_by_hand():
         num_classes=2,
     )
     figures = describe_data(Config(), data)
-    expected = {"labelled nodes": 3, "  class 0": 1, "  class 1": 2}
+    expected = {"labelled nodes": 3, "nodes by class": {"0": 1, "1": 2}}
     assert {name: figures[name] for name in expected} == expected
     assert figures["homophily (edges within a class)"] == pytest.approx(
         1 / 3

@@ -14,9 +14,13 @@ def test_describe_prints_what_was_understood_and_chosen(gpnn, tiny):
         cells[1].strip(): cells[2].strip() for line in result.stdout.splitlines() if len(cells := line.split("│")) == 4
     }
     assert (rows["nodes"], rows["features"], rows["classes"]) == ("120", "20", "3")
-    assert int(rows["class 0"]) + int(rows["class 1"]) + int(rows["class 2"]) == 120
-    assert {"subgraphs chosen", "rounds chosen", "hidden channels chosen"} <= set(rows)
+    assert int(rows["0"]) + int(rows["1"]) + int(rows["2"]) == 120
+    assert {"GPNN would choose", "subgraphs", "rounds", "hidden channels", "model input"} <= set(rows)
     assert float(rows["homophily (edges within a class)"]) > 0.5
+
+
+def shown(result) -> set[str]:
+    return {cells[1].strip() for line in result.stdout.splitlines() if len(cells := line.split("│")) == 4}
 
 
 def test_check_a_generated_dataset_and_a_missing_one(gpnn, tmp_path):
@@ -39,13 +43,14 @@ def test_a_folder_of_tables(gpnn, tmp_path):
     (folder / "edges.csv").write_text("source,target\na,b\nb,c\nc,d\n")
     assert gpnn("data", "check", "mine").exit_code == 0
     result = gpnn("data", "describe", "mine")
-    assert "class cat" in result.stdout
+    assert {"nodes by class", "cat", "dog", "edges without a reverse"} <= shown(result)
+    assert "note: no node validates" not in result.stderr
     result = gpnn("train", "mine", "train.epochs=2", "data.undirected=true", "--out", "run", "-q")
     assert result.exit_code == 0, result.output
     assert str(folder) in (tmp_path / "run" / "config.toml").read_text()
     assert gpnn("predict", "run", "mine", "--out", "answers.csv", "-q").exit_code == 0
     lines = (tmp_path / "answers.csv").read_text().splitlines()
-    assert lines[0] == '"node","prediction","confidence","p_cat","p_dog"'
+    assert lines[0] == '"node","prediction","confidence","labelled","new","p_cat","p_dog"'
     assert [line.split(",")[0] for line in lines[1:]] == ['"a"', '"b"', '"c"', '"d"']
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 from safetensors.torch import load_file
 
 from tests.oracle.multi_hot import multi_hot_graph
@@ -53,7 +53,8 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     assert result.exit_code == 0, result.output
     for words in ("validation accuracy", "test accuracy", "seconds", "epochs (best)", "messages an epoch", "run"):
         assert words in result.stdout
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [*FILES, "predictions.parquet"]
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names - {"report.html"} == {*FILES, "predictions.csv", "predictions.parquet"}
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert 0 <= metrics["val_accuracy"] <= 1
     assert 0 <= metrics["test_accuracy"] <= 1
@@ -61,7 +62,10 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     assert metrics["num_messages"] > 0 < metrics["num_updates"]
     table = parquet.read_table(tmp_path / "run" / "predictions.parquet")
     assert table.num_rows == 120
-    assert table.column_names[:4] == ["node", "prediction", "confidence", "labelled"]
+    assert table.column_names == ["node", "prediction", "confidence", "labelled", "split", "p_0", "p_1", "p_2"]
+    assert csv.read_csv(tmp_path / "run" / "predictions.csv").column_names == table.column_names
+    assert table["labelled"].to_pylist() == [True] * 120
+    assert set(table["split"].to_pylist()) == {"train", "val", "test"}
 
 
 def test_same_seed_same_bits_other_seed_others(gpnn, tiny, tmp_path):
@@ -233,8 +237,8 @@ def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
     assert gpnn("train", *tiny, "--out", "plain", "--quiet").exit_code == 0
     result = gpnn("train", *tiny, "--out", "drawn", "--quiet", "--tensorboard")
     assert result.exit_code == 0, result.output
-    names = sorted(path.name for path in (tmp_path / "drawn").iterdir())
-    assert names == [*FILES, "predictions.parquet", "tensorboard"]
+    names = {path.name for path in (tmp_path / "drawn").iterdir()}
+    assert names - {"report.html"} == {*FILES, "predictions.csv", "predictions.parquet", "tensorboard"}
     assert any((tmp_path / "drawn" / "tensorboard").iterdir())
     for name in ("config.toml", "model.safetensors", "predictions.parquet"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "drawn" / name).read_bytes()

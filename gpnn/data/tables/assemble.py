@@ -35,7 +35,8 @@ def assemble(
     """
     from torch_geometric.data import Data
 
-    edges.require(("source", "target"), ("type", "weight"))
+    typed = choices.vocabulary is not None and choices.vocabulary.edge_types is not None
+    edges.require(("source", "target", *(("type",) if typed else ())), ("type", "weight"))
     nodes = _named_by(edges) if nodes is None else nodes
     nodes.require(("id",))
     names = nodes.names("id")

@@ -1,0 +1,155 @@
+"""What a finished run's model says of a graph: its own, one that has grown, or another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gpnn.build.objects import rebuild
+from gpnn.config import Config
+from gpnn.data.tables import Vocabulary
+from gpnn.data.tables.column import named, plain_column
+from gpnn.data.tables.parquet import read_parquet_columns
+from gpnn.data.tables.table import places
+from gpnn.engine import Plan
+from gpnn.graph import Graph, as_graph
+from gpnn.nn import GPNN
+from gpnn.nn.embedding import NodeEmbedding
+from gpnn.storage.read import shorten
+from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.predictions import known_labels, predictions_table
+from gpnn.train.restore import restore_model
+from gpnn.train.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pyarrow
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A finished run's model and what it knows of its data.
+
+    Attributes:
+        run: the run.
+        model: with its weights.
+        arguments: what the model was made of.
+        classes: the name of each class, or None where they are numbered.
+        multi_label: whether a node may have several of them.
+        vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
+    """
+
+    run: RunFolder
+    model: GPNN
+    arguments: dict[str, Any]
+    classes: list[Any] | None
+    multi_label: bool
+    vocabulary: Vocabulary | None
+
+
+def read_trained(run: RunFolder) -> Trained:
+    """The model of a finished run.
+
+    Raises:
+        ValueError: when the run is not finished, or its model's file is damaged.
+    """
+    weights, described = run.read_model()
+    model = restore_model(described.get("model"), weights, run.model.name)
+    arguments, classes, words = described["model"], described.get("classes"), described.get("vocabulary")
+    vocabulary = None if words is None else Vocabulary.from_mapping(words)
+    return Trained(run, model, dict(arguments), classes, bool(described.get("multi_label")), vocabulary)
+
+
+def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
+    """What a finished run's model says of a graph, its own or another, as a table with a row a node.
+
+    Args:
+        run: a finished run.
+        config: the run's configuration.
+        data: the graph; with features as the run had them, where its model takes any.
+
+    Raises:
+        ValueError: when the run is not finished or the graph does not suit its model.
+    """
+    return predict_trained(read_trained(run), config, data)
+
+
+def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
+    """The same with a model that has been read already; `new` says which nodes the run did not know.
+
+    A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
+    neighbours', new ones next to known ones first, or from zeros where it has none.
+    """
+    row = _known_rows(trained.run, data)
+    arguments = trained.arguments
+    if "num_nodes" in arguments and data.get("node_name") is not None and row is not None:
+        assert trained.model.embedding is not None
+        grow_embedding(trained.model.embedding, row, as_graph(data))
+        arguments = arguments | {"num_nodes": data.num_nodes}
+    model, plan = rebuild(config, trained.model, arguments, data)
+    likely = predict(model, data, plan, config.train.precision, multi_label=trained.multi_label)
+    classes = trained.classes
+    if classes is not None and not (isinstance(classes, list) and len(classes) == likely.shape[1]):
+        name = trained.run.model.name
+        raise ValueError(f"{name} must name its {likely.shape[1]} classes. Got {shorten(classes)}.")
+    also = {} if row is None else {"new": row < 0}
+    nodes, labelled = data.get("node_name"), known_labels(data)
+    return predictions_table(likely, nodes=nodes, classes=classes, labelled=labelled, also=also)
+
+
+def predict(model: GPNN, data: Data, plan: Plan, precision: str, *, multi_label: bool) -> Tensor:
+    """The probability of each class for every node, `[N, C]`, on the CPU."""
+    x = None if data.get("x") is None else data.x.to(plan.device)
+    return probabilities(predict_logits(model, x, plan, precision=precision), multi_label=multi_label).cpu()
+
+
+def _known_rows(run: RunFolder, data: Data) -> np.ndarray | None:
+    """The place of each node among the run's own, -1 for a new one, `[N]`; None where the run does not tell."""
+    import pyarrow
+
+    if not run.predictions.is_file():
+        return None
+    table = read_parquet_columns(run.predictions)
+    if "node" not in table.column_names:
+        raise ValueError(f"{run.predictions.name} must have a column node. Got {shorten(table.column_names)}.")
+    names = data.get("node_name")
+    nodes = pyarrow.array(np.arange(data.num_nodes) if names is None else names)
+    return places(named(plain_column(nodes)), named(plain_column(table["node"])))
+
+
+def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:
+    """Give every node of a graph an embedding.
+
+    Args:
+        embedding: of the graph that was trained on; it is changed.
+        row: the row of each node that has one, -1 for a new node, `[N]`.
+        graph: the graph that has grown.
+
+    Raises:
+        ValueError: when no node has a row.
+    """
+    old = embedding.weight.detach()
+    known = torch.from_numpy(row) >= 0
+    if not known.any() or int(row.max()) >= len(old):
+        raise ValueError(
+            f"A run with embeddings predicts on graphs that share nodes with its own {len(old)}. "
+            f"Got {graph.num_nodes} nodes, none of them known."
+        )
+    weight = old.new_zeros(graph.num_nodes, old.shape[1])
+    weight[known] = old[torch.from_numpy(row)[known]]
+    while not known.all():
+        total, count = torch.zeros_like(weight), torch.zeros(graph.num_nodes)
+        for src, dst in ((graph.src, graph.dst), (graph.dst, graph.src)):
+            joins = known[src] & ~known[dst]
+            total.index_add_(0, dst[joins], weight[src[joins]])
+            count.index_add_(0, dst[joins], torch.ones(int(joins.sum())))
+        reached = count > 0
+        if not reached.any():
+            break
+        weight[reached] = total[reached] / count[reached, None]
+        known = known | reached
+    embedding.weight = nn.Parameter(weight)
