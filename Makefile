@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-wheel check format wheel clean
+.PHONY: demo test test-slow test-browser test-wheel check docs format wheel clean
 
 demo: $(SETUP)
 	$(BIN)/gpnn train
@@ -15,11 +15,19 @@ test: $(SETUP)
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
 
+# Needs Chromium and its driver: apt-get install chromium chromium-driver
+test-browser: $(SETUP)
+	$(BIN)/python -m pytest -m browser
+
 check: $(SETUP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
+
+docs: $(SETUP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/mkdocs build --strict
 
 format: $(SETUP)
 	$(BIN)/ruff check --fix

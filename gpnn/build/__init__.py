@@ -2,13 +2,25 @@
 
 from gpnn.build.describe import describe_data
 from gpnn.build.names import load_config
-from gpnn.build.objects import Built, build, build_data, build_partition, build_schedule, rebuild, resolve
-from gpnn.build.run import create_run, open_run, predict_run, train_run
+from gpnn.build.objects import (
+    Built,
+    build,
+    build_data,
+    build_partition,
+    build_schedule,
+    rebuild,
+    resolve,
+    resolve_structure,
+)
+from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained
+from gpnn.build.report import report_run
+from gpnn.build.run import create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
 
 __all__ = [
     "Built",
     "Search",
+    "Trained",
     "build",
     "build_data",
     "build_partition",
@@ -18,8 +30,12 @@ __all__ = [
     "load_config",
     "open_run",
     "predict_run",
+    "predict_trained",
+    "read_trained",
     "rebuild",
+    "report_run",
     "resolve",
+    "resolve_structure",
     "search_run",
     "train_run",
 ]

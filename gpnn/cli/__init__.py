@@ -10,6 +10,7 @@ from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
 from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
+from gpnn.cli.report import report
 from gpnn.cli.schedule import schedule
 from gpnn.cli.train import train
 
@@ -27,6 +28,7 @@ app.command()(predict)
 app.command()(partition)
 app.command()(schedule)
 app.command()(experiment)
+app.command()(report)
 app.add_typer(data_app, name="data")
 
 

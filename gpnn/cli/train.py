@@ -35,6 +35,7 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
     search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Draw curves in RUN/tensorboard.")] = False,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the page RUN/report.html.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run folder only.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
@@ -61,7 +62,7 @@ def train(
     else:
         settings = read_config(words, file=config, root=root)
         run, built = _begin(settings, out, search, given_settings(words, config))
-    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard)
+    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard, page=report)
     _show(run, quiet=quiet, json=json)
     if problem is not None:
         typer.echo(f"gpnn: {problem}", err=True)
@@ -95,12 +96,13 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     return run, built
 
 
-def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool) -> str | None:
+def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
     try:
         with Interrupt() as interrupt:
             searched = _search(run, built, interrupt, silent=silent)
-            result = None if searched is None else _fit(run, searched, interrupt, silent=silent, curves=curves)
+            settings = {"silent": silent, "curves": curves, "page": page}
+            result = None if searched is None else _fit(run, searched, interrupt, **settings)
     except KeyboardInterrupt:
         result = None
     if result is None or result.stopped == "interrupted":
@@ -134,8 +136,9 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
     return search_run(run, built.data, watchers=[interrupt], on_trial=show)
 
 
-def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool) -> FitResult:
+def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, page: bool) -> FitResult:
     from gpnn.build import train_run
+    from gpnn.report import ADVICE, can_write
     from gpnn.train.tensorboard import TensorBoard
 
     watchers: list[Watcher] = [interrupt]
@@ -145,7 +148,9 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
         if not silent:
             messages().print(_headline(built))
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
-        return train_run(run, built, watchers)
+        if page and not silent and not can_write():
+            messages().print(ADVICE, markup=False)
+        return train_run(run, built, watchers, page=page)
 
 
 def _headline(built: Built) -> str:
@@ -176,7 +181,10 @@ def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
     elif quiet:
         typer.echo(str(run.path))
     else:
-        output().print(table(["", "result"], [*_results(metrics), ("run folder", str(run.path))]))
+        places = [("run folder", str(run.path))]
+        if run.report.exists():
+            places.append(("report", str(run.report)))
+        output().print(table(["", "result"], [*_results(metrics), *places]))
 
 
 def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:

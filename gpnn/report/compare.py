@@ -1,0 +1,179 @@
+"""Several runs on one page: curves overlaid, figures side by side, settings that differ."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpnn.report.content import Chart, Section, Table, Trace, color, label, percent
+from gpnn.report.curves import history_column
+from gpnn.report.embed import check_extra
+from gpnn.report.page import render
+from gpnn.train.atomic import write_text
+from gpnn.train.run_folder import RunFolder
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "recall")
+COUNTS = ("epochs", "best_epoch", "num_parameters", "num_parts", "num_rounds", "num_messages", "num_updates", "seed")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """What a run's folder says of it.
+
+    Attributes:
+        name: its folder's name, or path where names are alike.
+        metrics: its final figures; empty while it is not finished.
+        history: a record an epoch.
+        settings: its configuration, by dotted name.
+        environment: where it took place.
+    """
+
+    name: str
+    metrics: Mapping[str, Any]
+    history: Sequence[Mapping[str, Any]]
+    settings: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+
+def write_comparison(paths: Sequence[Path], out: Path) -> None:
+    """Write one page that compares the runs at these paths; runs that still train take part with what they have.
+
+    Raises:
+        ValueError: when one of them is no run.
+        ImportError: without plotly or jinja2, naming the extra.
+    """
+    check_extra()
+    runs = read_contestants(paths)
+    sections = [_results(runs), _curves(runs), _differences(runs)]
+    best = max(runs, key=lambda run: run.metrics.get("val_accuracy") or -1.0)
+    cards = [("runs", str(len(runs)))]
+    if best.metrics.get("val_accuracy") is not None:
+        cards.insert(0, (f"best validation accuracy: {best.name}", percent(best.metrics["val_accuracy"])))
+    below = ", ".join(run.name for run in runs)
+    write_text(out, render("Comparison of runs", "Comparison", below, cards, sections))
+
+
+def read_contestants(paths: Sequence[Path]) -> list[Contestant]:
+    """The runs in the order given, each by a name of its own."""
+    names = [path.resolve().name for path in paths]
+    alike = len(set(names)) < len(names)
+    return [_read(RunFolder.open(path), str(path) if alike else name) for path, name in zip(paths, names)]
+
+
+def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """The names whose values are not the same in all mappings, with the value in each (None where it has none).
+
+    >>> differing([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
+    [('b', [2, 3])]
+    """
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [(name, [column.get(name) for column in columns]) for name in names]
+    return [(name, values) for name, values in rows if any(value != values[0] for value in values)]
+
+
+def _read(run: RunFolder, name: str) -> Contestant:
+    settings = dict(_flat(tomllib.loads(run.config.read_text(encoding="utf-8"))))
+    environment = json.loads(run.environment.read_text(encoding="utf-8"))
+    environment = dict(_flat({key: value for key, value in environment.items() if key != "command"}))
+    metrics = run.read_metrics() if run.finished else {}
+    return Contestant(name, metrics, run.read_history(), settings, environment)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _results(runs: Sequence[Contestant]) -> Section:
+    shares = [f"{split}_{name}" for name in SHARES for split in ("val", "test")]
+    columns = [name for name in shares if any(run.metrics.get(name) is not None for run in runs)]
+    counts = [name for name in COUNTS if any(run.metrics.get(name) is not None for run in runs)]
+    shown = {name: percent if name in columns else _shown for name in (*columns, "seconds", *counts)}
+    rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
+    lead = "Final figures, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
+    bars = [name for name in ("test_accuracy", "val_accuracy") if name in columns] or columns[:2]
+    parts: list[Chart | Table] = [Table("Figures", ["", *(run.name for run in runs)], rows, wide=True)]
+    if bars:
+        parts.insert(0, _bars(runs, bars))
+    return Section("results", "Results", lead, parts)
+
+
+def _bars(runs: Sequence[Contestant], names: Sequence[str]) -> Chart:
+    views: dict[str, list[Trace]] = {}
+    for name in names:
+        values = [run.metrics.get(name) for run in runs]
+        views[_words(name)] = [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "x": values,
+                "y": list(range(len(runs))),
+                "text": [percent(value) for value in values],
+                "marker": {"color": [color(number) for number in range(len(runs))]},
+                "hovertemplate": "%{text}<extra></extra>",
+                "showlegend": False,
+            }
+        ]
+    axis = {"tickvals": list(range(len(runs))), "ticktext": [label(run.name) for run in runs], "autorange": "reversed"}
+    layout = {"yaxis": axis | {"showgrid": False}, "xaxis": {"tickformat": ".0%", "range": [0, 1]}}
+    alt = "; ".join(f"{run.name}: {percent(run.metrics.get(names[0]))}" for run in runs)
+    return Chart("bars", "Side by side", alt, views, layout, max(220, 80 + 36 * len(runs)), wide=True)
+
+
+def _curves(runs: Sequence[Contestant]) -> Section:
+    views = {}
+    for name in ("val_accuracy", "val_roc_auc", "val_loss", "loss"):
+        traces = [_line(run, number, name) for number, run in enumerate(runs)]
+        if any(trace["x"] for trace in traces):
+            views["training objective" if name == "loss" else _words(name)] = traces
+    layout = {"xaxis": {"title": {"text": "epoch"}}}
+    alt = f"Learning curves of {len(runs)} runs."
+    parts = [Chart("curves-chart", "By epoch", alt, views, layout, 480, wide=True)] if views else []
+    return Section("curves", "Learning curves", "A click on a name hides its curve.", parts)
+
+
+def _line(run: Contestant, number: int, name: str) -> Trace:
+    epochs, values = history_column(run.history, name)
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(epochs) > 1 else "markers",
+        "name": label(run.name),
+        "x": epochs,
+        "y": values,
+        "line": {"color": color(number), "dash": DASHES[number // 10 % len(DASHES)], "width": 2},
+        "hovertemplate": "epoch %{x}: %{y:.4g}",
+    }
+
+
+def _differences(runs: Sequence[Contestant]) -> Section:
+    names = [run.name for run in runs]
+    parts = []
+    for title, columns in (
+        ("Settings", [run.settings for run in runs]),
+        ("Environment", [run.environment for run in runs]),
+    ):
+        rows = [[name, *map(_shown, values)] for name, values in differing(columns)]
+        if rows:
+            parts.append(Table(title, ["", *names], rows, wide=True))
+    lead = "What is not the same in all runs." if parts else "All settings and environments are the same."
+    return Section("differences", "Differences", lead, parts)
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("num_").replace("val_", "validation ").replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

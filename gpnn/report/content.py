@@ -1,0 +1,123 @@
+"""What a page is made of: sections of charts, tables, drawings and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from gpnn.schedule.marks import PALETTE
+
+Trace = dict[str, Any]
+MUTED = "#7b8794"  # readable on white and on black
+MAX_LEGEND = 12
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart, as plotly.js takes it; several views of it are offered as a choice.
+
+    Attributes:
+        name: its id on the page.
+        title: heading.
+        alt: what it shows, in words, for who cannot see it.
+        views: the traces of each view, by the view's name.
+        layout: plotly's layout without colours, which follow the page's theme.
+        height: in pixels.
+        wide: whether it takes the whole width of the page.
+        choice: what the views differ in, for example "colour by".
+        points: `x`, `y` and `text` of points that traces name by position, markers in `members`, lines in `ends`.
+        ground: traces that lie under those of every view.
+    """
+
+    name: str
+    title: str
+    alt: str
+    views: Mapping[str, Sequence[Trace]]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    height: int = 340
+    wide: bool = False
+    choice: str = "show"
+    points: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    ground: Sequence[Trace] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a heading; the first column names the row, the others hold figures."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture in SVG that the project drew itself; the markup is trusted, so user text in it must be escaped."""
+
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Text to read or copy: a file or a command."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page.
+
+    Attributes:
+        name: its id on the page.
+        title: heading.
+        lead: what the reader sees here, and what was sampled or left out.
+        parts: what it holds, in order.
+    """
+
+    name: str
+    title: str
+    lead: str
+    parts: Sequence[Chart | Table | Drawing | Listing]
+
+
+def color(number: int) -> str:
+    """The colour of a subgraph or class; colours repeat after ten."""
+    return PALETTE[number % len(PALETTE)]
+
+
+def label(text: object, limit: int = 40) -> str:
+    """The user's text as a chart shows it: literally, since plotly reads markup, and not too long.
+
+    >>> label("<b>x</b>")
+    '&lt;b&gt;x&lt;/b&gt;'
+    """
+    words = str(text)
+    return escape(words if len(words) <= limit else words[: limit - 1] + "…", quote=False)
+
+
+def percent(value: float | None) -> str:
+    """A fraction as a percentage with one decimal.
+
+    >>> percent(0.1234)
+    '12.3 %'
+    """
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def size(num_bytes: float) -> str:
+    """A number of bytes in the unit that suits it.
+
+    >>> size(3_500_000)
+    '3.3 MiB'
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if num_bytes < 1024 or unit == "GiB":
+            break
+        num_bytes /= 1024
+    return f"{num_bytes:.0f} {unit}" if unit == "B" or num_bytes >= 100 else f"{num_bytes:.1f} {unit}"

@@ -1,0 +1,85 @@
+"""Learning curves: loss and validation metric by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpnn.report.content import Chart, Section, Trace, color, percent
+from gpnn.report.record import Record
+
+MAX_POINTS = 1000
+
+
+def learning_curves(record: Record) -> Section | None:
+    """Loss of training and validation, and the metric that chose the weights, with the best epoch marked."""
+    if not history_column(record.history, "loss")[0]:
+        return None
+    metric = str(record.metrics.get("metric", "accuracy"))
+    charts = [_loss(record)]
+    checked = [name for name in dict.fromkeys((metric, "accuracy")) if history_column(record.history, f"val_{name}")[1]]
+    if checked:
+        charts.append(_metric(record, checked))
+    ends = {
+        "patience": "validation no longer improved",
+        "epochs": "the last epoch was reached",
+        "non_finite": "a number was no longer finite",
+    }
+    why = ends.get(str(record.metrics.get("stopped")), "it was done")
+    epochs, best = record.metrics.get("epochs", len(record.history)), record.metrics.get("best_epoch")
+    lead = f"Training took {epochs:,} epochs and ended because {why}; the weights are those of epoch {best}."
+    if len(record.history) > MAX_POINTS:
+        lead += f" Curves show {MAX_POINTS:,} epochs, evenly spaced."
+    return Section("curves", "Learning curves", lead, charts)
+
+
+def _loss(record: Record) -> Chart:
+    traces = []
+    for number, (name, words) in enumerate((("loss", "training objective"), ("val_loss", "validation loss"))):
+        epochs, values = history_column(record.history, name)
+        if epochs:
+            traces.append(_line(words, epochs, values, number))
+    layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"title": {"text": "loss"}, "rangemode": "tozero"}}
+    first, last = traces[0]["y"][0], traces[0]["y"][-1]
+    alt = f"The training objective goes from {first:.3g} to {last:.3g}."
+    return Chart("loss", "Loss", alt, {"loss": traces}, layout)
+
+
+def _metric(record: Record, names: list[str]) -> Chart:
+    traces = []
+    for number, name in enumerate(names):
+        epochs, values = history_column(record.history, f"val_{name}")
+        traces.append(_line(f"validation {name.replace('_', ' ')}", epochs, values, number))
+    best = record.metrics.get("best_epoch")
+    if best in traces[0]["x"]:
+        height = traces[0]["y"][traces[0]["x"].index(best)]
+        star = {"symbol": "star", "size": 13, "color": color(4)}
+        hover = "best: epoch %{x}, %{y:.1%}<extra></extra>"
+        traces.append(
+            {"type": "scatter", "mode": "markers", "name": "best", "x": [best], "y": [height], "marker": star}
+            | {"hovertemplate": hover}
+        )
+    layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"tickformat": ".0%"}}
+    alt = f"Validation {names[0].replace('_', ' ')} reaches {percent(max(traces[0]['y']))}."
+    return Chart("metric", "Validation", alt, {"metric": traces}, layout)
+
+
+def history_column(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    """The epochs at which a figure was noted, and its values; not more than a chart can show."""
+    rows = [(row["epoch"], row[name]) for row in history if row.get(name) is not None]
+    if len(rows) > MAX_POINTS:
+        last = len(rows) - 1
+        rows = [rows[round(at * last / (MAX_POINTS - 1))] for at in range(MAX_POINTS)]
+    return [epoch for epoch, _ in rows], [float(f"{value:.5g}") for _, value in rows]
+
+
+def _line(name: str, epochs: list[int], values: list[float], number: int) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(epochs) > 1 else "markers",
+        "name": name,
+        "x": epochs,
+        "y": values,
+        "line": {"color": color(number), "width": 2},
+        "hovertemplate": "epoch %{x}: %{y:.4g}",
+    }

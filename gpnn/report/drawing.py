@@ -1,0 +1,139 @@
+"""The graph itself: every node where it is small, one mark a subgraph where it is large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from gpnn.graph import Graph, as_graph
+from gpnn.partition import Partition
+from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
+from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout, quotient
+from gpnn.report.points import coloured_points, placed_points
+from gpnn.report.record import Record
+
+MAX_PAIRS = 15_000
+MAX_PARTS = 400
+BLANK: dict[str, Any] = {"visible": False, "showgrid": False, "zeroline": False}
+LOOK: dict[str, Any] = {
+    "layout": {"xaxis": BLANK, "yaxis": BLANK | {"scaleanchor": "x"}, "hovermode": "closest", "dragmode": "pan"},
+    "height": 620,
+    "wide": True,
+    "choice": "colour by",
+}
+
+
+def drawing(record: Record) -> Section | None:
+    """The graph coloured by subgraph, prediction or class; a large one by its quotient graph.
+
+    None where a large graph has no subgraphs to draw it by.
+    """
+    graph = as_graph(record.data)
+    if graph.num_nodes <= MAX_NODES:
+        return _whole(record, graph)
+    if record.partition is None or record.partition.num_parts < 2:
+        return None
+    return _by_subgraph(record, graph, record.partition)
+
+
+def _whole(record: Record, graph: Graph) -> Section:
+    places = force_layout(graph, record.partition, record.seed)
+    src, dst = distinct_pairs(graph)
+    total, nodes = len(src), torch.arange(graph.num_nodes)
+    lead = f"{graph.num_nodes:,} nodes and {total:,} pairs of neighbours. Hover over a node to read it; drag to move."
+    if total > MAX_PAIRS:
+        kept = np.random.default_rng(record.seed).choice(total, MAX_PAIRS, replace=False)
+        src, dst = src[kept], dst[kept]
+        lead += f" Lines show {MAX_PAIRS:,} of the pairs, drawn at random."
+    chart = Chart(
+        name="drawing",
+        title="The graph",
+        alt=f"A drawing of the graph's {graph.num_nodes:,} nodes.",
+        views=coloured_points(record, nodes, float(np.clip(90 / np.sqrt(graph.num_nodes), 4, 13))),
+        points=placed_points(record, nodes, places),
+        ground=[_lines(src, dst, 0.7 if total > 1000 else 1.2)],
+        **LOOK,
+    )
+    return Section("graph", "Graph", lead, [chart])
+
+
+def _by_subgraph(record: Record, graph: Graph, partition: Partition) -> Section:
+    counts = quotient(graph, partition)
+    shown = np.sort(np.argsort(-partition.sizes.numpy(), kind="stable")[:MAX_PARTS])
+    between = (counts + counts.T)[np.ix_(shown, shown)]
+    low, high = np.triu(between, 1).nonzero()
+    small = Graph(torch.from_numpy(low), torch.from_numpy(high), num_nodes=len(shown))
+    x, y = force_layout(small, None, record.seed).round(3).T.tolist()
+    lead = (
+        f"A graph of {graph.num_nodes:,} nodes is drawn by its subgraphs: a mark grows with the nodes of its "
+        "subgraph, a line with the edges between two."
+    )
+    if partition.num_parts > MAX_PARTS:
+        lead += f" The {MAX_PARTS} largest of {partition.num_parts:,} are shown."
+    common, share = _commonest(record, partition, shown)
+    sizes = partition.sizes.numpy()[shown]
+    chart = Chart(
+        name="drawing",
+        title="The subgraphs",
+        alt=f"A drawing of {len(shown)} subgraphs and the edges between them.",
+        views={"subgraph": [_marks(shown, sizes)], "most common prediction": [_marks(common, sizes)]},
+        points={"x": x, "y": y, "text": _texts(record, shown, sizes, counts.diagonal()[shown], common, share)},
+        ground=_weighted_lines(low, high, between[low, high]),
+        **LOOK,
+    )
+    return Section("graph", "Graph", lead, [chart])
+
+
+def _lines(src: np.ndarray, dst: np.ndarray, width: float) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "ends": [src.tolist(), dst.tolist()],
+        "line": {"color": MUTED, "width": width},
+        "opacity": 0.35,
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _weighted_lines(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> list[Trace]:
+    """Lines of four widths, by the logarithm of their edges."""
+    if not len(counts):
+        return []
+    level = np.minimum(4 * np.log1p(counts) // np.log1p(counts.max()), 3)
+    widths = {number: 0.6 + 1.6 * number for number in range(4) if (level == number).any()}
+    return [_lines(low[level == number], high[level == number], width) for number, width in widths.items()]
+
+
+def _commonest(record: Record, partition: Partition, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The class that most nodes of each shown subgraph are given, and their share, two arrays `[k]`."""
+    num_classes = record.probabilities.shape[1]
+    pairs = partition.labels * num_classes + record.prediction
+    given = torch.bincount(pairs, minlength=partition.num_parts * num_classes).view(-1, num_classes).numpy()[shown]
+    return given.argmax(1), given.max(1) / np.maximum(given.sum(1), 1)
+
+
+def _texts(record: Record, *columns: np.ndarray) -> list[str]:
+    """What one reads over each subgraph: its number, nodes, edges inside, commonest class and that one's share."""
+    return [
+        f"<b>subgraph {part}</b><br>{nodes:,} nodes, {edges:,} edges inside"
+        f"<br>mostly {label(record.classes[common])} ({percent(share)})"
+        for part, nodes, edges, common, share in zip(*(column.tolist() for column in columns))
+    ]
+
+
+def _marks(groups: np.ndarray, sizes: np.ndarray) -> Trace:
+    """One mark a subgraph, as large as its nodes ask for, coloured by group."""
+    largest = 46 * min(1.0, 8 / np.sqrt(len(sizes)))
+    radius = np.maximum(largest * np.sqrt(sizes / max(1, sizes.max())), 5).round(1).tolist()
+    colors = [color(group) for group in groups.tolist()]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "members": list(range(len(sizes))),
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+        "marker": {"size": radius, "color": colors, "line": {"width": 1, "color": "theme"}},
+    }

@@ -1,0 +1,59 @@
+"""What the run was: its configuration, its environment, and how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from gpnn.report.content import Listing, Section, Table
+from gpnn.report.record import Record
+
+
+def configuration(record: Record) -> Section:
+    """The run's settings, each "auto" replaced by what was chosen."""
+    lead = "Every setting of the run; what was left to choose stands as it was chosen."
+    return Section("configuration", "Configuration", lead, [Listing("config.toml", record.config)])
+
+
+def environment(record: Record) -> Section:
+    """Versions and machine."""
+    packages = record.environment.get("packages", {})
+    machine = {key: value for key, value in record.environment.items() if key not in ("command", "packages")}
+    parts = [
+        Table(title, ("", ""), _rows(values))
+        for title, values in (("Machine", machine), ("Packages", packages))
+        if values
+    ]
+    return Section("environment", "Environment", "Where the run took place.", parts)
+
+
+def reproduce(record: Record) -> Section:
+    """The commands that make the run again."""
+    version = record.environment.get("gpnn", "")
+    lead = (
+        "The same seed on the same machine gives the same bits. On another machine, or with other versions, sums are "
+        "rounded differently."
+    )
+    again = f'pip install "gpnn=={version}"\ngpnn train --config config.toml --out again'
+    parts = [Listing("With the configuration above saved as config.toml", again)]
+    if record.environment.get("command"):
+        parts.append(Listing("The command it was", command_line(record.environment["command"])))
+    page = "gpnn report " + shlex.quote(record.run)
+    return Section("reproduce", "Reproduce", lead, [*parts, Listing("This page, written again", page)])
+
+
+def command_line(words: list[str]) -> str:
+    """The command as one types it.
+
+    >>> command_line(["/usr/bin/gpnn", "train", "my graph"])
+    "gpnn train 'my graph'"
+    """
+    first, *rest = words
+    name = PurePath(first).name
+    return shlex.join(["gpnn" if name == "__main__.py" else name, *rest])
+
+
+def _rows(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, "–" if value is None else str(value)) for key, value in values.items()]

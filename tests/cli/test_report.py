@@ -1,0 +1,55 @@
+import json
+
+ADVICE = 'report.html not written: pip install "gpnn[report]"'
+
+
+def test_a_run_writes_its_page_and_report_writes_it_again(gpnn, tiny, tmp_path):
+    result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 0, result.output
+    page = tmp_path / "run" / "report.html"
+    assert str(page.relative_to(tmp_path)) in result.stdout
+    assert "plotly" in page.read_text()
+    page.unlink()
+    result = gpnn("report", "run")
+    assert result.exit_code == 0, result.output
+    assert "Learning curves" in page.read_text()
+
+
+def test_a_page_is_not_written_where_it_is_not_wanted(gpnn, tiny, tmp_path):
+    assert gpnn("train", *tiny, "--out", "run", "--no-report").exit_code == 0
+    assert not (tmp_path / "run" / "report.html").exists()
+    result = gpnn("report", "run", "--out", "page.html", "--quiet")
+    assert result.stdout == "page.html\n"
+    assert (tmp_path / "page.html").exists()
+
+
+def test_without_the_extra_the_run_goes_on_and_says_so(gpnn, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None)
+    result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert ADVICE in result.stderr
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 6
+    assert not (tmp_path / "run" / "report.html").exists()
+    result = gpnn("report", "run")
+    assert result.exit_code == 2
+    assert 'pip install "gpnn[report]"' in result.stderr
+
+
+def test_several_runs_are_one_page(gpnn, tiny, tmp_path):
+    for seed in (1, 2):
+        assert gpnn("train", *tiny, f"seed={seed}", "--out", f"run{seed}", "--no-report", "-q").exit_code == 0
+    result = gpnn("report", "run1", "run2")
+    assert result.exit_code == 0, result.output
+    assert "report in comparison.html" in result.stderr
+    assert "Comparison" in (tmp_path / "comparison.html").read_text()
+
+
+def test_what_is_no_finished_run_is_one_sentence(gpnn, tiny, tmp_path):
+    result = gpnn("report", "nowhere")
+    assert result.exit_code == 2
+    assert "A run folder must hold config.toml. 'nowhere' does not." in result.stderr
+    assert gpnn("train", *tiny, "--out", "run", "--no-report", "-q").exit_code == 0
+    (tmp_path / "run" / "metrics.json").unlink()
+    result = gpnn("report", "run")
+    assert result.exit_code == 2
+    assert "A report needs a finished run. 'run' is not: gpnn train --resume run" in result.stderr

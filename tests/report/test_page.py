@@ -1,0 +1,138 @@
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from gpnn.report import SECTIONS, write_report
+from gpnn.report.content import Chart
+from tests.oracle.multi_hot import multi_hot_graph
+from tests.report.conftest import HOSTILE, record_of
+
+VOID = {"meta", "img", "input", "br", "link", "hr"}
+
+
+class Outline(HTMLParser):
+    """Elements and ids of a page; elements must close in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text += data
+
+
+def charts_of(text: str) -> dict:
+    return json.loads(re.search(r'id="charts">(.*?)</script>', text, re.S)[1])
+
+
+@pytest.fixture(scope="module")
+def page(record, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(record, path)
+    assert [each.name for each in path.parent.iterdir()] == ["report.html"]
+    return path.read_text()
+
+
+def test_every_section_is_there_and_reachable(page):
+    outline = Outline(page)
+    assert not outline.open
+    assert len(outline.ids) == len(set(outline.ids))
+    for name in SECTIONS:
+        assert name in outline.ids
+        assert f'href="#{name}"' in page
+
+
+def test_it_asks_nothing_of_the_network(page):
+    shell = re.sub(r'<script type="text/plain".*?</script>', "", page, flags=re.S)
+    assert not re.search(r"""(src|href)=["'](?!#)""", shell)
+    assert "default-src 'none'" in shell
+    assert not re.search(r"@import|url\(", shell)
+    assert shell.count("<script nonce=") == 1
+
+
+def test_every_chart_is_one_that_plotly_takes(record):
+    graph_objects = pytest.importorskip("plotly.graph_objects")
+    for make in SECTIONS.values():
+        for chart in make(record).parts:
+            if isinstance(chart, Chart):
+                for traces in chart.views.values():
+                    plain = [
+                        {key: value for key, value in trace.items() if key not in ("members", "ends")}
+                        | ({"colorscale": "Blues"} if trace.get("colorscale") == "theme" else {})
+                        for trace in [*chart.ground, *traces]
+                    ]
+                    for trace in plain:
+                        if trace.get("marker", {}).get("line"):
+                            trace["marker"] = trace["marker"] | {"line": {"width": 1}}
+                    graph_objects.Figure(plain, chart.layout)
+                assert chart.alt
+
+
+def test_hostile_names_are_text(hostile_run, tmp_path):
+    record = record_of(hostile_run)
+    assert set(record.classes) == set(HOSTILE)
+    write_report(record, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    outline = Outline(page)
+    assert "img" not in outline.tags
+    assert "i" not in outline.tags
+    assert outline.tags.count("script") == 3
+    assert not outline.handlers
+    assert "a<b>&'graph" in outline.text
+    assert "49" not in charts_of(page)["accuracy"]["layout"]["yaxis"]["ticktext"][2]  # no template was run
+    for text in json.dumps(charts_of(page)).split('"'):
+        assert not re.search(r"<(script|img|i\b)", text)
+
+
+@pytest.mark.parametrize(
+    "change", ["no partition", "no states", "no history", "several labels", "unlabelled", "not finite"]
+)
+def test_a_run_that_lacks_something_has_a_page(record, tmp_path, change):
+    if change == "no partition":
+        record = replace(record, partition=None)
+    elif change == "no states":
+        record = replace(record, states=None, cost=None)
+    elif change == "no history":
+        record = replace(record, history=[])
+    elif change == "not finite":
+        nothing = torch.full_like(record.probabilities, torch.nan)
+        record = replace(record, probabilities=nothing, states=nothing, history=[{"epoch": 1, "loss": None}])
+    elif change == "several labels":
+        data = multi_hot_graph(90)
+        record = replace(record, data=data, probabilities=torch.rand(90, 4), partition=None)
+    else:
+        data = record.data.clone()
+        data.y = torch.full_like(data.y, -1)
+        record = replace(record, data=data)
+    write_report(record, tmp_path / "report.html")
+    assert not Outline((tmp_path / "report.html").read_text()).open
+
+
+def test_without_the_extra_nothing_is_written(record, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="A report needs plotly and jinja2"):
+        write_report(record, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
