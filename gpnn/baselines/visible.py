@@ -30,11 +30,14 @@ def visible_data(data: Data) -> Data:
     Methods are given nothing else, so that none can learn from a test label.
 
     Raises:
-        ValueError: when there are no labels or training nodes, or what :func:`gpnn.data.check_data` finds.
+        ValueError: when there are no labels or training nodes, when nodes have several labels, or what
+            :func:`gpnn.data.check_data` finds.
     """
     checked = check_data(data)
     if checked.get("y") is None or checked.get("train_mask") is None:
         raise ValueError("`data` must have labels `y` and a `train_mask` to learn from. Got none.")
+    if checked.y.dim() != 1:
+        raise ValueError(f"`y` must hold one class a node, [N], for a baseline. Got shape {list(checked.y.shape)}.")
     visible = checked.train_mask.clone()
     if checked.get("val_mask") is not None:
         visible |= checked.val_mask

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch_geometric.data import Data
 
@@ -31,3 +32,10 @@ def test_labelled_nodes_and_class_shares(planted: Data) -> None:
     assert nodes.tolist() == planted.train_mask.nonzero().flatten().tolist()
     assert class_shares(planted).tolist() == [(classes == each).mean() for each in range(3)]
     assert len(labelled(Data(y=planted.y), "val").nodes) == 0
+
+
+def test_several_labels_a_node_are_refused_in_one_sentence(planted: Data) -> None:
+    several = planted.clone()
+    several.y = torch.nn.functional.one_hot(planted.y.clamp(min=0), 3).float()
+    with pytest.raises(ValueError, match=r"`y` must hold one class a node, \[N\], for a baseline\. Got shape \["):
+        visible_data(several)
