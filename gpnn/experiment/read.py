@@ -8,20 +8,25 @@ A file has a `title`, the number of `seeds`, shared `settings`, and `rows` and `
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import random
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+from gpnn.config.values import convert, describe
 from gpnn.experiment.settings import Settings, lay_over
 from gpnn.experiment.spec import Experiment, Line
+from gpnn.storage.read import read_toml, shorten
 
 KEYS = {"title", "settings", "seeds", "measure", "also", "source", "picture", "notes", "pairs"}
 _FIRST = ("table", "figure")  # the paper's own come first in a list
 _LAST = ("search",)
+_LINE, _EXPERIMENT = get_type_hints(Line), get_type_hints(Experiment)
+MOST_ROWS = 1_000_000
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -31,20 +36,21 @@ def read_experiment(path: Path) -> Experiment:
         ValueError: naming the file and the key that is wrong.
     """
     content = _read(path)
-    grid = list(_grid_rows(content.pop("grid", {})))
-    number = content.pop("samples", len(grid))
+    grid = list(_grid_rows(path, content.pop("grid", {})))
+    number = typed(path, "samples", content.pop("samples", len(grid)), int)
     if not 0 <= number <= len(grid):
         raise ValueError(f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {number}.")
-    rows = [*(_line(path, row) for row in content.pop("rows", [])), *random.Random(0).sample(grid, number)]
-    columns = [_line(path, column) for column in content.pop("columns", [])]
+    rows = [*_lines(path, "rows", content.pop("rows", [])), *random.Random(0).sample(grid, number)]
+    columns = _lines(path, "columns", content.pop("columns", []))
     if unknown := sorted(set(content) - KEYS):
         names = ", ".join(sorted(KEYS))
         raise ValueError(f"{path.name} must hold {names}, rows, columns, grid or samples. Got {unknown[0]!r}.")
     if not rows or not columns:
         raise ValueError(f"{path.name} must have rows and columns. Got {len(rows)} and {len(columns)}.")
-    for name in ("notes", "also"):
-        content[name] = tuple(content.get(name, ()))
-    content["pairs"] = tuple(_pair(path, pair, {row.name for row in rows}) for pair in content.get("pairs", ()))
+    content = {"title": path.stem} | content
+    content = {name: typed(path, name, value, _EXPERIMENT[name]) for name, value in content.items()}
+    for pair in content.get("pairs", ()):
+        _check_pair(path, pair, {row.name for row in rows})
     experiment = Experiment(path.stem, rows=tuple(rows), columns=tuple(columns), **content)
     _check_names(path, experiment)
     return experiment
@@ -61,28 +67,44 @@ def _order(name: str) -> tuple[int, list[Any]]:
     return rank, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
+def typed(path: Path, name: str, value: Any, hint: Any) -> Any:
+    """The value as the type asks, of plain numbers, text, lists and tables.
+
+    Raises:
+        ValueError: naming the file and the key.
+    """
+    try:
+        json.dumps(value)  # a cell's key is made of it; dates are none
+        return convert(value, hint)
+    except TypeError:
+        raise ValueError(f"`{name}` of {path.name} must be {describe(hint)}. Got {shorten(value)}.") from None
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path)
     except FileNotFoundError:
         raise ValueError(f"The experiment must exist. {path} does not.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} must be TOML. {error}.") from None
+
+
+def _lines(path: Path, name: str, content: Any) -> list[Line]:
+    return [_line(path, each) for each in typed(path, name, content, list[dict[str, Any]])]
 
 
 def _line(path: Path, content: Mapping[str, Any]) -> Line:
     known = [each.name for each in fields(Line)]
     unknown = sorted(set(content) - set(known))
     if unknown or "name" not in content:
-        wrong = f"{unknown[0]!r}" if unknown else "no name"
+        wrong = shorten(unknown[0]) if unknown else "no name"
         raise ValueError(f"A row or column of {path.name} has {', '.join(known)}. Got {wrong}.")
-    return Line(**{**content, "only": tuple(content.get("only", ()))})
+    for column, settings in typed(path, "at", content.get("at", {}), dict[str, Any]).items():
+        typed(path, f"at.{column}", settings, dict[str, Any])
+    return Line(**{name: typed(path, name, value, _LINE[name]) for name, value in content.items()})
 
 
-def _pair(path: Path, names: list[str], rows: set[str]) -> tuple[str, str]:
+def _check_pair(path: Path, names: tuple[str, ...], rows: set[str]) -> None:
     if len(names) != 2 or not rows.issuperset(names):
-        raise ValueError(f"Each of the `pairs` of {path.name} must be the names of two rows. Got {names}.")
-    return names[0], names[1]
+        raise ValueError(f"Each of the `pairs` of {path.name} must be the names of two rows. Got {list(names)}.")
 
 
 def _check_names(path: Path, experiment: Experiment) -> None:
@@ -100,8 +122,8 @@ def _check_names(path: Path, experiment: Experiment) -> None:
         *(at for row in lines for at in row.at.values()),
     ]
     for kind in (each["kind"] for each in settings if "kind" in each):
-        if kind not in KINDS:
-            raise ValueError(f"A `kind` of {path.name} must be one of {', '.join(KINDS)}. Got {kind!r}.")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise ValueError(f"A `kind` of {path.name} must be one of {', '.join(KINDS)}. Got {shorten(kind)}.")
     columns = {column.name for column in experiment.columns}
     for row in experiment.rows:
         for name in [*row.at, *row.only]:
@@ -109,8 +131,13 @@ def _check_names(path: Path, experiment: Experiment) -> None:
                 raise ValueError(f"The row {row.name!r} of {path.name} must name columns. Got {name!r}.")
 
 
-def _grid_rows(grid: Mapping[str, list[Any]]) -> Iterator[Line]:
+def _grid_rows(path: Path, grid: Any) -> Iterator[Line]:
     """A row for every combination of the grid's values; keys are dotted settings."""
+    for key, values in typed(path, "grid", grid, dict[str, Any]).items():
+        typed(path, f"grid.{key}", values, list[Any])
+    number = math.prod(map(len, grid.values()))
+    if number > MOST_ROWS:
+        raise ValueError(f"The grid of {path.name} must have at most {MOST_ROWS} combinations. Got {number}.")
     if not grid:
         return
     for values in itertools.product(*grid.values()):

@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from gpnn.experiment.spec import Cell
 from gpnn.storage.atomic import write_text
+from gpnn.storage.read import parse_json, read_text, shorten
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,14 @@ class Results:
 
     @classmethod
     def open(cls, file: Path) -> Results:
-        """The results that `file` holds; none where it does not exist."""
-        outcomes: dict[str, Outcome] = {}
-        if file.exists():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                outcome = Outcome(**json.loads(line))
-                outcomes[outcome.key] = outcome
-        return cls(file, outcomes)
+        """The results that `file` holds; none where it does not exist.
+
+        Raises:
+            ValueError: naming the line that is no finished cell.
+        """
+        lines = read_text(file).removesuffix("\n").split("\n") if file.exists() else []
+        found = [_outcome(line, f"{file.name}, line {number}") for number, line in enumerate(lines, 1) if line]
+        return cls(file, {outcome.key: outcome for outcome in found})
 
     def adopt(self, cells: Iterable[Cell], measure: str) -> None:
         """Take over those of `cells` that another experiment of the same folder has finished, `measure` included."""
@@ -66,6 +68,18 @@ class Results:
         """The metric of those of `cells` that are finished and have it, in their order."""
         found = (self.outcomes.get(cell.key) for cell in cells)
         return [each.metrics[metric] for each in found if each and each.metrics.get(metric) is not None]
+
+
+def _outcome(line: str, name: str) -> Outcome:
+    content = parse_json(line, name)
+    hints = get_type_hints(Outcome)
+    wrong = set(content) ^ set(hints)
+    wrong |= {
+        key for key in set(content) & set(hints) if not isinstance(content[key], get_origin(hints[key]) or hints[key])
+    }
+    if wrong:
+        raise ValueError(f"{name}: a cell has {', '.join(hints)}. Got another {shorten(min(wrong))}.")
+    return Outcome(**content)
 
 
 def mean_and_deviation(values: list[float]) -> tuple[float, float]:
