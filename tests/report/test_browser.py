@@ -1,0 +1,188 @@
+"""The page in a real browser: headless Chromium, driven by Selenium."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from gpnn.report import write_comparison, write_report
+from tests.report.conftest import HOSTILE, record_of
+
+pytestmark = pytest.mark.browser
+webdriver = pytest.importorskip("selenium.webdriver")
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+
+
+class Page:
+    """A page that is open in the browser and has drawn its charts."""
+
+    def __init__(self, driver, path: Path) -> None:
+        self.driver = driver
+        driver.get(path.as_uri())
+        self.wait("document.documentElement.dataset.ready === 'true'")
+
+    def run(self, script: str):
+        return self.driver.execute_script(script)
+
+    def wait(self, condition: str) -> None:
+        end = time.monotonic() + 60
+        while not self.run(f"return {condition}"):
+            assert time.monotonic() < end, f"never true: {condition}; {self.problems()}"
+            time.sleep(0.05)
+
+    def problems(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def press(self, *keys: str) -> None:
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self) -> str:
+        return self.run(
+            "const at = document.activeElement;"
+            "return at.id || at.getAttribute('href') || at.value || at.className || at.tagName"
+        )
+
+
+def prefer(driver, theme: str) -> None:
+    """Let the system prefer a theme."""
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@pytest.fixture(scope="module")
+def driver():
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs Chromium and chromedriver: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for word in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,1000",
+    ):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def written(record, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "report.html"
+    write_report(record, path)
+    return path
+
+
+@pytest.fixture
+def page(driver, written) -> Page:
+    driver.get("about:blank")
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+    )
+    page = Page(driver, written)
+    page.run("localStorage.clear()")
+    return page
+
+
+def test_charts_have_marks_and_nothing_complains(page):
+    marks = {
+        "loss": ".scatterlayer .js-line",
+        "metric": ".scatterlayer .js-line",
+        "accuracy": ".barlayer .point path",
+        "confusion": ".heatmaplayer image",
+        "reliability": ".scatterlayer .point",
+        "confidence": ".barlayer .point path",
+        "drawing": ".scatterlayer .point",
+        "tsne": ".scatterlayer .point",
+        "sizes": ".barlayer .point path",
+        "phases": ".barlayer .point path",
+        "cost-phases": ".barlayer .point path",
+    }
+    for name, selector in marks.items():
+        assert page.run(f"return document.querySelectorAll('#chart-{name} {selector}').length"), name
+    assert page.run("return document.querySelectorAll('#chart-drawing .scatterlayer .point').length") == 90
+    assert page.run("return document.getElementById('problem').hidden")
+    assert page.run("return performance.getEntriesByType('resource').length") == 0
+    assert page.problems() == []
+
+
+def test_hover_reads_a_node(page):
+    point = page.driver.find_element("css selector", "#chart-drawing .scatterlayer .point")
+    page.run("document.getElementById('chart-drawing').scrollIntoView({block: 'center', behavior: 'instant'})")
+    webdriver.ActionChains(page.driver).move_to_element(point).perform()
+    page.wait("document.querySelector('#chart-drawing .hovertext')")
+    text = page.driver.find_element("css selector", "#chart-drawing .hovertext").text
+    assert "prediction" in text
+    assert "subgraph" in text
+
+
+def test_the_theme_switches_and_is_remembered(page, written):
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    font = "return getComputedStyle(document.querySelector('#chart-loss .xtick text')).fill"
+    before = page.run(ground), page.run(font)
+    button = page.driver.find_element("id", "theme")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    assert page.run("return document.documentElement.dataset.theme") == "dark"
+    page.wait(f"(() => {{ {font} }})() !== '{before[1]}'")
+    assert page.run(ground) != before[0]
+    assert button.get_attribute("aria-pressed") == "true"
+    again = Page(page.driver, written)
+    assert again.run("return document.documentElement.dataset.theme") == "dark"
+    assert again.problems() == []
+
+
+def test_it_follows_the_system_without_a_choice(page):
+    prefer(page.driver, "dark")
+    page.wait("document.documentElement.dataset.theme === 'dark'")
+
+
+def test_the_keyboard_reaches_everything(page):
+    page.press(Keys.TAB)
+    assert page.focused() == "#content"
+    assert page.run("return document.activeElement.className") == "skip"
+    page.press(Keys.ENTER)
+    assert page.focused() == "content"
+    visited = []
+    for _ in range(60):
+        page.press(Keys.TAB)
+        visited.append(page.focused())
+    assert "test" in visited  # the choice of split
+    assert "subgraph" in visited  # the choice of colours
+    assert sum("modebar-btn" in each for each in visited) >= 4  # a chart can be zoomed
+    page.run("document.querySelector('input[data-chart=drawing]').focus()")
+    page.press(Keys.ARROW_RIGHT)
+    page.wait("document.getElementById('chart-drawing').dataset.view === 'prediction'")
+    page.run("document.getElementById('theme').focus()")
+    page.press(Keys.SPACE)
+    assert page.run("return document.documentElement.dataset.theme") == "dark"
+
+
+def test_hostile_names_do_nothing(driver, hostile_run, tmp_path):
+    write_report(record_of(hostile_run), tmp_path / "hostile.html")
+    page = Page(driver, tmp_path / "hostile.html")
+    assert page.run("return window.pwned") is None
+    for chart in ("accuracy", "drawing"):
+        page.run(f"document.querySelectorAll('input[data-chart={chart}]').forEach((view) => view.click())")
+    labels = "document.querySelectorAll('#chart-accuracy .ytick text')"
+    ticks = page.run(f"return [...{labels}].map((tick) => tick.textContent)")
+    assert any(tick.startswith("<script>") for tick in ticks)
+    assert all(any(name.startswith(tick.removesuffix("…")) for name in HOSTILE) for tick in ticks)
+    assert page.run("return document.querySelectorAll('main img, main script').length") == 0
+    assert page.problems() == []
+    assert page.run("return window.pwned") is None
+
+
+def test_a_comparison_is_drawn(driver, run, hostile_run, tmp_path):
+    write_comparison([run.path, hostile_run.path], tmp_path / "both.html")
+    page = Page(driver, tmp_path / "both.html")
+    assert page.run("return document.querySelectorAll('#chart-curves-chart .scatterlayer .js-line').length") == 2
+    assert page.run("return document.querySelectorAll('#chart-bars .point').length") == 2
+    assert page.run("return window.pwned") is None
+    assert page.problems() == []
