@@ -101,9 +101,7 @@ def _show(entry: Entry, seeds: int) -> str:
     if entry.seeds < seeds:
         text += f" [{entry.seeds}]"
     if entry.paper is not None and entry.difference is not None:
-        difference = write_number(entry.measure, entry.difference)
-        sign = "" if difference.startswith("-") else "+"
-        text += f" ({write_number(entry.measure, entry.paper)}, {sign}{difference}{'†' if entry.is_far else ''})"
+        text += f" ({write_number(entry.measure, entry.paper)}, {_signed(entry)}{'†' if entry.is_far else ''})"
     return text
 
 
@@ -113,12 +111,23 @@ def _far_lines(experiment: Experiment, entries: list[Entry]) -> Iterator[str]:
     if far:
         yield from ("More than two deviations from print:", "")
     for row in experiment.rows:
-        own = [f"{e.column} {e.difference:+.3g} ({e.measure})" if e.measure in experiment.also
-               else f"{e.column} {e.difference:+.1f}" for e in far if e.row == row.name]  # fmt: skip
+        own = ", ".join(_distance(experiment, entry) for entry in far if entry.row == row.name)
         if own:
-            yield f"- **{row.name}**: {', '.join(own)}. {row.why or 'We did not trace why.'}"
+            yield f"- **{row.name}**: {own}. {row.why or 'We did not trace why.'}"
     if far:
         yield ""
+
+
+def _distance(experiment: Experiment, entry: Entry) -> str:
+    """Where an entry is far from print, and how far: by its column, its measure, or both."""
+    names = [entry.column] if len(experiment.columns) > 1 else []
+    names += [words(entry.measure)] if entry.measure in experiment.also or not names else []
+    return f"{', '.join(names)} {_signed(entry)}"
+
+
+def _signed(entry: Entry) -> str:
+    difference = write_number(entry.measure, entry.difference or 0.0)
+    return difference if difference.startswith("-") else f"+{difference}"
 
 
 def _remarks(experiment: Experiment, entries: list[Entry]) -> list[str]:
