@@ -13,6 +13,7 @@ from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import read_config
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from torch_geometric.data import Data
 
     from gpnn.partition import Partition, PartitionRow
@@ -27,7 +28,10 @@ def partition(
     method: Annotated[
         str, typer.Option("--method", "-m", help="The partitioner.", autocompletion=complete_method)
     ] = "flood_fill",
-    out: Annotated[Path | None, typer.Option(help="File to write: .safetensors, or METIS's .part.K.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .safetensors, or METIS's .part.K; with --shards a folder.")
+    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="Write a shard for each of this many processes.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Every method side by side.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the partitioner.")] = 0,
     nodes: Nodes = None,
@@ -45,10 +49,14 @@ def partition(
     `gpnn partition web.graph -k 64 --compare`
 
     `gpnn partition --edges links.parquet -k 100 --method refined --json`
+
+    `gpnn partition cora -k 10 --shards 2 --out cora_shards`
     """
     from gpnn.build import build_data, resolve_structure
     from gpnn.partition import PARTITIONERS, compare_partitions
 
+    if shards is not None and out is None:
+        raise ValueError("`--shards` must come with `--out`, the folder to write them to. Got none.")
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges}, also=also)
     data = build_data(config)
@@ -70,12 +78,29 @@ def partition(
             found |= {"method": method, **division.quality(data).summary()}
             if not json:
                 output().print(table(["", method], division.quality(data).summary().items()))
-        if out is not None:
+        if shards is not None and out is not None:
+            found |= _write_shards(data, division, shards, out, config.data.name, remarks)
+        elif out is not None:
             division.save(out)
             found["file"] = str(out)
             remarks.print(f"{division} in {out}", markup=False)
     if json:
         print_json(found)
+
+
+def _write_shards(
+    data: Data, division: Partition, num_shards: int, folder: Path, name: str, remarks: Console
+) -> dict[str, Any]:
+    """Write the folder of shards; what each shard holds, for the eye and for JSON."""
+    from gpnn.build.sharded import write_data
+    from gpnn.engine.sharded import read_sizes
+
+    index = write_data(data, division, num_shards, folder, name=name)
+    sizes = read_sizes(index)
+    remarks.print(table(["shard", *sizes[0]], [[number, *each.values()] for number, each in enumerate(sizes)]))
+    command = f"torchrun --nproc-per-node {num_shards} -m gpnn train {folder}"
+    remarks.print(f"{num_shards} shards in {folder}; train with: {command}", markup=False)
+    return {"folder": str(folder), "shards": sizes}
 
 
 def _divide(method: str, data: Data, k: int, seed: int, options: dict[str, Any]) -> Partition:

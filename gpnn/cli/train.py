@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import os
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.errors import INTERRUPTED
-from gpnn.cli.progress import Interrupt, progress_watcher
-from gpnn.cli.show import messages, output, percent, table
-from gpnn.cli.words import given_settings, read_config
+from gpnn.cli.errors import FAILED, INTERRUPTED
+from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
+from gpnn.cli.progress import Interrupt, progress_watcher, waiting
+from gpnn.cli.show import messages, output, percent, print_json, remark, table
+from gpnn.cli.together import Request, train_together, trains_together
+from gpnn.cli.words import given_settings, read_config, split_words
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -21,25 +22,26 @@ if TYPE_CHECKING:
     from gpnn.train import FitResult, RunFolder
     from gpnn.train.fit import Watcher
 
-FAILED = 1
-
 
 def train(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="DATASET|FOLDER|KEY=VALUE", help="What to train on, and settings."),
-    ] = None,
+    words: Words = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    features: Features = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to make (default: runs/NAME-TIME).")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of downloaded data.")] = None,
+    root: Root = None,
     resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
     search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Draw curves in RUN/tensorboard.")] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the page RUN/report.html.")] = True,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a process of torchrun that is silent.")] = 600,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run folder only.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+    json: Json = False,
 ) -> None:
-    """Train on a dataset, or on a folder of tables; without one, on the embedded `digits`.
+    """Train on a dataset, a folder of tables or a graph file; without one, on the embedded `digits`.
+
+    Ctrl-C leaves a run that `--resume` continues; the exit code is then 130.
 
     Examples:
 
@@ -49,20 +51,55 @@ def train(
 
     `gpnn train my_graph/ --config settings.toml --out runs/first`
 
+    `gpnn train --nodes people.csv --edges friends.parquet --features vectors.npy`
+
     `gpnn train --resume runs/first`
+
+    `torchrun --nproc-per-node 2 -m gpnn train cora --out runs/two`
     """
     if tensorboard:
         from gpnn.train.tensorboard import check_tensorboard
 
         check_tensorboard()
+    if resume is not None and (words or config or out or root or search or nodes or edges or features):
+        raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
+    tables = {"nodes": nodes, "edges": edges, "features": features}
+    if trains_together(split_words(words)[0], resume):
+        _together(
+            Request(
+                lambda: read_config(words, file=config, root=root, tables=tables),
+                out,
+                resume,
+                timeout,
+                silent=quiet or json,
+                curves=tensorboard,
+            ),
+            search=search,
+            quiet=quiet,
+            json=json,
+        )
+        return
     if resume is not None:
-        if words or config or out or root or search:
-            raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
-        run, built = _reopen(resume)
+        with waiting("reading the graph and preparing the schedule", silent=quiet or json):
+            run, built = _reopen(resume)
     else:
-        settings = read_config(words, file=config, root=root)
-        run, built = _begin(settings, out, search, given_settings(words, config))
+        settings = read_config(words, file=config, root=root, tables=tables)
+        with waiting("reading the graph and preparing the schedule", silent=quiet or json):
+            run, built = _begin(settings, out, search, given_settings(words, config))
     problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard, page=report)
+    _end(run, problem, quiet=quiet, json=json)
+
+
+def _together(request: Request, *, search: int, quiet: bool, json: bool) -> None:
+    """The same in several processes, of which the first shows the result."""
+    if search:
+        raise ValueError("`--search` is for one process: search first, then train the best with torchrun.")
+    ended = train_together(request)
+    if ended is not None:
+        _end(*ended, quiet=quiet, json=json)
+
+
+def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> None:
     _show(run, quiet=quiet, json=json)
     if problem is not None:
         typer.echo(f"gpnn: {problem}", err=True)
@@ -98,8 +135,10 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
 
 def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
+    from gpnn.train.lock import lock_run
+
     try:
-        with Interrupt() as interrupt:
+        with lock_run(run.path), Interrupt(silent=silent) as interrupt:
             searched = _search(run, built, interrupt, silent=silent)
             settings = {"silent": silent, "curves": curves, "page": page}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)
@@ -146,7 +185,8 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
         if curves:
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if not silent:
-            messages().print(_headline(built))
+            messages().print(_headline(built), markup=False)
+            remark(built.data.get("remarks"), messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
         if page and not silent and not can_write():
             messages().print(ADVICE, markup=False)
@@ -167,7 +207,7 @@ def _show_trial(row: dict[str, Any]) -> None:
     value = row["value"]
     figure = "not finite" if value is None else f"{100 * value:.1f} %"
     settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
-    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}")
+    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}", markup=False)
 
 
 def _ignore(row: dict[str, Any]) -> None:
@@ -177,7 +217,7 @@ def _ignore(row: dict[str, Any]) -> None:
 def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
     metrics = run.read_metrics()
     if json:
-        typer.echo(json_text.dumps({"run": str(run.path), **metrics}))
+        print_json({"run": str(run.path), **metrics})
     elif quiet:
         typer.echo(str(run.path))
     else:

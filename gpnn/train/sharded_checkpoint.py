@@ -50,7 +50,10 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
     plan.peers.wait_for_all()
     state = _pack(model, optimizer, progress.best_weights, plan)
     writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
-    checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
+    try:
+        checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
+    except checkpoint.CheckpointException as error:  # which is no Exception
+        raise RuntimeError(str(error)) from error
     plan.peers.wait_for_all()
     if plan.peers.rank == 0:
         header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, **_numbers(progress)}
@@ -141,7 +144,10 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
             raise ValueError(f"The checkpoint {folder} must fit the model. Got {name} of shape {whole}.")
         room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)  # type: ignore[union-attr]
         state[name] = _part(room, mine, plan)
-    checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.peers.group)
+    try:
+        checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.peers.group)
+    except checkpoint.CheckpointException as error:  # which is no Exception
+        raise RuntimeError(str(error)) from error
     plain = {name: each.local if isinstance(each, CheckpointRows) else each for name, each in state.items()}
     return {
         name.removesuffix(f"/{SCALAR}"): each.reshape(()) if name.endswith(f"/{SCALAR}") else each

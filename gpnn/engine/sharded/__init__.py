@@ -4,7 +4,7 @@ from gpnn.engine.sharded.exchange import Exchange, negotiate
 from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, write_shards
 from gpnn.engine.sharded.peers import Peers, Traffic
 from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
-from gpnn.engine.sharded.read import read_shard
+from gpnn.engine.sharded.read import read_shard, read_sizes
 from gpnn.engine.sharded.runner import sharded
 from gpnn.engine.sharded.schedules import SHARD_SCHEDULES
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
@@ -27,6 +27,7 @@ __all__ = [
     "negotiate",
     "read_index",
     "read_shard",
+    "read_sizes",
     "sharded",
     "write_shards",
 ]

@@ -79,6 +79,19 @@ class Peers:
         dist.all_gather(parts, padded, group=self.group)
         return [part[:count].to(values.device) for part, count in zip(parts, counts)]
 
+    def collect(self, values: Tensor) -> list[Tensor]:
+        """In rank 0 everyone's `values`, by rank; elsewhere nothing. Their first dimensions may differ."""
+        here = values.detach().to(self.device).contiguous()
+        counts = self.all_counts(len(here))
+        if self.rank:
+            dist.send(here, group_dst=0, group=self.group)
+            return []
+        parts = [here]
+        for rank, count in enumerate(counts[1:], 1):
+            parts.append(here.new_empty(count, *here.shape[1:]))
+            dist.recv(parts[-1], group_src=rank, group=self.group)
+        return [part.to(values.device) for part in parts]
+
     def all_counts(self, count: int) -> list[int]:
         """Everyone's `count`, by rank."""
         mine = torch.tensor([count], device=self.device)

@@ -36,6 +36,19 @@ def read_shard(index: ShardIndex, rank: int, num_ranks: int) -> tuple[Shard, dic
     return Shard(graph, last - first, nodes, halo, bounds, part_ptr, edges, index.totals), columns
 
 
+def read_sizes(index: ShardIndex) -> list[dict[str, int]]:
+    """Nodes, edges, halo rows and bytes of each shard of a folder."""
+    from safetensors import safe_open
+
+    sizes = []
+    for number in range(index.num_shards):
+        path = index.folder / file_name(number, index.num_shards)
+        with safe_open(path, framework="pt") as file:
+            nodes, edges, halo = (file.get_slice(name).get_shape()[0] for name in ("nodes", "src", "halo"))
+        sizes.append({"nodes": nodes, "edges": edges, "halo rows": halo, "bytes": path.stat().st_size})
+    return sizes
+
+
 class _Piece:
     """The rows of one shard's file that lie between two positions."""
 

@@ -1,0 +1,267 @@
+"""Runs of several processes: a dataset cut into shards, and objects built from one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.build.objects import Built, build_data, model_options, resolve
+from gpnn.config import Config
+from gpnn.engine.sharded import (
+    SHARD_SCHEDULES,
+    Line,
+    Peers,
+    Shard,
+    ShardedPlan,
+    ShardIndex,
+    lower_shard,
+    read_shard,
+    write_shards,
+)
+from gpnn.graph import Graph, as_graph
+from gpnn.nn import GPNN
+from gpnn.partition import Partition, partition_graph
+from gpnn.train.assemble import model_arguments
+from gpnn.train.atomic import finite
+from gpnn.train.environment import describe_environment
+from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.merge_predictions import merge_predictions
+from gpnn.train.parameters import own_names, split_parameters
+from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
+from gpnn.train.run_folder import HistoryFile, RunFolder
+from gpnn.train.sizes import choose_hidden, choose_rounds
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask")
+
+
+def prepare_shards(config: Config, num_shards: int, folder: Path) -> tuple[Config, ShardIndex]:
+    """Load a dataset, divide it, and write a shard for each of `num_shards` processes.
+
+    Args:
+        config: which dataset and which partition.
+        num_shards: number of shards; any number of processes can read them.
+        folder: where to write.
+
+    Returns:
+        The configuration with sizes chosen, and the index of the folder.
+
+    Raises:
+        ValueError: when there are fewer subgraphs than shards.
+    """
+    data = build_data(config)
+    config = resolve(config, data)
+    return config, write_data(data, divide(config, data), num_shards, folder, name=config.data.name)
+
+
+def divide(config: Config, data: Data) -> Partition:
+    """The partition of a resolved configuration, whatever its schedule: processes own subgraphs."""
+    settings = config.partition
+    if settings.file:
+        return Partition.load(settings.file)
+    return partition_graph(data, int(settings.k), settings.method, config.seed, **settings.options)
+
+
+def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, name: str) -> ShardIndex:
+    """Write graph, features, labels, masks and names of a dataset as a folder of shards."""
+    graph = as_graph(data)
+    columns = {column: data[column] for column in COLUMNS if data.get(column) is not None}
+    names = data.get("node_name")
+    facts = {
+        "name": name,
+        "num_classes": None if data.get("y") is None else int(data.num_classes),
+        "class_names": data.get("class_names"),
+        "names": None,
+    }
+    if names is not None:
+        kind, values = _encode_names(names)
+        facts["names"], columns["node_name"] = kind, values
+    return write_shards(folder, graph, Line.of(graph, part, num_shards), columns, facts)
+
+
+def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:
+    """A process's nodes as a `Data` without edges: these are in the plan."""
+    from torch_geometric.data import Data
+
+    data = Data(num_nodes=num_nodes, **{name: columns[name] for name in COLUMNS if name in columns})
+    if index.facts.get("num_classes") is not None:
+        data.num_classes = index.facts["num_classes"]
+    if index.facts.get("class_names") is not None:
+        data.class_names = index.facts["class_names"]
+    if "node_name" in columns:
+        data.node_name = _decode_names(index.facts["names"], columns["node_name"])
+    return data
+
+
+def read_own(index: ShardIndex, peers: Peers) -> tuple[Shard, Data]:
+    """This process's shard and its nodes' features, labels and masks."""
+    shard, columns = read_shard(index, peers.rank, peers.size)
+    return shard, read_data(index, columns, shard.num_own)
+
+
+def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, peers: Peers) -> Built:
+    """What this process needs of a training, from its own shard; collective.
+
+    Args:
+        config: what to build, `device` being this process's.
+        index: of the folder of shards.
+        shard: what this process owns.
+        data: its nodes' features, labels and masks.
+        peers: the processes.
+
+    Raises:
+        ValueError: for a schedule that processes cannot make of their shards, or data without labels.
+    """
+    _check(config, index)
+    config = resolve_sizes(config, index)
+    settings = config.schedule
+    plan = lower_shard(
+        shard,
+        peers,
+        schedule=settings.name,
+        rounds=int(settings.rounds),
+        options=settings.options,
+        device=config.device,
+        normalization=settings.normalization,
+        self_loops=settings.self_loops,
+    )
+    arguments = model_arguments(data, plan, int(config.model.hidden_channels), model_options(config), seed=config.seed)
+    own: dict[str, Any] = {}
+    if "num_nodes" in arguments:
+        arguments["num_nodes"], own["nodes"] = index.totals.num_nodes, plan.nodes
+    features = data.get("x") if config.model.embedding_start == "features" else None
+    model = GPNN(**arguments, **own, features=features)
+    return Built(config, data, None, plan, model.to(config.device), arguments)
+
+
+def _check(config: Config, index: ShardIndex) -> None:
+    name, runner = config.schedule.name, config.model.runner
+    if name not in SHARD_SCHEDULES:
+        known = ", ".join(SHARD_SCHEDULES)
+        raise ValueError(f"Under several processes `schedule.name` must be one of {known}. Got {name!r}.")
+    if runner != "fused":
+        raise ValueError(f"Under several processes `model.runner` must be 'fused'. Got {runner!r}.")
+    if index.facts.get("num_classes") is None:
+        raise ValueError("The shards must have labels to learn from. Got none.")
+
+
+def create_sharded_run(config: Config, path: Path, device: torch.device, num_processes: int) -> RunFolder:
+    """The run folder of a training by several processes."""
+    environment = finite(describe_environment(device) | {"processes": num_processes})
+    files = {"config.toml": config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
+    return RunFolder.create(path, files)
+
+
+def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = ()) -> FitResult:
+    """Train together, from the run's checkpoint where there is one; the first process writes the run folder.
+
+    Predictions stand in the order of nodes, but for those of very large graphs, which stand shard after shard.
+    """
+    plan = cast(ShardedPlan, built.plan)
+    leads = plan.peers.rank == 0
+    result = fit(
+        built.model,
+        built.data,
+        plan,
+        recipe=built.config.train,
+        seed=built.config.seed,
+        checkpoint=run.checkpoint,
+        watchers=[*([HistoryFile(run)] if leads else []), *watchers],
+    )
+    if result.stopped != "interrupted":
+        _finish(run, built, plan, result)
+    return result
+
+
+def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) -> None:
+    """Write weights, predictions and, last of all, metrics."""
+    data, names = built.data, built.data.get("class_names")
+    multi_label = data.y.dim() == 2
+    x = None if data.get("x") is None else data.x.to(plan.device)
+    logits = predict_logits(built.model, x, plan, precision=built.config.train.precision)
+    likely = probabilities(logits, multi_label=multi_label)
+    weights = _whole_weights(built, plan)
+    nodes = plan.shard.nodes.numpy()
+    ids = nodes if data.get("node_name") is None else data.node_name
+    also = {"labelled": known_labels(data), "split": split_names(data), "row": nodes}
+    table = predictions_table(likely.cpu(), nodes=ids, classes=names, also=also)
+    part = run.path / f".predictions-{plan.peers.rank}.parquet"
+    write_predictions(table, part)
+    plan.peers.wait_for_all()
+    figures = result.metrics | _figures(built, plan)
+    if plan.peers.rank == 0:
+        parts = [run.path / f".predictions-{rank}.parquet" for rank in range(plan.peers.size)]
+        run.write_model(weights, {"model": built.model_arguments, "classes": names, "multi_label": multi_label})
+        merge_predictions(parts, run.predictions)
+        run.write_metrics(figures)
+    plan.peers.wait_for_all()
+
+
+def _whole_weights(built: Built, plan: ShardedPlan) -> dict[str, Tensor]:
+    """In the first process the weights of all; embeddings in the order of the user's nodes."""
+    weights = dict(built.model.state_dict())
+    for name in own_names(built.model):
+        places, rows = plan.peers.collect(plan.shard.nodes), plan.peers.collect(weights[name].cpu())
+        if plan.peers.rank == 0:
+            whole = torch.empty(plan.shard.totals.num_nodes, *rows[0].shape[1:], dtype=rows[0].dtype)
+            whole[torch.cat(places)] = torch.cat(rows)
+            weights[name] = whole
+    return weights
+
+
+def _figures(built: Built, plan: ShardedPlan) -> dict[str, Any]:
+    passes, totals = built.config.train.passes, plan.shard.totals
+    own, shared = split_parameters(built.model)
+    rows = int(plan.peers.total(torch.tensor(sum(each.numel() for each in own))))
+    return {
+        "num_messages": plan.num_messages * passes,
+        "num_updates": plan.num_updates * passes,
+        "multi_label": built.data.y.dim() == 2,
+        "num_nodes": totals.num_nodes,
+        "num_edges": totals.num_edges,
+        "num_parts": totals.num_parts,
+        "num_rounds": plan.num_rounds,
+        "num_parameters": rows + sum(each.numel() for each in shared),
+        "seed": built.config.seed,
+    }
+
+
+def resolve_sizes(config: Config, index: ShardIndex) -> Config:
+    """The configuration with "auto" replaced by what :func:`gpnn.build.resolve` would choose, and the folder's K."""
+    rounds, width = config.schedule.rounds, config.model.hidden_channels
+    if rounds == "auto":
+        rounds = choose_rounds(cast(Graph, index.totals))  # it asks for the two sizes only
+    if width == "auto":
+        width = choose_hidden(index.facts["num_classes"])
+    return replace(
+        config,
+        partition=replace(config.partition, k=index.totals.num_parts),
+        schedule=replace(config.schedule, rounds=rounds),
+        model=replace(config.model, hidden_channels=width),
+    )
+
+
+def _encode_names(names: Any) -> tuple[str, Tensor]:
+    """Integers as they are; texts as UTF-8, filled up to the longest with zero bytes, `[N, L]`."""
+    values = np.asarray(names)
+    if values.dtype.kind in "iu":
+        return "integer", torch.from_numpy(values.astype(np.int64))
+    texts = np.char.encode(values.astype(str), "utf-8")
+    return "text", torch.from_numpy(texts.view(np.uint8).reshape(len(texts), -1).copy())
+
+
+def _decode_names(kind: str, values: Tensor) -> np.ndarray:
+    if kind == "integer":
+        return values.numpy()
+    array = np.ascontiguousarray(values.numpy())
+    return np.char.decode(array.view(f"S{array.shape[1]}").ravel(), "utf-8").astype(object)

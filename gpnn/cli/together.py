@@ -1,0 +1,234 @@
+"""`torchrun … -m gpnn train`: the same command in several processes, and what each says when another is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gpnn.cli.errors import FAILED, INTERRUPTED, USER_MISTAKE
+from gpnn.cli.progress import Interrupt, progress_watcher
+from gpnn.cli.show import messages
+
+if TYPE_CHECKING:
+    import torch
+
+    from gpnn.build import Built
+    from gpnn.config import Config
+    from gpnn.engine.sharded import Peers
+    from gpnn.train import FitResult, RunFolder
+    from gpnn.train.fit import Watcher
+    from gpnn.train.processes import Launch
+
+SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command asks for.
+
+    Attributes:
+        config: gives the settings of a new run.
+        out: its folder, or None: one named by the time.
+        resume: the run to continue, or None.
+        timeout: seconds after which a process that does not answer counts as lost.
+        silent: whether to show no progress.
+        curves: whether to draw TensorBoard's curves.
+    """
+
+    config: Callable[[], Config]
+    out: Path | None
+    resume: Path | None
+    timeout: float
+    silent: bool
+    curves: bool
+
+
+def trains_together(name: str | None, resume: Path | None) -> bool:
+    """Whether torchrun started this process, or what it trains on is a folder of shards."""
+    if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= set(os.environ):
+        return True
+    if resume is not None:
+        return (resume / SHARDS).is_dir() or any((resume / "checkpoint").glob("epoch-*"))
+    return name is not None and (Path(name) / "shards.json").is_file()
+
+
+def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
+    """Train in this process and all others; in the first the run and the problem, if it ended badly, else None."""
+    from gpnn.train.processes import Launch, LeaderFailed, choose_local_device, join
+
+    launch = Launch.from_environment() or Launch()
+    with _said_once(launch):
+        if request.timeout <= 0:
+            raise ValueError(f"`--timeout` must be more than 0 seconds. Got {request.timeout:g}.")
+        device = choose_local_device(_settings(request).device, launch)
+    with _faults(launch, request) as where:
+        peers = join(launch, device, request.timeout)
+        try:
+            run, problem = _train(request, launch, peers, device, where)
+        except LeaderFailed:
+            raise typer.Exit(USER_MISTAKE) from None
+    _leave()
+    return (run, problem) if launch.rank == 0 else None
+
+
+def _settings(request: Request) -> Config:
+    if request.resume is None:
+        return request.config()
+    from gpnn.build import load_config
+    from gpnn.train import RunFolder
+
+    return load_config(RunFolder.open(request.resume).config)
+
+
+def _train(
+    request: Request, launch: Launch, peers: Peers, device: torch.device, where: list[Path]
+) -> tuple[RunFolder, str | None]:
+    from gpnn.build import load_config
+    from gpnn.build.sharded import build_sharded, read_own
+    from gpnn.engine.sharded import read_index
+    from gpnn.train import RunFolder
+    from gpnn.train.processes import Leader, together
+
+    leader = Leader(peers)
+    told = leader.tell(lambda: _begin(request, launch, device))
+    run = RunFolder(Path(told["run"]))
+    where.append(run.path)
+    if told["finished"]:
+        return run, None
+    config = replace(load_config(run.config), device=str(device))
+    index = read_index(told["shards"])
+    shard, data = together(peers, lambda: read_own(index, peers))
+    built = together(peers, lambda: build_sharded(config, index, shard, data, peers))
+    result = _fit(run, built, request, peers)
+    if result.stopped == "interrupted":
+        if launch.rank == 0:
+            typer.echo(f"gpnn: stopped. Continue with: torchrun … -m gpnn train --resume {run.path}", err=True)
+        raise typer.Exit(INTERRUPTED)
+    return run, result.problem
+
+
+def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
+    """What the first process does before the others can start: the run's folder, and the shards."""
+    from gpnn.build import load_config
+    from gpnn.build.sharded import prepare_shards
+    from gpnn.engine.sharded import is_shard_folder
+    from gpnn.train import RunFolder
+
+    path = request.resume
+    if path is None and launch.restarts and request.out is not None and RunFolder(request.out).config.exists():
+        path = request.out  # torchrun has started the job again
+    if path is None:
+        return _begin_new(request, launch, device)
+    run, own = RunFolder.open(path), path / SHARDS
+    config = load_config(run.config)
+    shards = own if is_shard_folder(own) else Path(config.data.name)
+    if not run.finished and not is_shard_folder(shards):  # one process began it
+        prepare_shards(config, launch.size, own)
+        shards = own
+    return {"run": str(path), "shards": str(shards), "finished": run.finished}
+
+
+def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
+    from gpnn.build.sharded import create_sharded_run, prepare_shards, resolve_sizes
+    from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.train.run_folder import check_free, default_run_path
+
+    if launch.max_restarts and request.out is None:
+        raise ValueError("With torchrun --max-restarts there must be `--out`, so that a restart finds the run.")
+    config = request.config()
+    path = request.out or default_run_path(Path(config.data.name).name)
+    check_free(path)
+    if is_shard_folder(config.data.name):
+        create_sharded_run(resolve_sizes(config, read_index(config.data.name)), path, device, launch.size)
+        return {"run": str(path), "shards": config.data.name, "finished": False}
+    partial = path.with_name(f".{path.name}.shards")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        config, _ = prepare_shards(config, launch.size, partial)
+        create_sharded_run(config, path, device, launch.size)
+        partial.replace(path / SHARDS)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return {"run": str(path), "shards": str(path / SHARDS), "finished": False}
+
+
+def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitResult:
+    from gpnn.build.sharded import train_sharded_run
+    from gpnn.train.lock import lock_run
+    from gpnn.train.tensorboard import TensorBoard
+
+    leads = peers.rank == 0
+    with ExitStack() as stack:
+        interrupt = stack.enter_context(Interrupt(silent=request.silent or not leads))
+        watchers: list[Watcher] = [interrupt]
+        if leads:
+            stack.enter_context(lock_run(run.path))
+        if leads and request.curves:
+            watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
+        if leads and not request.silent:
+            messages().print(_headline(built, peers), markup=False)
+            watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
+        return train_sharded_run(run, built, watchers)
+
+
+def _headline(built: Built, peers: Peers) -> str:
+    totals = built.plan.shard.totals  # type: ignore[attr-defined]
+    return (
+        f"{Path(built.config.data.name).name}: {totals.num_nodes:,} nodes, {totals.num_edges:,} edges; "
+        f"{totals.num_parts} subgraphs in {peers.size} processes, {built.plan.num_rounds} rounds, "
+        f"{built.config.model.hidden_channels} channels, {built.plan.device}"
+    )
+
+
+@contextmanager
+def _said_once(launch: Launch) -> Iterator[None]:
+    """A mistake that every process finds is told by the first alone."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError):
+        if launch.rank:
+            raise typer.Exit(USER_MISTAKE) from None
+        raise
+
+
+@contextmanager
+def _faults(launch: Launch, request: Request) -> Iterator[list[Path]]:
+    """Say one sentence and end, when another process is lost or torchrun ends this one because of it."""
+    from gpnn.train.processes import is_lost_peer
+
+    where: list[Path] = []
+
+    def end(what: str) -> None:
+        goes_on = f" Continue with: torchrun … -m gpnn train --resume {where[0]}" if where else ""
+        typer.echo(f"gpnn: process {launch.rank} of {launch.size} {what}.{goes_on}", err=True)
+        sys.stderr.flush()
+        os._exit(FAILED)  # threads of the lost connection would keep an ordinary exit waiting
+
+    def told(number: int, frame: FrameType | None) -> None:
+        end("was told to stop, because another one ended or from outside")
+
+    before = signal.signal(signal.SIGTERM, told)
+    try:
+        yield where
+    except RuntimeError as error:
+        if not is_lost_peer(error):
+            raise
+        end(f"lost another one, which ended or did not answer within {request.timeout:g} seconds")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave() -> None:
+    import torch.distributed as dist
+
+    dist.destroy_process_group()
