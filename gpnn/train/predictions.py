@@ -29,7 +29,7 @@ def predictions_table(
     labelled: Tensor | np.ndarray | None = None,
     also: dict[str, np.ndarray] | None = None,
 ) -> pyarrow.Table:
-    """One row a node: `node`, `prediction`, `confidence`, `labelled` and what else is known, and `p_CLASS` for each class.
+    """One row a node: `node`, `prediction`, `confidence`, `labelled`, what else is known, and `p_CLASS` for each class.
 
     The prediction is the most likely class; of several labels, which have a probability each, the most likely one.
 

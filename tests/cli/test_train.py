@@ -196,6 +196,7 @@ def test_control_c_leaves_a_run_to_continue(gpnn, tiny, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
+    assert "stopping after this epoch; Ctrl-C again stops at once" in errors
     assert "Continue with: gpnn train --resume run" in errors
     assert "Traceback" not in errors
     done = lines(tmp_path / "run" / "history.jsonl")

@@ -54,12 +54,13 @@ def assemble(
 def _named_by(edges: Table) -> Table:
     """The nodes that the edges name, in order."""
     import pyarrow
+    from pyarrow import compute
 
     ends = [edges.names_of(end) for end in ("source", "target")]
     if ends[0].type != ends[1].type:
         ends = [end.cast(pyarrow.large_string()) for end in ends]
     distinct = pyarrow.chunked_array(ends).unique()
-    return Table(edges.file, {"id": distinct.take(distinct.sort_indices())}, edges.place)
+    return Table(edges.file, {"id": distinct.take(compute.array_sort_indices(distinct))}, edges.place)
 
 
 def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choices: Choices) -> None:

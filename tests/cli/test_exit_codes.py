@@ -1,0 +1,80 @@
+"""What scripts rely on: exit codes, one process a run, nothing half-written."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpnn.train.lock import lock_run
+
+
+def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "gpnn", *words]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
+    words = [*tiny, "train.epochs=1000000", "train.patience=0", "--out", "run", "--quiet"]
+    process = start(["train", *words], tmp_path)
+    history = tmp_path / "run" / "history.jsonl"
+    try:
+        while not history.exists():
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.02)
+        result = gpnn("train", "--resume", "run")
+        assert result.exit_code == 2
+        assert "A run folder must be written by one process at a time. 'run' is in use by another." in result.stderr
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert errors.splitlines() == ["gpnn: stopped. Continue with: gpnn train --resume run"]
+    assert output == ""
+    with lock_run(tmp_path / "run"):  # the process has let go of it
+        pass
+
+
+def test_a_bug_exits_with_one(gpnn, monkeypatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("gpnn.data.catalog.dataset_files", broken)
+    assert gpnn("data", "list").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["data", "list", "-q"], 0),
+        (["data", "check", "nowhere"], 2),
+        (["train", "--no-such-option"], 2),
+        (["no-such-command"], 2),
+        (["predict", "nowhere", "--out", "a.csv"], 2),
+        (["partition", "grid", "-k", "0"], 2),
+        (["partition", "grid", "-k", "3", "--out", "missing/parts.safetensors"], 2),
+    ],
+)
+def test_codes(gpnn, tmp_path, words, code) -> None:
+    result = gpnn(*words)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_control_c_before_the_training_leaves_nothing(gpnn, tiny, tmp_path, monkeypatch) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpnn.build.build", pressed)
+    result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 130
+    assert "gpnn: stopped." in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,111 @@
+"""A graph that has grown since the training: its new nodes are predicted, what it means stays."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+EPOCHS = ["train.epochs=30", "train.patience=0", "model.hidden_channels=8", "partition.k=2"]
+
+
+def write(folder: Path, num_nodes: int, *, first: int = 0, city: str = "Oslo", also: str = "") -> Path:
+    """Two rings, of even and of odd nodes, in cities of their own; labels for the first ten."""
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for node in range(first, first + num_nodes):
+        label = ("red", "blue")[node % 2] if node < 10 else ""
+        rows.append(f"p{node},{label},{node % 2},{('Rome', city)[node % 2]}\n")
+    (folder / "nodes.csv").write_text("id,label,side,city\n" + "".join(rows) + also)
+    names = [node for node in range(first, first + num_nodes)]
+    edges = [f"p{a},p{b}\np{b},p{a}\n" for a, b in zip(names, names[2:])]
+    (folder / "edges.csv").write_text("source,target\n" + "".join(edges))
+    return folder
+
+
+@pytest.fixture
+def run(gpnn, tmp_path: Path) -> str:
+    write(tmp_path / "old", 20)
+    assert gpnn("train", "old", *EPOCHS, "--out", "run", "-q").exit_code == 0
+    return "run"
+
+
+def answers(path: Path) -> dict[str, dict[str, str]]:
+    with path.open(newline="") as file:
+        return {row["node"]: row for row in csv.DictReader(file)}
+
+
+def test_new_nodes_are_predicted_and_counted(gpnn, run, tmp_path) -> None:
+    write(tmp_path / "grown", 26, city="Kyiv")  # every odd node moved to a city that the run has not seen
+    result = gpnn("predict", run, "grown", "--out", "answers.csv")
+    assert result.exit_code == 0, result.output
+    assert "26 predictions in answers.csv; 6 of 26 nodes are new to the run" in result.stderr
+    assert "note: column city: 1 unseen categories ('Kyiv') count as unknown" in result.stderr
+    found = answers(tmp_path / "answers.csv")
+    assert [node for node, row in found.items() if row["new"] == "true"] == [f"p{node}" for node in range(20, 26)]
+    assert found["p24"]["prediction"] == "red"
+    assert found["p25"]["prediction"] == "blue"
+    assert set(found["p0"]) == {"node", "prediction", "confidence", "labelled", "new", "p_blue", "p_red"}
+
+
+def test_only_the_new_ones_and_in_another_order(gpnn, run, tmp_path) -> None:
+    write(tmp_path / "later", 12, first=12)
+    result = gpnn("predict", run, "later", "--only-new", "--out", "new.parquet", "--json")
+    assert json.loads(result.stdout) | {"remarks": []} == {
+        "file": "new.parquet", "num_nodes": 12, "num_predictions": 4, "num_new": 4, "remarks": [],
+    }  # fmt: skip
+
+
+def test_the_same_tables_give_the_same_answers(gpnn, run, tmp_path) -> None:
+    assert gpnn("predict", run, "--out", "again.csv", "-q").exit_code == 0
+    trained, again = answers(tmp_path / "run" / "predictions.csv"), answers(tmp_path / "again.csv")
+    assert {node: row["p_red"] for node, row in trained.items()} == {node: row["p_red"] for node, row in again.items()}
+    assert [row["labelled"] for row in trained.values()] == ["true"] * 10 + ["false"] * 10
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "sentence"),
+    [
+        ("id,label,city\na,red,Rome\n", "source,target\n", "nodes.csv must have a column side. Got id, label, city."),
+        ("id,side,city\na,left,Rome\n", "source,target\n", "nodes.csv, line 2, column side: must be a finite number"),
+        ("id,side,city\na,1,Rome\n", "source,target,type\na,a,x\n", "column type: must be an edge type that the model"),
+    ],
+)
+def test_what_the_run_cannot_take(gpnn, run, tmp_path, nodes, edges, sentence) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "nodes.csv").write_text(nodes)
+    (tmp_path / "new" / "edges.csv").write_text(edges)
+    result = gpnn("predict", run, "new", "--out", "a.csv")
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_unknown_labels_and_columns_are_remarked_on(gpnn, run, tmp_path) -> None:
+    folder = write(tmp_path / "new", 12)
+    text = (folder / "nodes.csv").read_text().replace("p0,red", "p0,green").replace("\n", ",1\n")
+    (folder / "nodes.csv").write_text(text.replace("city,1", "city,height"))
+    result = gpnn("predict", run, "new", "--out", "a.csv")
+    assert result.exit_code == 0, result.output
+    assert "count as unlabelled: ['green']" in result.stderr
+    assert "columns that the model was not trained on are left out: height" in result.stderr
+    assert answers(tmp_path / "a.csv")["p0"]["labelled"] == "false"
+
+
+def test_embeddings_of_new_nodes_start_from_their_neighbours(gpnn, tmp_path) -> None:
+    for name, count in (("old", 20), ("grown", 24)):
+        folder = write(tmp_path / name, count)
+        text = [line.rsplit(",", 2)[0] for line in (folder / "nodes.csv").read_text().splitlines()]
+        (folder / "nodes.csv").write_text("\n".join(text) + "\n")
+    assert gpnn("train", "old", *EPOCHS, "--out", "run", "-q").exit_code == 0
+    result = gpnn("predict", "run", "grown", "--out", "a.csv")
+    assert result.exit_code == 0, result.output
+    assert "4 of 24 nodes are new" in result.stderr
+    found = answers(tmp_path / "a.csv")
+    old = answers(tmp_path / "run" / "predictions.csv")
+    assert found["p0"]["prediction"] == old["p0"]["prediction"]
+    write(tmp_path / "other", 6, first=100)
+    (tmp_path / "other" / "nodes.csv").write_text("id\n" + "".join(f"p{node}\n" for node in range(100, 106)))
+    result = gpnn("predict", "run", "other", "--out", "b.csv")
+    assert result.exit_code == 2
+    assert "predicts on graphs that share nodes with its own 20. Got 6 nodes, none of them known." in result.stderr
