@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from gpnn.experiment.kinds.kind import SMALL_GRAPH, Kind, Metrics
+from typing import TYPE_CHECKING
+
+from gpnn.experiment.kinds.kind import SMALL_GRAPH, Kind, Metrics, unknown_keys
 from gpnn.experiment.settings import Settings
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 QUICK_OPTIONS = {
     "epochs": 2,
@@ -29,7 +34,7 @@ def run_method(settings: Settings, seed: int) -> Metrics:
     return run_baseline(settings["method"], load_data(settings), seed, settings.get("options", {}))
 
 
-def load_data(settings: Settings):  # type: ignore[no-untyped-def]  # PyG is imported late
+def load_data(settings: Settings) -> Data:
     """The dataset that the section `data` names, with its options."""
     from gpnn.data import load_dataset
 
@@ -55,7 +60,6 @@ def small_data(settings: Settings) -> Settings:
 
 def _problems(settings: Settings) -> list[str]:
     from gpnn.baselines.table import check_baseline
-    from gpnn.experiment.kinds.kind import unknown_keys
 
     problems = unknown_keys(settings, {"kind": None, "data": None, "method": None, "options": None})
     try:
