@@ -1,0 +1,189 @@
+"""Exact training on one GPU: kernels beside their peers, ten rounds, the sizes between, and a graph of 111M nodes.
+
+    python benchmarks/gpu.py all --json FILE          # everything, in under ten minutes on one H200
+    python benchmarks/gpu.py check step rounds sizes record --json FILE     # or parts of it
+    python benchmarks/gpu.py table --json FILE --out benchmarks/results/gpu.md
+
+Every part starts a process of its own, so that one part's memory is not the next one's. `check` compares gradients with
+a float64 oracle on the CPU first; a failed check stops the run. Results add to the file, `table` prints all of it.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+PARTS = ("check", "step", "rounds", "pyg_rounds", "sizes", "record")
+LIMITS = {"float32": 2e-3, "bf16": 6e-2}  # relative errors that a check allows
+
+
+def main() -> None:
+    options = _arguments()
+    parts = PARTS if "all" in options.parts else options.parts
+    for part in parts:
+        if part == "table":
+            from gpu_table import write
+
+            write(json.loads(options.json.read_text()), options.out)
+        elif options.inside:
+            _save(options.json, part, globals()[part](options))
+        else:
+            command = [sys.executable, __file__, part, "--inside", *sys.argv[1 + len(options.parts) :]]
+            subprocess.run(command, check=True)
+    if "table" not in parts and not options.inside:
+        from gpu_table import table
+
+        print(table(json.loads(options.json.read_text())))
+
+
+def check(options: argparse.Namespace) -> dict[str, object]:
+    """Gradients of a scaled-down copy against the oracle."""
+    import torch
+    from gpu_check import check as compare
+
+    torch.set_float32_matmul_precision("highest")
+    errors = compare("cuda", num_nodes=20_000)
+    for name, value in errors.items():
+        print(f"  {name}: {value:.1e}", flush=True)
+        if not value < LIMITS[name.rsplit(", ")[-1]]:
+            raise SystemExit(f"The check failed: {name} is {value:.1e}.")
+    return {**errors, "machine": _machine()}
+
+
+def step(options: argparse.Namespace) -> dict[str, object]:
+    """One step forward and backward beside its peers, and the rate of a copy."""
+    import torch
+    from gpu_step import compare_steps, floor_ms
+
+    source = torch.empty(1 << 30, dtype=torch.int32, device="cuda")
+    target = torch.empty_like(source)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    target.copy_(source)
+    begin.record()
+    for _ in range(10):
+        target.copy_(source)
+    end.record()
+    end.synchronize()
+    rate = 80 * 2**30 / begin.elapsed_time(end) / 1e9
+    del source, target
+    nodes, edges, width = 1_000_000, 10_000_000, 128
+    rows = compare_steps(nodes, edges, width)
+    return {"copy TB/s": round(rate, 2), "floor ms": round(floor_ms(nodes, edges, width, rate), 2), "rows": rows}
+
+
+def rounds(options: argparse.Namespace) -> dict[str, object]:
+    """Ten rounds over 10M nodes and 100M edges: our partition schedule, our synchronous one."""
+    rows = []
+    for name, parts in (("partition schedule", 32), ("synchronous", 1)):
+        facts = train(10_000_000, 100_000_000, parts, rounds=10, epochs=3, host_rounds=0)
+        rows.append({"schedule": name, **facts})
+    return {"rows": rows}
+
+
+def pyg_rounds(options: argparse.Namespace) -> dict[str, object]:
+    """PyG's GatedGraphConv on the same size, with as many layers as memory takes."""
+    import torch
+    from gpu_graph import planted
+    from gpu_train import gib, now
+    from torch_geometric.nn import GatedGraphConv
+
+    graph = planted(10_000_000, 100_000_000, "cuda")
+    row = torch.repeat_interleave(torch.arange(10_000_000, device="cuda"), graph.ptr.diff())
+    edge_index = torch.stack([graph.col.long(), row])
+    del graph, row
+    torch.set_float32_matmul_precision("high")
+    rows = []
+    for layers in (1, 2):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        try:
+            conv = GatedGraphConv(128, num_layers=layers, aggr="mean").cuda()
+            x = torch.randn(10_000_000, 128, device="cuda", requires_grad=True)
+            began = now()
+            conv(x, edge_index).sum().backward()
+            rows.append({"layers": layers, "seconds": round(now() - began, 3)})
+        except torch.cuda.OutOfMemoryError:
+            rows.append({"layers": layers, "seconds": "out of memory"})
+        rows[-1]["GiB"] = gib(torch.cuda.max_memory_allocated())
+        conv = x = None
+        print(rows[-1], flush=True)
+    return {"rows": rows}
+
+
+def sizes(options: argparse.Namespace) -> dict[str, object]:
+    """The record's work on smaller graphs of the same kind."""
+    millions = (1, 4, 16, 64)
+    return {"rows": [train(n * 10**6, n * 14_550_000, max(2, n * 2), rounds=3, epochs=4) for n in millions]}
+
+
+def record(options: argparse.Namespace) -> dict[str, object]:
+    """111,059,956 nodes and about 1.6 billion edges, as ogbn-papers100M."""
+    nodes, edges = options.nodes, options.edges
+    return train(nodes, edges, options.k, rounds=3, epochs=options.epochs, host_rounds=options.host_rounds)
+
+
+def train(
+    nodes: int, edges: int, parts: int, *, rounds: int, epochs: int, host_rounds: int = 0, width: int = 128
+) -> dict[str, object]:
+    """Prepare and train; what both took, and loss and accuracy of each epoch."""
+    import torch
+    from gpu_train import Model, Trainer, gib, now, prepare
+
+    torch.set_float32_matmul_precision("high")
+    began = now()
+    task = prepare(nodes, edges, parts, rounds=rounds, width=width, device="cuda")
+    trainer = Trainer(task, Model(width, torch.bfloat16, "cuda"), host_rounds=host_rounds)
+    prepared = round(now() - began, 1)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    history = []
+    for _ in range(epochs):
+        history.append({name: round(value, 4) for name, value in trainer.epoch().items()})
+        print(f"  {history[-1]}, peak {gib(torch.cuda.max_memory_allocated())} GiB", flush=True)
+    peak = {"GiB": gib(torch.cuda.max_memory_allocated()), "reserved GiB": gib(torch.cuda.max_memory_reserved())}
+    seconds = sorted(epoch["seconds"] for epoch in history[1:])  # the first compiles kernels
+    median = round(seconds[len(seconds) // 2], 3)
+    facts = {**task.facts, "host_rounds": host_rounds, "prepared": prepared, "seconds": median, **peak}
+    print(f"  {facts}", flush=True)
+    del trainer, task
+    torch.cuda.empty_cache()
+    return {**facts, "history": history}
+
+
+def _machine() -> str:
+    import torch
+    import triton
+
+    gpu = f"{torch.cuda.get_device_name()} ({torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB)"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, triton {triton.__version__}"
+    return f"one {gpu}, {os.cpu_count()} cores, {memory:.0f} GiB of host memory; {versions}"
+
+
+def _save(path: Path, part: str, result: dict[str, object]) -> None:
+    results = json.loads(path.read_text()) if path.exists() else {}
+    results[part] = result
+    path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "table"])
+    parser.add_argument("--json", type=Path, required=True, help="the file that results add to")
+    parser.add_argument("--out", type=Path, help="where `table` writes its page, and the picture beside it")
+    parser.add_argument("--nodes", type=int, default=111_059_956, help="of the record")
+    parser.add_argument("--edges", type=int, default=1_615_685_872, help="of the record, both directions counted")
+    parser.add_argument("--k", type=int, default=192, help="parts of the record")
+    parser.add_argument("--epochs", type=int, default=8, help="of the record")
+    parser.add_argument("--host-rounds", type=int, default=1, help="kept states of the record in host memory")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

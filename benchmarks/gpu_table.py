@@ -1,0 +1,103 @@
+"""The tables and the picture of the GPU benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def write(results: dict[str, Any], out: Path | None) -> None:
+    """Print the tables, and write them to `out` with the picture beside it."""
+    text = table(results)
+    print(text)
+    if out is not None:
+        kept = out.read_text().split("<!-- tables -->")[0] if out.exists() else ""
+        out.write_text(f"{kept}<!-- tables -->\n\n{text}\n")
+        if "sizes" in results:
+            draw(results, out.with_suffix(".svg"))
+
+
+def table(results: dict[str, Any]) -> str:
+    """All that was measured, as Markdown."""
+    blocks = [f"Machine: {results['check']['machine']}."] if "check" in results else []
+    titles = {"check": _check, "step": _step, "rounds": _rounds, "pyg_rounds": _pyg, "sizes": _sizes, "record": _record}
+    blocks += [make(results[part]) for part, make in titles.items() if part in results]
+    return "\n\n".join(blocks)
+
+
+def _grid(columns: list[str], rows: list[list[Any]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(map(_text, row))} |" for row in rows])
+
+
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _check(result: dict[str, Any]) -> str:
+    rows = [[name, f"{value:.1e}"] for name, value in result.items() if name != "machine"]
+    return "### Against the float64 oracle on the CPU\n\n" + _grid(["what", "relative error"], rows)
+
+
+def _step(result: dict[str, Any]) -> str:
+    rows = [[r["method"], r["states"], r["ms"], r.get("GiB", ""), r.get("updates a node", 1)] for r in result["rows"]]
+    head = "### One step forward and backward, 1M nodes, 10M edges, d = 128\n\n"
+    note = f"\n\nA copy moves {result['copy TB/s']} TB/s; the bytes of a bf16 step alone take {result['floor ms']} ms."
+    return head + _grid(["method", "states", "ms", "GiB", "updates a node"], rows) + note
+
+
+def _rounds(result: dict[str, Any]) -> str:
+    rows = [[r["schedule"], r["parts"], r["messages"], r["updates"], r["seconds"], r["GiB"]] for r in result["rows"]]
+    head = "### Ten rounds, 10M nodes, 100M edges, d = 128, bf16, full gradients\n\n"
+    return head + _grid(["schedule", "K", "messages", "node updates", "s an epoch", "GiB"], rows)
+
+
+def _pyg(result: dict[str, Any]) -> str:
+    rows = [[r["layers"], r["seconds"], r["GiB"]] for r in result["rows"]]
+    return "PyG's GatedGraphConv there, TF32:\n\n" + _grid(["layers", "s a pass", "GiB"], rows)
+
+
+def _sizes(result: dict[str, Any]) -> str:
+    return "### The sizes between, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
+
+
+_COLUMNS = ["nodes", "edges", "K", "cut", "planted cut", "partition s", "lower s", "s an epoch", "GiB"]
+
+
+def _row(r: dict[str, Any]) -> list[Any]:
+    names = ("nodes", "edges", "parts", "cut", "planted_cut", "partition", "lower", "seconds", "GiB")
+    return [r[name] for name in names]
+
+
+def _record(result: dict[str, Any]) -> str:
+    names = ("largest_degree", "cut_nodes", "balance", "messages", "updates", "host_rounds", "generate", "features")
+    names += ("prepared", "reserved GiB")
+    facts = "; ".join(f"{name.replace('_', ' ')} {_text(result[name])}" for name in names)
+    epochs = [
+        [number, e["seconds"], e["forward"], e["loss"], e["accuracy"]] for number, e in enumerate(result["history"])
+    ]
+    head = "### The record, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(result)])
+    return f"{head}\n\n{facts}.\n\n" + _grid(["epoch", "seconds", "of them forward", "loss", "accuracy"], epochs)
+
+
+def draw(results: dict[str, Any], out: Path) -> None:
+    """Seconds and memory against nodes."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    rows = results["sizes"]["rows"] + ([results["record"]] if "record" in results else [])
+    nodes = [row["nodes"] / 1e6 for row in rows]
+    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2))
+    for axis, name, label in zip(axes, ("seconds", "GiB"), ("seconds an epoch", "GiB of device memory")):
+        values = [row[name] for row in rows]
+        axis.loglog(nodes, values, "o-")
+        axis.set_xlabel("million nodes, 14.5 edges each")
+        axis.set_ylabel(label)
+        for x, y in zip(nodes, values):
+            axis.annotate(f"{y:.3g}", (x, y), textcoords="offset points", xytext=(0, 6), ha="center", fontsize=8)
+        axis.margins(0.12)
+        axis.grid(True, which="major", alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(out)

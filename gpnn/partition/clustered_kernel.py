@@ -1,0 +1,44 @@
+"""The Triton kernel of the clustering on a GPU."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _hash(x):  # type: ignore[no-untyped-def]
+    """ "lowbias32" (Wellons 2018)."""
+    x = x.to(tl.uint32)
+    x = x ^ (x >> 16)
+    x = x * 0x7FEB352D
+    x = x ^ (x >> 15)
+    x = x * 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def adopt(ptr, col, label, closed, out, seed, turn, SAMPLE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """out[v] = the label that most of v's neighbours have, if more have it than v's own; half of the nodes in a turn.
+
+    Of more than SAMPLE neighbours, SAMPLE evenly spaced ones are asked. Labels in `closed` take no new members. Equal
+    counts are settled by a hash of (label, seed), the same everywhere, so that neighbours settle alike.
+    """
+    node = tl.program_id(0).to(tl.int64)
+    first = tl.load(ptr + node)
+    count = tl.load(ptr + node + 1) - first
+    own = tl.load(label + node)
+    slot = tl.arange(0, SAMPLE)
+    live = slot < count
+    at = first + tl.where(count > SAMPLE, slot * count // SAMPLE, slot)
+    theirs = tl.load(label + tl.load(col + at, mask=live, other=0), mask=live, other=-1)
+    votes = tl.sum(((theirs[:, None] == theirs[None, :]) & live[None, :]).to(tl.int32), 1)
+    shut = tl.load(closed + tl.maximum(theirs, 0), mask=live, other=1) != 0
+    preference = (_hash(theirs ^ seed) >> 22).to(tl.int32)
+    score = tl.where(live & ((theirs == own) | (shut == 0)), votes * 1024 + preference, -1)
+    best = tl.max(score, 0)
+    chosen = tl.max(tl.where(score == best, theirs, -1), 0)
+    loyal = tl.sum(tl.where(live & (theirs == own), 1, 0), 0)
+    on_turn = (_hash(node ^ turn) & 1) == 0
+    moves = on_turn & (best >= (loyal + 1) * 1024)
+    tl.store(out + node, tl.where(moves, chosen, own))
