@@ -17,7 +17,7 @@ def write(folder: Path, num_nodes: int, *, first: int = 0, city: str = "Oslo", a
         label = ("red", "blue")[node % 2] if node < 10 else ""
         rows.append(f"p{node},{label},{node % 2},{('Rome', city)[node % 2]}\n")
     (folder / "nodes.csv").write_text("id,label,side,city\n" + "".join(rows) + also)
-    names = [node for node in range(first, first + num_nodes)]
+    names = list(range(first, first + num_nodes))
     edges = [f"p{a},p{b}\np{b},p{a}\n" for a, b in zip(names, names[2:])]
     (folder / "edges.csv").write_text("source,target\n" + "".join(edges))
     return folder

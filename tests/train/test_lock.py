@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,9 @@ def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path: Path) -> N
 
 
 def test_a_holder_that_fails_lets_go(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
     with pytest.raises(RuntimeError), lock_run(tmp_path):
         raise RuntimeError
     with lock_run(tmp_path):
         pass
-    assert not before or len(os.listdir("/proc/self/fd")) == before
+    assert not before or len(list(Path("/proc/self/fd").iterdir())) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -38,7 +38,9 @@ class Table:
         """Raise ValueError unless the columns are these; `optional` None admits any others."""
         for column in required:
             if column not in self.columns:
-                raise ValueError(f"{self.file} must have a column {column}. Got {_listed(self.columns)}.")
+                raise ValueError(
+                    f"{self.file} must have a column {column}{_hint(self.columns)}. Got {_listed(self.columns)}."
+                )
         for column in self.columns:
             if optional is not None and column not in (*required, *optional):
                 choices = ", ".join((*required, *optional))
@@ -193,6 +195,15 @@ def _written_otherwise(value: str, names: pyarrow.Array) -> str | None:
         return None
     found = places(pyarrow.array([same], pyarrow.large_string()), as_text(names))
     return None if found[0] < 0 else repr(names[int(found[0])].as_py())
+
+
+def _hint(names: Collection[str]) -> str:
+    """What may be wrong with a header, where it shows."""
+    if len(names) == 1 and any(mark in name for name in names for mark in ";\t|"):
+        return ", set apart by commas"
+    if any(name.lstrip("-").isdigit() for name in names):
+        return ", named in its first line"
+    return ""
 
 
 def _listed(names: Sequence[str] | dict[str, Any]) -> str:

@@ -153,6 +153,7 @@ class TestRefusing:
                 r"nodes\.csv, line 4, column id: must be distinct and stands on line 2 already\. Got 'a'\.",
             ),
             ("id,label\na,x\n,y\n", EDGES, r"nodes\.csv, line 3, column id: must not be empty\. Got ''\."),
+            (NODES, "7,8\nanna,bert\n", r"edges\.csv must have a column source, named in its first line\. Got 7, 8\."),
             ("name\na\n", EDGES, r"nodes\.csv must have a column id\. Got name\."),
             ("id,id\na,b\n", EDGES, r"nodes\.csv, line 1: every column must have a name of its own\. Got 'id,id'\."),
             ("id,label\n", EDGES, r"nodes\.csv must hold at least one node\. Got none\."),

@@ -1,0 +1,146 @@
+"""Files that ask for too much or hold what they must not: one sentence, before memory is taken."""
+
+import io
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from gpnn.data.tables import limits
+from gpnn.data.tables.archive import read_archive, read_array
+from gpnn.data.tables.delimited import BLOCK, read_csv
+from gpnn.data.tables.matrix import read_npz_matrix, read_parquet_matrix
+from gpnn.data.tables.npz import read_npz
+from gpnn.data.tables.parquet import read_parquet
+
+
+def array_bytes(shape: tuple[int, ...], dtype: str = "<f8", content: bytes = b"") -> bytes:
+    """An `.npy` whose header declares what it likes."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize("shape", [(2**62,), (2**40, 2**40), (-5,), (3,)])
+def test_an_array_must_hold_what_it_declares(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    (tmp_path / "a.npy").write_bytes(array_bytes(shape))
+    with pytest.raises(ValueError, match=r"a\.npy must hold an array of numbers or text\. Got: "):
+        read_array(tmp_path / "a.npy")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", array_bytes(shape))
+    with pytest.raises(ValueError, match=r"a\.npz must hold arrays of numbers or text\. Got: "):
+        read_archive(tmp_path / "a.npz")
+
+
+def test_an_archive_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "memory_limit", lambda: 1 << 20)
+    np.savez_compressed(tmp_path / "bomb.npz", np.zeros(1 << 20))
+    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
+    with pytest.raises(ValueError, match=r"bomb\.npz must unpack to at most .* that a file may take here\. Got"):
+        read_archive(tmp_path / "bomb.npz")
+
+
+def test_a_parquet_file_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet.write_table(pyarrow.table({"id": np.zeros(1 << 20)}), tmp_path / "bomb.parquet")
+    monkeypatch.setattr(limits, "memory_limit", lambda: 1 << 20)
+    assert (tmp_path / "bomb.parquet").stat().st_size < 50_000
+    with pytest.raises(ValueError, match=r"bomb\.parquet must unpack to at most"):
+        read_parquet(tmp_path / "bomb.parquet")
+
+
+@pytest.mark.parametrize("values", [np.array([print], object), np.array([1 + 2j]), np.array(["2020"], "M8[D]")])
+def test_what_would_be_unpickled_or_is_no_number(tmp_path: Path, values: np.ndarray) -> None:
+    np.savez(tmp_path / "a.npz", values)
+    with pytest.raises(ValueError, match=r"a\.npz must hold arrays of numbers or text\. Got: an array of type"):
+        read_archive(tmp_path / "a.npz")
+
+
+def test_members_that_are_no_arrays_or_encrypted(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("../../escape.txt", "words")
+    with pytest.raises(ValueError, match=r"Got: a member '\.\./\.\./escape\.txt'\."):
+        read_archive(tmp_path / "a.npz")
+    content = io.BytesIO()
+    np.savez(content, np.zeros(2))
+    locked = bytearray(content.getvalue())
+    for mark in (b"PK\x03\x04", b"PK\x01\x02"):
+        start = locked.find(mark) + (6 if mark.endswith(b"\x04") else 8)
+        locked[start] |= 1
+    (tmp_path / "a.npz").write_bytes(bytes(locked))
+    with pytest.raises(ValueError, match=r"a\.npz must hold arrays of numbers or text\. Got: .*encrypted"):
+        read_archive(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"shape": [4, 2**40]}, r"Got: shape"),
+        ({"shape": [4]}, r"Got: shape \[4\]"),
+        ({"format": "dia"}, r"Got: the format 'dia' \(csr, csc and coo are read\)"),
+        ({"indices": [7]}, r"Got: "),
+        ({"indices": [-1]}, r"Got: "),
+        ({"indptr": [0, 5, 1, 1, 1]}, r"Got: "),
+        ({"indptr": [0, 1]}, r"Got: "),
+        ({"data": ["a"]}, r"Got: an array of 1 dimensions and type <U1"),
+    ],
+)
+def test_sparse_matrices_that_point_outside(tmp_path: Path, parts: dict[str, Any], message: str) -> None:
+    sound = {"format": "csr", "shape": [4, 2], "data": [1.0], "indices": [1], "indptr": [0, 1, 1, 1, 1]}
+    np.savez(tmp_path / "a.npz", **{name: np.array(value) for name, value in (sound | parts).items()})
+    with pytest.raises(ValueError, match=rf"a\.npz must hold one array of numbers or a scipy matrix\. {message}"):
+        read_npz_matrix(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": [[1.0], [1.0, 2.0]]}, r"column x: must hold lists of one length\. Got 1 to 2\."),
+        ({"x": [1.0, None]}, r"column x: must hold numbers, none missing\. Got 1 gaps\."),
+        ({"x": ["a", "b"]}, r"column x: must hold numbers, none missing\. Got string\."),
+        ({"id": [1, 2]}, r"must have columns of numbers\. Got none\."),
+    ],
+)
+def test_parquet_features_that_are_none(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    parquet.write_table(pyarrow.table(columns), tmp_path / "f.parquet")
+    with pytest.raises(ValueError, match=message):
+        read_parquet_matrix(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"source": [1], "target": [1, 2]}, r"must hold arrays of one length\. Got source 1, target 2\."),
+        ({"source": [[1]]}, r"source: must have one dimension\. Got shape \[1, 1\]\."),
+        ({"edge_index": [1, 2, 3]}, r"edge_index: must have shape \[2, E\]\. Got \[3\]\."),
+    ],
+)
+def test_arrays_that_are_no_table(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    np.savez(tmp_path / "e.npz", **{name: np.array(values) for name, values in arrays.items()})
+    with pytest.raises(ValueError, match=message):
+        read_npz(tmp_path / "e.npz")
+
+
+def test_columns_that_are_no_values(tmp_path: Path) -> None:
+    parquet.write_table(pyarrow.table({"id": [[1]]}), tmp_path / "n.parquet")
+    with pytest.raises(ValueError, match=r"n\.parquet, column id: must hold text or numbers\. Got list"):
+        read_parquet(tmp_path / "n.parquet")
+
+
+def test_a_line_without_end(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_bytes(b"id\na\n" + b"x" * (2 * BLOCK) + b"\n")
+    with pytest.raises(ValueError, match=r"n\.csv must have lines of at most 16 MiB\. Got a longer one\."):
+        read_csv(tmp_path / "n.csv")
+
+
+def test_lines_are_counted_through_quotes_and_blanks(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text('id,label\n"a\nb",x\n\n,\nc,y\n')
+    table = read_csv(tmp_path / "n.csv")
+    assert table.columns["id"].to_pylist() == ["a\nb", "c"]
+    assert [table.place(0), table.place(1)] == ["line 2", "line 6"]
+    (tmp_path / "n.csv").write_text("id;label\na;x\n")
+    with pytest.raises(ValueError, match=r"n\.csv must have a column id, set apart by commas\. Got id;label\."):
+        read_csv(tmp_path / "n.csv").require(("id",))
