@@ -72,6 +72,7 @@ class ModelConfig:
     state_dropout: float = 0.0
     dropout: float = 0.2
     drop_node: float = 0.5
+    norm: str = "none"
     runner: str = "fused"
     cell_options: dict[str, Any] = field(default_factory=dict)
 

@@ -20,7 +20,8 @@ from gpnn.nn.readout import READOUTS
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
-PREDICTIONS = ("after", "before")
+PREDICTIONS = ("after", "before", "features")
+NORMS = ("none", "batch")
 _NODE_LAYER, _STATE_LAYER, _HEAD_LAYER = 1, 2, 4  # layers of the random masks, besides the encoder's
 
 
@@ -53,7 +54,8 @@ class GPNN(nn.Module):
         nodes: the nodes whose embeddings this process holds, `[n]`, where several train together; None: all.
         features: features that embeddings start from, `[N, F]`.
         encoder: widths of ReLU layers between the features and the state.
-        predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate.
+        predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate;
+            "features": the features themselves propagate, dense, and the map of them follows (GRAND's order).
         activation: what the final state goes through before the head: identity, relu, tanh.
         concat: what stands beside the final state in the head: "none", "features" or "initial" states.
         head: widths of the head's tanh layers.
@@ -62,6 +64,8 @@ class GPNN(nn.Module):
         state_dropout: probability that an entry of the initial states is dropped before they propagate.
         dropout: probability that an entry of a hidden layer is dropped, in the encoder and before the head.
         drop_node: probability that a whole row of the initial states is dropped (DropNode).
+        norm: "batch": each column that the head sees, and each of the features after they propagated, is standardised
+            over the nodes, in training by the pass at hand, later by the running average (Ioffe and Szegedy 2015).
         runner: how the plan is run; see :func:`gpnn.engine.propagate`.
         seed: where the parameters start from.
 
@@ -102,6 +106,7 @@ class GPNN(nn.Module):
         state_dropout: float = 0.0,
         dropout: float = 0.0,
         drop_node: float = 0.0,
+        norm: str = "none",
         runner: str | Runner | None = None,
         seed: int = 0,
     ) -> None:
@@ -111,6 +116,9 @@ class GPNN(nn.Module):
         check_choice("concat", concat, CONCATENATIONS)
         check_choice("activation", activation, ACTIVATIONS)
         check_choice("readout", readout, READOUTS)
+        check_choice("norm", norm, NORMS)
+        if predict == "features" and input != "features":
+            raise ValueError(f"`predict` 'features' needs `input` 'features'. Got {input!r}.")
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_probabilities(
             input_dropout=input_dropout, state_dropout=state_dropout, dropout=dropout, drop_node=drop_node
@@ -126,10 +134,13 @@ class GPNN(nn.Module):
         self.embedding = NodeEmbedding(*rows) if has_embedding else None
         beside = {"none": 0, "features": in_channels, "initial": hidden_channels}[concat]
         self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)
-        width = out_channels if predict == "before" else hidden_channels  # of what propagates
+        width = {"after": hidden_channels, "before": out_channels, "features": in_channels}[predict]  # that propagates
         parts = (message, cell, aggregate, cell_options or {}, width, num_edge_types, generator)
         self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds)
         self.readout = READOUTS[readout](num_rounds)
+        batch = norm == "batch"
+        self.feature_norm = nn.BatchNorm1d(in_channels) if batch and predict == "features" else nn.Identity()
+        self.state_norm = nn.BatchNorm1d(hidden_channels) if batch else nn.Identity()
 
     def forward(self, x: Tensor | None, plan: Plan, draw: Draw | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
@@ -140,26 +151,51 @@ class GPNN(nn.Module):
             draw: names the random masks of a training pass; None draws a name from torch's global generator.
         """
         draw = (draw or Draw.random())._replace(nodes=plan.nodes) if self.training else None
+        if self.predict == "features":
+            state = self._encode(self._spread(x, plan, draw), draw)
+            return self._score(state, state, x, draw)
         state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE_LAYER)
         if self.predict == "before":
-            return self._propagate(self._score(self.activation(state), state, x, draw), plan)
+            return self._propagate(self._score(state, state, x, draw), plan)
         final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE_LAYER), plan)
-        return self._score(self.activation(final), state, x, draw)
+        return self._score(final, state, x, draw)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
-        state = self._initial(x, plan, None)
-        return self.activation(state if self.predict == "before" else self._propagate(state, plan))
+        if self.predict == "features":
+            state = self._encode(self._spread(x, plan, None), None)
+        else:
+            state = self._initial(x, plan, None)
+            state = self._propagate(state, plan) if self.predict == "after" else state
+        return self.state_norm(self.activation(state))
 
-    def _initial(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
+    def _spread(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
+        """The features after they propagated, `[N, F]`."""
+        x = self._check_features(x, plan)
+        assert x is not None
+        dense = x if x.layout == torch.strided else x.to_dense()
+        dense = dense.to(self.head.weights[0].dtype)
+        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, draw, _NODE_LAYER), plan))
+
+    def _encode(self, x: Tensor | None, draw: Draw | None) -> Tensor:
+        assert self.encoder is not None
+        return self.encoder(x, self.input_dropout, self.dropout, draw)
+
+    def _check_features(self, x: Tensor | None, plan: Plan) -> Tensor | None:
+        if plan.nodes is not None and isinstance(self.state_norm, nn.BatchNorm1d):
+            raise ValueError(f"`norm` 'batch' needs all nodes in one process. Got {plan.num_nodes} of them.")
         needs_x = self.encoder is not None or (self.concat == "features" and self.head.beside is not None)
         if needs_x and x is None:
             raise ValueError("A model with features as input or beside the state needs `x`. Got None.")
         if x is not None and x.shape[0] != plan.num_nodes:
             raise ValueError(f"`x` must have one row for each of the {plan.num_nodes} nodes. Got {x.shape[0]}.")
+        return x
+
+    def _initial(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
+        x = self._check_features(x, plan)
         parts = []
         if self.encoder is not None:
-            parts.append(self.encoder(x, self.input_dropout, self.dropout, draw))
+            parts.append(self._encode(x, draw))
         if self.embedding is not None:
             parts.append(self.embedding(plan.num_nodes))
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
@@ -171,4 +207,4 @@ class GPNN(nn.Module):
 
     def _score(self, state: Tensor, initial: Tensor, x: Tensor | None, draw: Draw | None) -> Tensor:
         beside = {"none": None, "features": x, "initial": initial}[self.concat]
-        return self.head(state, beside, self.dropout, draw, _HEAD_LAYER)
+        return self.head(self.state_norm(self.activation(state)), beside, self.dropout, draw, _HEAD_LAYER)

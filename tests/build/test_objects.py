@@ -19,7 +19,16 @@ def tiny(*settings: str):
 
 
 def test_every_argument_of_the_model_can_be_configured():
-    by_the_graph = {"in_channels", "out_channels", "num_rounds", "num_edge_types", "num_nodes", "features", "seed"}
+    by_the_graph = {
+        "in_channels",
+        "out_channels",
+        "num_rounds",
+        "num_edge_types",
+        "num_nodes",
+        "nodes",
+        "features",
+        "seed",
+    }
     arguments = set(inspect.signature(GPNN).parameters) - by_the_graph
     assert {each.name for each in fields(ModelConfig)} - {"embedding_start"} == arguments
 

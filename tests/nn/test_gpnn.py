@@ -39,6 +39,8 @@ def dense_features() -> torch.Tensor:
 @pytest.mark.parametrize("input", INPUTS)
 @pytest.mark.parametrize("predict", PREDICTIONS)
 def test_every_form_gives_scores_and_trains_all_its_parameters(input, predict, plan):
+    if predict == "features" and input != "features":
+        pytest.skip("features that propagate are the only input")
     for concat in CONCATENATIONS:
         for head in ((), (5,), (5, 6)):
             model = GPNN(
@@ -77,6 +79,35 @@ def test_predicting_before_propagating_is_appnp(plan):
     scores = model.head(model.encoder(features(), 0.0, 0.0, None).relu())
     torch.testing.assert_close(model(features(), plan), gpnn.propagate(model.cell, plan, scores))
     torch.testing.assert_close(model.states(features(), plan), model.encoder(features(), 0.0, 0.0, None).relu())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_propagate_are_mapped_afterwards(sparse, plan):
+    """A linear cell and no masks: mapping first or last is the same, but for the bias, which is zero at the start."""
+    x = features().to_sparse_csr() if sparse else features()
+    options = {"cell": "linear", "cell_options": {"alpha": 0.2}, "concat": "none", "activation": "relu"}
+    first, last = (GPNN(FEATURES, 4, 3, predict=predict, **options).eval() for predict in ("after", "features"))
+    torch.testing.assert_close(last(x, plan), first(x, plan))
+
+
+def test_batch_normalisation_standardises_what_the_head_sees(plan):
+    model = GPNN(FEATURES, 4, 3, cell="linear", predict="features", concat="none", norm="batch")
+    x = dense_features()
+    seen = model.states(x, plan)  # in training: by the pass at hand
+    torch.testing.assert_close(seen.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(seen.var(0, unbiased=False), torch.ones(4), atol=1e-2, rtol=0)
+    model.eval()
+    alone = model(x, plan)
+    assert not torch.allclose(alone.mean(0), model.train()(x, plan).mean(0)), "later by the running average"
+
+
+def test_batch_normalisation_stays_with_the_weights(plan):
+    model = GPNN(FEATURES, 4, 3, norm="batch")
+    for epoch in range(3):
+        model(features(), plan, Draw(0, epoch))
+    copy_of = GPNN(FEATURES, 4, 3, norm="batch")
+    copy_of.load_state_dict(model.state_dict())
+    torch.testing.assert_close(copy_of.eval()(features(), plan), model.eval()(features(), plan), rtol=0, atol=0)
 
 
 def test_the_seed_alone_decides_the_parameters():
@@ -192,7 +223,12 @@ def test_typed_graphs_and_virtual_nodes():
         ({"sharing": "round"}, "The sharing 'round' needs `num_rounds`. Got None"),
         ({"input": "x"}, "`input` must be one of features, embedding, both. Got 'x'"),
         ({"input": "both"}, "Embeddings need `num_nodes`. Got None"),
-        ({"predict": "x"}, "`predict` must be one of after, before. Got 'x'"),
+        ({"predict": "x"}, "`predict` must be one of after, before, features. Got 'x'"),
+        ({"norm": "x"}, "`norm` must be one of none, batch. Got 'x'"),
+        (
+            {"predict": "features", "input": "both", "num_nodes": 10},
+            "`predict` 'features' needs `input` 'features'. Got 'both'",
+        ),
         ({"concat": "x"}, "`concat` must be one of none, features, initial. Got 'x'"),
         ({"activation": "x"}, "`activation` must be one of identity, relu, tanh. Got 'x'"),
         ({"readout": "x"}, "`readout` must be one of last, mean, learned. Got 'x'"),
