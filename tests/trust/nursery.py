@@ -41,6 +41,7 @@ def kill_when(process: ForkServerProcess, moment: Callable[[], bool], watch: Cal
     """Call `watch` again and again until `moment` has come, then kill the process; whether it was still alive."""
     while process.is_alive() and not moment():
         watch()
+        time.sleep(0.002)
     killed = process.is_alive()
     process.kill()
     process.join()

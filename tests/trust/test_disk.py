@@ -1,0 +1,135 @@
+"""A full disk, a read-only folder, a file that may not grow: one sentence, and what was written before stays whole."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpnn import Partition
+from gpnn.storage.tensors import read_tensors
+from tests.trust.consistent import check_run
+from tests.trust.nursery import kill_when, run, start
+
+GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
+TRAIN = [
+    "train",
+    *GRAPH,
+    "model.hidden_channels=8",
+    "partition.k=3",
+    "train.patience=0",
+    "train.checkpoint_every=2",
+    "--no-report",
+]
+MS_RDONLY, MS_REMOUNT = 1, 32
+
+
+def mount(folder: Path, options: str, flags: int = 0) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options.encode()):
+        pytest.skip(f"a small disk cannot be mounted here: {os.strerror(ctypes.get_errno())}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty disk of 16 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount(folder, "size=16m")
+    yield folder
+    ctypes.CDLL(None).umount2(os.fsencode(folder), 2)
+
+
+def fail(words: list[str], folder: Path) -> str:
+    """The one sentence with which `gpnn WORDS` ends."""
+    process = start(words, folder)
+    process.join()
+    output = (folder.parent / "output.txt").read_text()
+    assert process.exitcode == 2, output
+    assert "Traceback" not in output
+    sentences = [line for line in output.splitlines() if line.startswith("gpnn: ")]
+    assert len(sentences) == 1, output
+    return sentences[0]
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """Fill the disk but for so many bytes."""
+    path = folder / "ballast"
+    free = shutil.disk_usage(folder).free
+    path.write_bytes(bytes(max(free - leave, 0)))
+    return path
+
+
+def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
+    """The disk fills while it trains; with room again it goes on to the end."""
+    process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
+    checkpoint = disk / "run" / "checkpoint" / "training.safetensors"
+    while not checkpoint.exists():
+        assert process.is_alive(), (disk.parent / "output.txt").read_text()
+        time.sleep(0.01)
+    ballast = fill(disk, 0)
+    process.join()
+    output = (disk.parent / "output.txt").read_text()
+    assert process.exitcode == 2, output
+    assert "no space left on device." in output
+    assert "Traceback" not in output
+    epoch = read_tensors(checkpoint, "a checkpoint")[1]["epoch"]
+    assert epoch >= 2
+    assert not list((disk / "run").rglob(".*"))
+    ballast.unlink()
+    settings = (disk / "run" / "config.toml").read_text()
+    (disk / "run" / "config.toml").write_text(settings.replace("epochs = 100000", f"epochs = {epoch + 3}"))
+    run(["train", "--quiet", "--no-report", "--resume", "run"], disk)
+    check_run(disk / "run")
+
+
+def test_a_run_that_finds_no_room_leaves_nothing(disk: Path) -> None:
+    fill(disk, 0)
+    sentence = fail([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk)
+    assert "no space left on device." in sentence
+    assert [path.name for path in disk.iterdir()] == ["ballast"]
+
+
+def test_a_partition_that_finds_no_room_leaves_the_old_one(disk: Path) -> None:
+    Partition([0, 1, 1], 2).save(disk / "labels.safetensors")
+    fill(disk, 0)
+    sentence = fail(["partition", *GRAPH, "-k", "4", "--out", "labels.safetensors"], disk)
+    assert sentence.endswith("no space left on device.")
+    assert Partition.load(disk / "labels.safetensors").num_nodes == 3
+    assert sorted(path.name for path in disk.iterdir()) == ["ballast", "labels.safetensors"]
+
+
+def test_a_read_only_folder_keeps_its_last_checkpoint(disk: Path) -> None:
+    process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
+    checkpoint = disk / "run" / "checkpoint" / "training.safetensors"
+    kill_when(process, checkpoint.exists, lambda: check_run(disk / "run"))
+    mount(disk, "size=16m", MS_REMOUNT | MS_RDONLY)
+    assert "read-only file system" in fail(["train", "--quiet", "--no-report", "--resume", "run"], disk)
+    assert "read-only file system" in fail([*TRAIN, "--quiet", "--out", "other"], disk)
+    assert "read-only file system" in fail(["partition", *GRAPH, "--out", "labels.safetensors"], disk)
+    assert read_tensors(checkpoint, "a checkpoint")[1]["epoch"] >= 2
+
+
+def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no disk can be mounted: writes fail as on a full one, in the midst of a checkpoint."""
+    from safetensors import SafetensorError
+
+    path = tmp_path / "labels.safetensors"
+    Partition([0, 1, 1], 2).save(path)
+
+    def full(*_: object) -> None:
+        (tmp_path / ".labels.safetensors.partial").write_bytes(b"half")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        Partition([0, 1, 2], 3).save(path)
+    assert raised.value.errno == errno.ENOSPC
+    assert Partition.load(path).num_parts == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["labels.safetensors"]
