@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from gpnn.engine.sharded import Peers
 from gpnn.train.device import choose_device
+from gpnn.train.rendezvous import meet
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=7)  # for what only the first process does while the others wait
@@ -79,10 +80,9 @@ def join(launch: Launch, device: torch.device, timeout: float) -> Peers:
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    options: dict[str, Any] = {"timeout": timedelta(seconds=timeout)}
-    if launch.size == 1:
-        options |= {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-    dist.init_process_group(backend, **options)
+    limit = timedelta(seconds=timeout)
+    store = dist.HashStore() if launch.size == 1 else meet(launch.rank, launch.size, limit)
+    dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
     return Peers()
 
 

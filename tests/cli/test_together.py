@@ -1,0 +1,130 @@
+"""`torchrun -m gpnn train`: the same command, a process killed on the way, and a folder of shards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = ["data.num_nodes=300", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
+TRAIN = ["model.hidden_channels=8", "train.patience=0", "train.checkpoint_every=5"]
+
+
+def torchrun(*words: str, processes: int = 2, restarts: int = 0) -> subprocess.Popen:
+    """torchrun, as a user would start it."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command = [*launcher, "--max-restarts", str(restarts), "-m", "gpnn", "train", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def workers(job: subprocess.Popen) -> list[int]:
+    """The processes that torchrun started, by rank."""
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+    ranks = {}
+    for child in map(int, children):
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        rank = [entry for entry in environment if entry.startswith(b"RANK=")]
+        if rank:
+            ranks[int(rank[0].removeprefix(b"RANK="))] = child
+    return [ranks[rank] for rank in sorted(ranks)]
+
+
+def wait_for_epoch(run: Path, epoch: int, seconds: float = 120) -> None:
+    history, until = run / "history.jsonl", time.monotonic() + seconds
+    while not history.exists() or history.read_text().count("\n") < epoch:
+        assert time.monotonic() < until, "the training did not start"
+        time.sleep(0.02)
+
+
+def history(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
+def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
+    """From a folder of shards, with a kill in mid-training: the curve of one process that nobody disturbed."""
+    prepared = gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--json")
+    assert [shard["nodes"] > 0 for shard in json.loads(prepared.stdout)["shards"]] == [True, True]
+    words = [*TRAIN, "train.epochs=60"]
+    job = torchrun("shards", *words, "--out", "killed", "--timeout", "30", restarts=1)
+    wait_for_epoch(tmp_path / "killed", 12)
+    os.kill(workers(job)[1], signal.SIGKILL)
+    output, _ = job.communicate(timeout=200)
+    assert job.returncode == 0, output
+    assert output.count("gpnn: process 0 of 2") == 1, output
+    assert "--resume killed" in output
+    assert "continuing after epoch" in output
+    alone = gpnn("train", "planted", *DATA, *words, "partition.k=4", "--out", "alone", "--quiet")
+    assert alone.exit_code == 0, alone.stderr
+    for ours, theirs in zip(history(tmp_path / "alone"), history(tmp_path / "killed"), strict=True):
+        assert theirs["loss"] == pytest.approx(ours["loss"], abs=1e-3)
+        assert theirs["sent_bytes"] > 0
+    metrics = json.loads((tmp_path / "killed" / "metrics.json").read_text())
+    assert metrics["num_processes"] == 2
+    assert metrics["num_nodes"] == 300
+    assert 0 < metrics["sent_bytes"] < metrics["synchronous_bytes"]
+    assert_same_nodes(tmp_path / "alone", tmp_path / "killed")
+
+
+def assert_same_nodes(one: Path, other: Path) -> None:
+    """Predictions name the nodes in the same order, whoever made them."""
+    from pyarrow import parquet
+
+    tables = [parquet.read_table(run / "predictions.parquet") for run in (one, other)]
+    assert tables[0].column_names == tables[1].column_names
+    for name in ("node", "split", "labelled"):
+        assert tables[0][name].to_pylist() == tables[1][name].to_pylist()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
+def test_a_silent_process_counts_as_lost_after_the_timeout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    job = torchrun("planted", *DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "5")
+    wait_for_epoch(tmp_path / "run", 3)
+    silent = workers(job)[1]
+    os.kill(silent, signal.SIGSTOP)
+    started = time.monotonic()
+    try:
+        output, _ = job.communicate(timeout=120)
+    finally:
+        os.kill(silent, signal.SIGKILL)
+    assert "did not answer within 5 seconds" in output
+    assert time.monotonic() - started < 100  # torchrun itself gives the silent one thirty seconds to end
+
+
+@pytest.mark.slow
+def test_a_mistake_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    job = torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run")
+    output, _ = job.communicate(timeout=120)
+    assert output.count("gpnn: ") == 1
+    assert "must be one of partitioned, synchronous" in output
+
+
+def test_shards_train_without_torchrun(gpnn, tmp_path):
+    """A folder of shards is a dataset like others; one process continues what one began."""
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 3, "--out", "shards", "--quiet")
+    ended = gpnn("train", "shards", *TRAIN, "model.input=both", "train.epochs=6", "--out", "run", "--json")
+    assert ended.exit_code == 0, ended.stderr
+    metrics = json.loads(ended.stdout)
+    assert metrics["num_parts"] == 4
+    assert metrics["sent_bytes"] == 0
+    again = gpnn("train", "--resume", "run")
+    assert again.exit_code == 0
+    assert (tmp_path / "run" / "checkpoint" / "epoch-000005").is_dir()
+
+
+def test_mistakes_of_shards(gpnn):
+    refused = gpnn("partition", "planted", *DATA, "-k", 2, "--shards", 3, "--out", "shards")
+    assert refused.exit_code == 2
+    assert "at least one subgraph a process: at least 3. Got 2." in refused.stderr
+    refused = gpnn("partition", "planted", *DATA, "--shards", 3)
+    assert refused.exit_code == 2
+    assert "`--shards` must come with `--out`" in refused.stderr
