@@ -25,19 +25,20 @@ Settings = dict[str, Any]
 # Each row is one question; a trial takes one answer of each, all equally likely. A row of which the user has set
 # something himself is left alone.
 SPACE: tuple[tuple[Settings, ...], ...] = (
-    tuple({"schedule.rounds": rounds} for rounds in (2, 3, 5, 8)),
-    tuple({"schedule.normalization": rule} for rule in ("phase", "split")),
-    tuple({"schedule.self_loops": loops} for loops in (False, True)),
+    tuple({"schedule.rounds": rounds} for rounds in (2, 4, 6, 10)),
+    tuple({"schedule.normalization": rule} for rule in ("split", "symmetric_split")),
     tuple({"model.hidden_channels": width} for width in (32, 64, 128)),
+    ({"model.predict": "auto", "model.readout": "auto"}, {"model.predict": "after", "model.readout": "mean"}),
     tuple({"model.concat": beside} for beside in ("none", "auto")),
-    tuple({"model.input_dropout": p} for p in (0.0, 0.3, 0.5)),
-    tuple({"model.dropout": p} for p in (0.0, 0.3, 0.5)),
+    tuple({"model.input_dropout": p} for p in (0.0, 0.3, 0.5, 0.7)),
+    tuple({"model.dropout": p} for p in (0.2, 0.5, 0.8)),
     (
         {"model.drop_node": 0.0, "train.passes": 1, "train.consistency": 0.0},
-        {"model.drop_node": 0.5, "train.passes": 2, "train.consistency": 1.0},
+        {"model.drop_node": 0.5, "train.passes": 2, "train.consistency": 1.0, "train.temperature": 0.5},
+        {"model.drop_node": 0.5, "train.passes": 2, "train.consistency": 2.0, "train.temperature": 0.3},
     ),
     tuple({"train.learning_rate": rate} for rate in (0.003, 0.01, 0.03)),
-    tuple({"train.weight_decay": decay} for decay in (1e-5, 5e-4, 5e-3)),
+    tuple({"train.weight_decay": decay} for decay in (1e-5, 2e-4, 1e-3)),
 )
 
 

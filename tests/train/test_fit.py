@@ -203,6 +203,15 @@ def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, opt
     assert [strip(record) for record in second.history] == [strip(record) for record in expected.history]
 
 
+def test_running_averages_of_a_normalised_model_resume_to_the_same_bits(planted, plan, tmp_path):
+    made = [GPNN(3, 8, 3, predict="features", norm="batch", drop_node=0.2) for _ in range(3)]
+    recipe, path = Recipe(epochs=8, passes=2, consistency=1.0), tmp_path / "training.safetensors"
+    fit(made[0], planted, plan, recipe=recipe)
+    fit(made[1], planted, plan, recipe=recipe, checkpoint=path, watchers=[Stop(3)])
+    fit(made[2], planted, plan, recipe=recipe, checkpoint=path)
+    assert equal(weights(made[0]), weights(made[2]))
+
+
 def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(planted, tmp_path):
     data = planted.clone()
     few = planted.train_mask.nonzero().flatten()[:2]
