@@ -121,4 +121,12 @@ def describe(
         print_json({**description, "remarks": data.get("remarks") or []})
         return
     output().print(table(["", Path(config.data.name).name], nested_rows(description)))
-    remark(data.get("remarks"), messages(silent=quiet))
+    remark([*(data.get("remarks") or []), *_advice(description)], messages(silent=quiet))
+
+
+def _advice(description: dict[str, Any]) -> list[str]:
+    """What a person may not have meant."""
+    lone = description["edges without a reverse"]
+    if not lone:
+        return []
+    return [f"{lone:,} edges have no reverse, so that messages go one way along them; data.undirected=true adds it"]

@@ -75,7 +75,7 @@ def _pyg(path: Path, choices: Choices) -> Data:
     data = read_pyg(path)
     if data.get("y") is not None and data.get("train_mask") is None:
         data.y = check_labels(data.y, data.num_nodes)
-        draw_split(data, choices.seed)
+        data.remarks = [draw_split(data, choices.seed)]
     return transform_data(data, undirected=choices.undirected)
 
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def draw_split(data: Data, seed: int) -> None:
-    """Give `data` masks, class by class, and the remark that says so.
+def draw_split(data: Data, seed: int) -> str:
+    """Give `data` masks, class by class; the sentence that says so.
 
     Args:
-        data: with labels `y`; `remarks` grows by a line.
+        data: with labels `y`.
         seed: the draw.
     """
     y = data.y if data.y.dim() == 1 else labelled_nodes(data.y).long() - 1
@@ -23,8 +23,5 @@ def draw_split(data: Data, seed: int) -> None:
     for name, mask in split._asdict().items():
         data[name] = mask
     counts = [int(mask.sum()) for mask in split]
-    data.remarks = [
-        *(data.get("remarks") or []),
-        f"split drawn with seed {seed}, 60/20/20 % of each class: {counts[0]} nodes train, {counts[1]} validate, "
-        f"{counts[2]} test",
-    ]
+    shares = f"split drawn with seed {seed}, 60/20/20 % of each class"
+    return f"{shares}: {counts[0]} nodes train, {counts[1]} validate, {counts[2]} test"

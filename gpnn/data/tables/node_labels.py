@@ -77,10 +77,9 @@ def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
     known = labelled_nodes(data.y)
     part = _parts(nodes) if "split" in nodes.columns else None
     if part is None or (part < 0).all():
-        if known.any():
-            draw_split(data, choices.seed)
-        else:
-            data.remarks.append("no node is labelled")
+        remark = draw_split(data, choices.seed) if known.any() else "no node is labelled"
+        if choices.vocabulary is None:  # a model that is trained already does not care
+            data.remarks.append(remark)
         return
     unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
     if unlabelled.any() and choices.vocabulary is None:
