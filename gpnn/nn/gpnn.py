@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gpnn.engine import Plan, propagate
 from gpnn.engine.propagate import Runner
+from gpnn.nn.batch_norm import BatchNorm
 from gpnn.nn.build_cell import build_cell, share_cells
 from gpnn.nn.choice import check_choice, check_probabilities, check_sizes
 from gpnn.nn.dropout import Draw, drop_entries, drop_rows
@@ -139,8 +140,8 @@ class GPNN(nn.Module):
         self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds)
         self.readout = READOUTS[readout](num_rounds)
         batch = norm == "batch"
-        self.feature_norm = nn.BatchNorm1d(in_channels) if batch and predict == "features" else nn.Identity()
-        self.state_norm = nn.BatchNorm1d(hidden_channels) if batch else nn.Identity()
+        self.feature_norm = BatchNorm(in_channels) if batch and predict == "features" else nn.Identity()
+        self.state_norm = BatchNorm(hidden_channels) if batch else nn.Identity()
 
     def forward(self, x: Tensor | None, plan: Plan, draw: Draw | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
@@ -182,7 +183,7 @@ class GPNN(nn.Module):
         return self.encoder(x, self.input_dropout, self.dropout, draw)
 
     def _check_features(self, x: Tensor | None, plan: Plan) -> Tensor | None:
-        if plan.nodes is not None and isinstance(self.state_norm, nn.BatchNorm1d):
+        if plan.nodes is not None and isinstance(self.state_norm, BatchNorm):
             raise ValueError(f"`norm` 'batch' needs all nodes in one process. Got {plan.num_nodes} of them.")
         needs_x = self.encoder is not None or (self.concat == "features" and self.head.beside is not None)
         if needs_x and x is None:
