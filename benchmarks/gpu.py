@@ -9,6 +9,7 @@ a float64 oracle on the CPU first; a failed check stops the run. Results add to 
 """
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # states are large, blocks are not
 
 PARTS = ("check", "step", "rounds", "pyg_rounds", "sizes", "record")
 LIMITS = {"float32": 2e-3, "bf16": 6e-2}  # relative errors that a check allows
@@ -115,6 +117,26 @@ def pyg_rounds(options: argparse.Namespace) -> dict[str, object]:
     return {"rows": rows}
 
 
+def profile(options: argparse.Namespace) -> dict[str, object]:
+    """Where the time of an epoch goes, by kernel, at 16M nodes; and settings of the gated unit."""
+    import torch
+    from gpu_train import Model, Trainer, prepare
+
+    torch.set_float32_matmul_precision("high")
+    task = prepare(16_000_000, 232_800_000, 32, rounds=3, width=128, device="cuda")
+    trainer = Trainer(task, Model(128, torch.bfloat16, "cuda"), host_rounds=1)
+    for _ in range(2):
+        print(trainer.epoch(), flush=True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        trainer.epoch()
+    rows = [event for event in seen.key_averages() if event.self_device_time_total > 1000]
+    rows.sort(key=lambda event: -event.self_device_time_total)
+    found = [[event.key[:70], event.count, round(event.self_device_time_total / 1000, 1)] for event in rows[:30]]
+    for row in found:
+        print(*row, flush=True)
+    return {"rows": found}
+
+
 def sizes(options: argparse.Namespace) -> dict[str, object]:
     """The record's work on smaller graphs of the same kind."""
     millions = (1, 4, 16, 64)
@@ -151,6 +173,7 @@ def train(
     facts = {**task.facts, "host_rounds": host_rounds, "prepared": prepared, "seconds": median, **peak}
     print(f"  {facts}", flush=True)
     del trainer, task
+    gc.collect()
     torch.cuda.empty_cache()
     return {**facts, "history": history}
 
@@ -173,7 +196,7 @@ def _save(path: Path, part: str, result: dict[str, object]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "table"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "profile", "all", "table"])
     parser.add_argument("--json", type=Path, required=True, help="the file that results add to")
     parser.add_argument("--out", type=Path, help="where `table` writes its page, and the picture beside it")
     parser.add_argument("--nodes", type=int, default=111_059_956, help="of the record")

@@ -3,95 +3,107 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from statistics import median
 
 import torch
-from gpu_graph import symmetric_csr
+from gpu_graph import planted, symmetric_csr
 from gpu_train import gib
 from torch import Tensor, nn
 
-from gpnn.engine import Step
+from gpnn.engine import Step, Streamed
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.nn.build_cell import build_cell
-from gpnn.partition.clustered import cluster_parts
+from gpnn.partition.clustered import Parts, cluster_parts
+
+Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]
 
 
 def compare_steps(num_nodes: int, num_edges: int, width: int, *, repeats: int = 20) -> list[dict[str, object]]:
-    """A row for each method: milliseconds, memory above nothing, and bytes a second of the floor."""
+    """A row for each method on a graph without structure, and for some on one with communities and hubs."""
     random = torch.Generator("cuda").manual_seed(0)
     ends = [torch.randint(num_nodes, (num_edges // 2,), device="cuda", generator=random).int() for _ in range(2)]
     ptr, col = symmetric_csr(*ends, num_nodes, pieces=1)
     del ends
-    rows = []
-    for name, dtype, precision, make in _methods(ptr, col, width):
-        torch.cuda.empty_cache()
-        torch.set_float32_matmul_precision(precision)
-        try:
-            step, about = make()
-            x = torch.randn(num_nodes, width, device="cuda", generator=random).to(dtype).requires_grad_()
-            row = {"method": name, "states": str(dtype).removeprefix("torch."), **_measure(step, x, repeats), **about}
-        except torch.cuda.OutOfMemoryError:
-            row = {"method": name, "states": str(dtype), "ms": "out of memory"}
-        print(row, flush=True)
-        rows.append(row)
-        step = x = None
+    rows = [_row("random", method, num_nodes, width, repeats) for method in _on_random(ptr, col, width)]
+    graph = planted(num_nodes, num_edges, "cuda")
+    methods = _on_planted(graph.ptr, graph.col, width)
+    return rows + [_row("planted", method, num_nodes, width, repeats) for method in methods]
+
+
+def _row(graph: str, method: Method, num_nodes: int, width: int, repeats: int) -> dict[str, object]:
+    name, dtype, precision, make = method
+    torch.cuda.empty_cache()
+    torch.set_float32_matmul_precision(precision)
+    row: dict[str, object] = {"graph": graph, "method": name, "states": str(dtype).removeprefix("torch.")}
+    try:
+        x = torch.randn(num_nodes, width, device="cuda").to(dtype).requires_grad_()
+        row |= _measure(make(), x, repeats)
+    except torch.cuda.OutOfMemoryError:
+        row["ms"] = "out of memory"
     torch.set_float32_matmul_precision("highest")
-    return rows
+    print(row, flush=True)
+    return row
 
 
 def _measure(step: Callable[[Tensor], Tensor], x: Tensor, repeats: int) -> dict[str, object]:
-    grad, times = torch.randn_like(x), []
-    for number in range(repeats + 3):
-        x.grad = None
+    """The median of steps that follow each other without waiting for the CPU, and the most memory at one time."""
+    grad, marks = torch.randn_like(x), []
+    for number in range(repeats + 4):
         if number == 3:
+            torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
+        x.grad = None
         step(x).backward(grad)
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return {"ms": round(median(times[3:]), 2), "GiB": gib(torch.cuda.max_memory_allocated())}
+        marks.append(torch.cuda.Event(enable_timing=True))
+        marks[-1].record()
+    torch.cuda.synchronize()
+    times = [first.elapsed_time(second) for first, second in pairwise(marks[3:])]
+    return {"ms": round(median(times), 2), "GiB": gib(torch.cuda.max_memory_allocated())}
 
 
-def _methods(ptr: Tensor, col: Tensor, width: int):  # type: ignore[no-untyped-def]
+def _on_random(ptr: Tensor, col: Tensor, width: int) -> Iterator[Method]:
     """Name, type of the states, precision of float32 products, and what makes the step."""
-    ours, own_bf16 = "gpnn, synchronous", torch.bfloat16
+    half, single = torch.bfloat16, torch.float32
     for message in ("identity", "linear"):
-        yield f"{ours}, {message} messages", own_bf16, "high", lambda m=message: (_synchronous(ptr, col, width, m), {})
-    yield "gpnn, partition schedule (two phases)", own_bf16, "high", lambda: _partitioned(ptr, col, width)
-    yield f"{ours}, TF32 products", torch.float32, "high", lambda: (_synchronous(ptr, col, width, "identity"), {})
-    yield f"{ours}, float32 products", torch.float32, "highest", lambda: (_synchronous(ptr, col, width, "identity"), {})
-    yield "CSR matmul + GRUCell, TF32", torch.float32, "high", lambda: (_plain(ptr, col, width), {})
-    yield "CSR matmul + GRUCell", torch.float32, "highest", lambda: (_plain(ptr, col, width), {})
-    yield "PyG GatedGraphConv, TF32", torch.float32, "high", lambda: (_pyg(ptr, col, width), {})
-    yield "PyG GatedGraphConv", torch.float32, "highest", lambda: (_pyg(ptr, col, width), {})
+        yield f"gpnn, {message} messages", half, "high", partial(_synchronous, ptr, col, width, message)
+    yield "gpnn, TF32 products", single, "high", partial(_synchronous, ptr, col, width)
+    yield "gpnn, float32 products", single, "highest", partial(_synchronous, ptr, col, width)
+    for note, precision in ((", TF32", "high"), ("", "highest")):
+        yield f"CSR matmul + GRUCell{note}", single, precision, partial(_plain, ptr, col, width)
+    for note, precision in ((", TF32", "high"), ("", "highest")):
+        yield f"PyG GatedGraphConv{note}", single, precision, partial(_pyg, ptr, col, width)
+
+
+def _on_planted(ptr: Tensor, col: Tensor, width: int) -> Iterator[Method]:
+    half, single, found = torch.bfloat16, torch.float32, cluster_parts(ptr, col, 8)
+    yield "gpnn, synchronous, nodes as they come", half, "high", partial(_synchronous, ptr, col, width)
+    by_cluster = partial(_synchronous, ptr, col, width, order=found.order)
+    yield "gpnn, synchronous, nodes by cluster", half, "high", by_cluster
+    yield "gpnn, partition schedule, one round", half, "high", partial(_partitioned, ptr, col, width, found)
+    yield "CSR matmul + GRUCell, TF32", single, "high", partial(_plain, ptr, col, width)
+    yield "PyG GatedGraphConv, TF32", single, "high", partial(_pyg, ptr, col, width)
 
 
 def _cell(width: int, message: str) -> nn.Module:
     return build_cell(message, "gru", "mean", {}, width, 1, torch.Generator().manual_seed(0)).cuda()
 
 
-def _synchronous(ptr: Tensor, col: Tensor, width: int, message: str) -> Callable[[Tensor], Tensor]:
+def _synchronous(
+    ptr: Tensor, col: Tensor, width: int, message: str = "identity", order: Tensor | None = None
+) -> Callable[[Tensor], Tensor]:
     num_nodes, cell = ptr.numel() - 1, _cell(width, message)
-    order = torch.arange(num_nodes, device="cuda")
+    order = torch.arange(num_nodes, device="cuda") if order is None else order
     (phase,) = lower_csr(ptr, col, order, torch.tensor([0, num_nodes]), rounds=1).rounds[0]
     return lambda x: cell.advance(phase.blocks[0], x, Step(0, "inside", 0))
 
 
-def _partitioned(ptr: Tensor, col: Tensor, width: int) -> tuple[Callable[[Tensor], Tensor], dict[str, object]]:
-    """One round, inside and cut; the graph has no communities, so that most edges are cut: the worst case."""
-    cell, found = _cell(width, "identity"), cluster_parts(ptr, col, 8)
-    inside, cut = lower_csr(ptr, col, found.order, found.ptr, rounds=1).rounds[0]
-
-    def step(x: Tensor) -> Tensor:
-        parts = [cell.advance(block, x[block.inputs], Step(0, "inside", 0)) for block in inside.blocks]
-        state = torch.cat(parts)
-        after = [cell.advance(block, state.index_select(0, block.inputs), Step(0, "cut", 0)) for block in cut.blocks]
-        return state.index_copy(0, cut.row_index, torch.cat(after))
-
-    return step, {"updates a node": round((inside.num_rows + cut.num_rows) / (ptr.numel() - 1), 2)}
+def _partitioned(ptr: Tensor, col: Tensor, width: int, found: Parts) -> Callable[[Tensor], Tensor]:
+    """Inside and cut, by the streamed runner: the inside phase is computed twice."""
+    cell, plan = _cell(width, "identity"), lower_csr(ptr, col, found.order, found.ptr, rounds=1)
+    return lambda x: Streamed()(cell, plan, x, initial=None, collect=False)[0]  # type: ignore[arg-type]
 
 
 def _plain(ptr: Tensor, col: Tensor, width: int) -> Callable[[Tensor], Tensor]:

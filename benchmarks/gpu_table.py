@@ -40,10 +40,10 @@ def _check(result: dict[str, Any]) -> str:
 
 
 def _step(result: dict[str, Any]) -> str:
-    rows = [[r["method"], r["states"], r["ms"], r.get("GiB", ""), r.get("updates a node", 1)] for r in result["rows"]]
+    rows = [[r["graph"], r["method"], r["states"], r["ms"], r.get("GiB", "")] for r in result["rows"]]
     head = "### One step forward and backward, 1M nodes, 10M edges, d = 128\n\n"
     note = f"\n\nA copy moves {result['copy TB/s']} TB/s; the bytes of a bf16 step alone take {result['floor ms']} ms."
-    return head + _grid(["method", "states", "ms", "GiB", "updates a node"], rows) + note
+    return head + _grid(["graph", "method", "states", "ms", "GiB"], rows) + note
 
 
 def _rounds(result: dict[str, Any]) -> str:

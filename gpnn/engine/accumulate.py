@@ -29,8 +29,11 @@ class Later(Kept, Protocol):
 class Source(Later, Protocol):
     """Where the states before the first round come from; see :class:`gpnn.engine.feature_source.FeatureSource`."""
 
+    def release(self) -> None:
+        """Make room: they will not be needed before `fetch`."""
+
     def absorb(self, grad: Tensor) -> None:
-        """Take their gradient, `[N, s]`."""
+        """Take their gradient, `[N, s]`; the next pass begins after it."""
 
 
 class Keeper(Later, Protocol):
@@ -70,15 +73,9 @@ def accumulate_gradients(
     with torch.no_grad():
         _forward(replay, source, state, keepers)
     loss, grad = _differentiate(objective, state)
-    parameters = tuple(p for p in cell.parameters() if p.requires_grad)
-    sweep = Sweep(replay, parameters, None, grad, state)
-    kept: list[Later] = [source, *keepers]
-    for number in reversed(range(plan.num_rounds)):
-        sweep.through_round(number, _Chain(kept[number], kept[number - 1] if number else None, state))
-    source.absorb(sweep.grad)
-    for parameter, value in zip(parameters, sweep.parameter_grads):
-        if value is not None:
-            parameter.grad = value if parameter.grad is None else parameter.grad + value
+    with torch.no_grad():
+        _backward(replay, [source, *keepers], grad, state)
+        source.absorb(grad)
     return loss
 
 
@@ -124,11 +121,23 @@ class _Chain:
 
 def _forward(replay: Replay, source: Source, state: Tensor, keepers: Sequence[Keeper]) -> None:
     source.load(state)
+    source.release()
     for number, phases in enumerate(replay.rounds):
         if number:
             keepers[number - 1].keep(state)
         for position, phase in enumerate(phases):
             replay.do_phase(phase, phase_steps(phase, number, position), state, None)
+
+
+def _backward(replay: Replay, kept: list[Later], grad: Tensor, state: Tensor) -> None:
+    """Turn the gradient of the final states into that of the initial ones; parameters' gradients are added."""
+    parameters = tuple(p for p in replay.cell.parameters() if p.requires_grad)
+    sweep = Sweep(replay, parameters, None, grad, state)
+    for number in reversed(range(len(kept))):
+        sweep.through_round(number, _Chain(kept[number], kept[number - 1] if number else None, state))
+    for parameter, value in zip(parameters, sweep.parameter_grads):
+        if value is not None:
+            parameter.grad = value if parameter.grad is None else parameter.grad + value
 
 
 def _differentiate(objective: Callable[[Tensor], Tensor], state: Tensor) -> tuple[Tensor, Tensor]:

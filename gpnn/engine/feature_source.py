@@ -11,8 +11,9 @@ from gpnn.engine.host_room import PIECE_ROWS, HostRows, copying, lend, wait
 class FeatureSource:
     """h₀ = x W + b, for features x that stay in host memory, in plan order.
 
-    Nothing of the size of the states is kept: a pass streams the features through two buffers, and the backward pass
-    brings them back ahead of their use, when there is room, once for the states and for the gradient of W.
+    Features come to the device once a pass, behind the computation's back, when the backward pass has made room: for
+    the states that it begins from, for the gradient of W and for the beginning of the next pass. The first pass streams
+    them through two buffers.
 
     Args:
         features: x, `[N, F]`.
@@ -45,6 +46,10 @@ class FeatureSource:
     def drop(self) -> None:
         """Nothing yet: the gradient of W still needs the features."""
 
+    def release(self) -> None:
+        """Give up the features on the device."""
+        self._ahead = None
+
     @torch.no_grad()
     def absorb(self, grad: Tensor) -> None:
         """Add to the gradients of W and b, given that of the initial states, `[N, d]`."""
@@ -57,7 +62,6 @@ class FeatureSource:
             rows = self.features.rows(number)
             by_weight += _outer(self._ahead[rows].to(grad.dtype), grad[rows]).to(by_weight.dtype)
             by_bias += grad[rows].sum(0, dtype=by_bias.dtype)
-        self._ahead = None
         for parameter, value in ((self.weight, by_weight), (self.bias, by_bias)):
             parameter.grad = value if parameter.grad is None else parameter.grad + value
 

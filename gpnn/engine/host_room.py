@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -21,14 +23,9 @@ class HostRows:
 
     def __init__(self, num_rows: int, width: int, dtype: torch.dtype) -> None:
         self.shape, self.dtype = (num_rows, width), dtype
-        pinned = torch.cuda.is_available()
         sizes = [min(PIECE_ROWS, num_rows - start) for start in range(0, num_rows, PIECE_ROWS)]
-
-        def allocate(rows: int) -> Tensor:
-            return torch.empty(rows, width, dtype=dtype, pin_memory=pinned)
-
-        with ThreadPoolExecutor(8) as pool:  # locking pages is slow, and one thread's work each
-            self.pieces = list(pool.map(allocate, sizes))
+        with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # fresh pages come slowly to one thread
+            self.pieces = list(pool.map(lambda rows: _locked(rows, width, dtype), sizes))
 
     def rows(self, number: int) -> slice:
         """The rows of the piece of that number."""
@@ -44,6 +41,16 @@ class HostRows:
         """Start copying all rows from `source`, `[N, F]`, on the current stream."""
         for number, piece in enumerate(self.pieces):
             piece.copy_(source[self.rows(number)], non_blocking=True)
+
+
+def _locked(rows: int, width: int, dtype: torch.dtype) -> Tensor:
+    """Zeros, `[rows, width]`, that a GPU can copy from while the CPU does other things."""
+    piece = torch.zeros(rows, width, dtype=dtype)
+    if torch.cuda.is_available():
+        runtime, address = torch.cuda.cudart(), piece.data_ptr()
+        torch.cuda.check_error(int(runtime.cudaHostRegister(address, piece.numel() * piece.element_size(), 0)))
+        weakref.finalize(piece, runtime.cudaHostUnregister, address)
+    return piece
 
 
 class HostState:

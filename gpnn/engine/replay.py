@@ -14,6 +14,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.lower_csr import BuiltPhase, CSRPlan
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import Plan
+from gpnn.engine.rows import read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 
@@ -51,19 +52,20 @@ class Replay:
         """Do the steps of one phase, in place and without gradients."""
         if self.finishes_blocks(phase):
             for number, block in enumerate(self.pieces(phase)):
-                state[block.rows] = self.advance(block, number, block.read(state), steps, own_rows(initial, block))
+                inputs = read_rows(state, block.inputs)
+                write_rows(state, block.rows, self.advance(block, number, inputs, steps, own_rows(initial, block)))
             return
         for step in steps:
             self._do_jointly(phase, step, state, initial)
 
     def _do_jointly(self, phase: AnyPhase, step: Step, state: Tensor, initial: Tensor | None) -> None:
         """One step of blocks that read each other's rows: compute all of them, then write."""
-        updated, start = state.new_empty(phase.num_rows, state.shape[1]), 0
-        for number, block in enumerate(self.pieces(phase)):
-            rows = self.advance(block, number, block.read(state), [step], own_rows(initial, block))
-            updated[start : start + block.num_rows] = rows
-            start += block.num_rows
-        state[phase.row_index] = updated
+        updated = [
+            self.advance(block, number, read_rows(state, block.inputs), [step], own_rows(initial, block))
+            for number, block in enumerate(self.pieces(phase))
+        ]
+        for block, rows in zip(self.pieces(phase), updated):
+            write_rows(state, block.rows, rows)
 
     def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""
@@ -74,7 +76,7 @@ class Replay:
             with self._draws(step, number):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             check_width(rows, inputs)
-        return rows
+        return rows.to(inputs.dtype)  # under autocast a step may compute in bf16; states keep their type
 
     @contextmanager
     def _draws(self, step: Step, number: int) -> Iterator[None]:

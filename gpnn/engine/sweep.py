@@ -8,6 +8,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.boundary import Kept
 from gpnn.engine.replay import AnyPhase, Replay, own_rows, phase_steps
+from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.step import Step
 
 
@@ -79,26 +80,25 @@ class Sweep:
     def _through_lone_block(self, block: Block, number: int, steps: list[Step]) -> None:
         """A block that no other touches."""
         if block.num_inputs == block.num_rows:  # it reads only what it writes: its gradient takes the old one's place
-            grad = self._through_block(block, number, steps, self.grad[block.rows])
-            self.grad[block.rows] = 0 if grad is None else grad
+            grad = self._through_block(block, number, steps, read_rows(self.grad, block.rows))
+            if grad is None:
+                take_rows(self.grad, block.rows)
+            else:
+                write_rows(self.grad, block.rows, grad)
             return
-        received = self.grad[block.rows].clone()
-        self.grad[block.rows] = 0
-        _add_rows(self.grad, block.inputs, self._through_block(block, number, steps, received))
+        received = take_rows(self.grad, block.rows)
+        add_rows(self.grad, block.inputs, self._through_block(block, number, steps, received))
 
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
-        received, start = self.grad[phase.row_index], 0
-        self.grad[phase.row_index] = 0
+        received = [take_rows(self.grad, block.rows) for block in self.replay.pieces(phase)]
         for number, block in enumerate(self.replay.pieces(phase)):
-            grad = self._through_block(block, number, [step], received[start : start + block.num_rows])
-            _add_rows(self.grad, block.inputs, grad)
-            start += block.num_rows
+            add_rows(self.grad, block.inputs, self._through_block(block, number, [step], received[number]))
 
     def _through_block(self, block: Block, number: int, steps: list[Step], received: Tensor) -> Tensor | None:
         """The gradient of the rows that a block reads, `[m, s]`, given that of the rows that it writes, `[n, s]`."""
         with torch.enable_grad():
-            inputs = block.read(self.state).detach().requires_grad_()
+            inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
             output = self.replay.advance(block, number, inputs, steps, initial)
@@ -106,7 +106,7 @@ class Sweep:
         grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
         grad_inputs = grads.pop(0)
         if self.initial_grad is not None:
-            _add_rows(self.initial_grad, block.rows, grads.pop(0))
+            add_rows(self.initial_grad, block.rows, grads.pop(0))
         for position, grad in enumerate(grads):
             self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
         return grad_inputs
@@ -117,16 +117,3 @@ def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:
     if value is None or total is None:
         return total if value is None else value.clone()  # autograd may give two parameters one gradient
     return total.add_(value)
-
-
-def _add_rows(total: Tensor, rows: Tensor | slice, values: Tensor | None) -> None:
-    if values is None:
-        return
-    if isinstance(rows, slice):
-        total[rows] += values
-    elif total.is_cuda:  # without atomics, which are slow in half precision: a block reads a row once
-        from gpnn.kernels.gpu import add_rows
-
-        add_rows(total, rows, values)
-    else:
-        total.index_add_(0, rows, values)

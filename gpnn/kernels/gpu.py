@@ -8,7 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
-from gpnn.kernels.gpu_rows import add_to_rows, combine_maxima, combine_sums, max_rows, sum_rows
+from gpnn.kernels.gpu_rows import combine_maxima, combine_sums, max_rows, sum_rows
 from gpnn.kernels.gpu_segments import LIMIT, long_rows
 
 _EVERY = sys.maxsize  # the limit of rows that are pieces already
@@ -110,15 +110,6 @@ def weighted_max_backward(
 ) -> Tensor:
     """out[c] = Σ of weight · grad[row] over the entries of column c that won their row, `[C, d]`."""
     return weighted_sum(t_ptr, t_row, t_entry, weight, grad, winner=winner)
-
-
-def add_rows(total: Tensor, rows: Tensor, values: Tensor) -> None:
-    """Add `values`, `[m, d]`, to the rows `rows`, `[m]`, of `total`; the rows must be distinct."""
-    if values.numel():
-        tile = _tile(values)
-        grid = (triton.cdiv(rows.numel(), 4), triton.cdiv(values.shape[1], tile))
-        settings = {"DOUBLE": total.dtype == torch.float64, "ROWS": 4, "TILE": tile, "num_warps": 2}
-        add_to_rows[grid](rows, values, total, rows.numel(), values.shape[1], **settings)
 
 
 def _tile(x: Tensor) -> int:

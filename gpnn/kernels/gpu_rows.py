@@ -126,20 +126,3 @@ def combine_maxima(  # type: ignore[no-untyped-def]
         chosen = tl.where(better, name, chosen)
     tl.store(best + row * width + column, largest, mask=inside)
     tl.store(winner + row * width + column, chosen.to(winner.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def add_to_rows(  # type: ignore[no-untyped-def]
-    rows, values, total, num_rows, width, DOUBLE: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr
-):  # fmt: skip
-    """total[rows[i]] += values[i]; the rows are distinct, so that nothing races."""
-    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
-    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    live = i < num_rows
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    wanted = live[:, None] & (column < width)[None, :]
-    row = tl.load(rows + i, mask=live, other=0).to(tl.int64)
-    place = total + row[:, None] * width + column[None, :]
-    value = tl.load(values + i[:, None] * width + column[None, :], mask=wanted, other=0)
-    before = tl.load(place, mask=wanted, other=0)
-    tl.store(place, (before.to(wide) + value.to(wide)).to(total.dtype.element_ty), mask=wanted)

@@ -79,11 +79,17 @@ def test_extremes_with_long_rows(how: str, sign: int) -> None:
     torch.testing.assert_close(weighted_max_backward(*parts, winner, grad.to(DEVICE)).cpu(), leaf.grad)
 
 
-def test_add_rows() -> None:
-    from gpnn.kernels.gpu import add_rows
+def test_moved_rows() -> None:
+    from gpnn.kernels.gpu_move import add_rows, gather_rows, put_rows, take_rows
 
-    total, rows, values = torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)
-    expected = total.clone().index_add_(0, rows, values)
-    ours = total.to(DEVICE)
-    add_rows(ours, rows.to(DEVICE), values.to(DEVICE))
-    torch.testing.assert_close(ours.cpu(), expected)
+    x, rows, values = torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)
+    ours, at, new = x.clone().to(DEVICE), rows.to(DEVICE), values.to(DEVICE)
+    assert torch.equal(gather_rows(ours, at).cpu(), x[rows])
+    add_rows(ours, at, new)
+    torch.testing.assert_close(ours.cpu(), x.clone().index_add_(0, rows, values))
+    put_rows(ours, at, new)
+    x[rows] = values
+    assert torch.equal(ours.cpu(), x)
+    assert torch.equal(take_rows(ours, at).cpu(), values)
+    x[rows] = 0
+    assert torch.equal(ours.cpu(), x)
