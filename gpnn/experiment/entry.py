@@ -91,5 +91,12 @@ def finished(entries: list[Entry], measure: str) -> Iterator[tuple[Entry, float]
             yield entry, entry.mean
 
 
+def drawn_columns(experiment: Experiment, entries: list[Entry]) -> list[str]:
+    """The columns that have a finished entry of the first measure; the first one where none has."""
+    found = {entry.column for entry, _ in finished(entries, experiment.measure)}
+    names = [column.name for column in experiment.columns]
+    return [name for name in names if name in found] or names[:1]
+
+
 def _mean(values: list[float]) -> float | None:
     return mean_and_deviation(values)[0] if values else None

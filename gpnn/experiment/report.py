@@ -51,7 +51,7 @@ def _draw(experiment: Experiment, entries: list[Entry], results: Results, folder
 
 def _explain(experiment: Experiment, entries: list[Entry]) -> str:
     names = ", ".join(f"`{measure}`" for measure in experiment.measures)
-    percent = " in percent" if scale(experiment.measure) == 100 else ""
+    percent = " in percent" if scale(experiment.measure) == 100 and not experiment.also else ""
     many = f"mean ± sample standard deviation over {experiment.seeds} seeds"
     explained = f"{names}{percent}: {many if experiment.seeds > 1 else 'one run each'}"
     if any(0 < entry.seeds < experiment.seeds for entry in entries):
@@ -59,7 +59,7 @@ def _explain(experiment: Experiment, entries: list[Entry]) -> str:
     if any(row.paper for row in experiment.rows):
         explained += f"; in parentheses {experiment.source}'s figure and how far ours is from it"
     if any(entry.is_far for entry in entries):
-        explained += ", with † where that is more than two of our deviations"
+        explained += ", with † where that is more than two of our deviations (of a single run, any difference)"
     return explained
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpnn.experiment.entry import Entry, finished
+from gpnn.experiment.entry import Entry, drawn_columns, finished
 from gpnn.experiment.measure import words
 from gpnn.experiment.pictures.save import COLOURS, save_figure
 from gpnn.experiment.results import Results
@@ -19,7 +19,7 @@ def draw_bars(experiment: Experiment, entries: list[Entry], results: Results, fo
     """One picture of the first measure."""
     from matplotlib.figure import Figure
 
-    columns, path = [column.name for column in experiment.columns], folder / f"{experiment.name}.svg"
+    columns, path = drawn_columns(experiment, entries), folder / f"{experiment.name}.svg"
     figure = Figure(figsize=(3.2 * len(columns) + 1.5, 0.28 * len(experiment.rows) + 1.2), layout="constrained")
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns):

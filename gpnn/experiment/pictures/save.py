@@ -19,6 +19,6 @@ def save_figure(figure: Figure, path: Path) -> None:
 
     def write(partial: Path) -> None:
         with rc_context({"svg.hashsalt": path.name}):
-            figure.savefig(partial, format="svg", dpi=150, metadata={"Date": None})
+            figure.savefig(partial, format="svg", dpi=100, metadata={"Date": None})
 
     replace_file(path, write)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpnn.experiment.entry import Entry, by_place
+from gpnn.experiment.entry import Entry, by_place, drawn_columns
 from gpnn.experiment.measure import words
 from gpnn.experiment.pictures.save import COLOURS, save_figure
 from gpnn.experiment.results import Results
@@ -16,8 +16,9 @@ def draw_tradeoff(
 ) -> list[tuple[str, Path]]:
     """One picture; rows whose names agree up to the last comma are one curve, and what follows it names the point."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
-    path, columns = folder / f"{experiment.name}.svg", [column.name for column in experiment.columns]
+    path, columns = folder / f"{experiment.name}.svg", drawn_columns(experiment, entries)
     figure = Figure(figsize=(4.6 * len(columns), 4.4), layout="constrained")
     panels = figure.subplots(1, len(columns), squeeze=False)[0]
     place, families = by_place(entries), list(dict.fromkeys(_family(row.name)[0] for row in experiment.rows))
@@ -31,6 +32,7 @@ def draw_tradeoff(
             for point in own:
                 panel.annotate(point[4], point[:2], textcoords="offset points", xytext=(3, 4), fontsize=6, color=colour)
         panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())  # or labels run into each other
         panel.set_title(column)
         panel.set_xlabel(words(experiment.also[0]))
         panel.grid(alpha=0.3)
