@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gpnn.build.objects import Built, build_data, model_options, resolve
 from gpnn.config import Config
+from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import (
     SHARD_SCHEDULES,
     Line,
@@ -81,6 +82,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "name": name,
         "num_classes": None if data.get("y") is None else int(data.num_classes),
         "class_names": data.get("class_names"),
+        "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
     }
     if names is not None:
@@ -98,6 +100,8 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
         data.num_classes = index.facts["num_classes"]
     if index.facts.get("class_names") is not None:
         data.class_names = index.facts["class_names"]
+    if index.facts.get("vocabulary") is not None:
+        data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
     if "node_name" in columns:
         data.node_name = _decode_names(index.facts["names"], columns["node_name"])
     return data
@@ -201,7 +205,10 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     figures = result.metrics | _figures(built, plan)
     if plan.peers.rank == 0:
         parts = [run.path / f".predictions-{rank}.parquet" for rank in range(plan.peers.size)]
-        run.write_model(weights, {"model": built.model_arguments, "classes": names, "multi_label": multi_label})
+        words = data.get("vocabulary")
+        description = {"model": built.model_arguments, "classes": names, "multi_label": multi_label}
+        description["vocabulary"] = None if words is None else words.to_mapping()
+        run.write_model(weights, description)
         merge_predictions(parts, run.predictions)
         run.write_metrics(figures)
     plan.peers.wait_for_all()
