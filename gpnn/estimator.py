@@ -64,7 +64,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         dropout: of hidden layers.
         drop_node: probability that a node's whole initial state is dropped in a pass.
         model_options: further arguments of :class:`gpnn.nn.GPNN`.
-        epochs, learning_rate, weight_decay, patience: the most used settings of the recipe.
+        epochs: the most epochs.
+        learning_rate: the step size.
+        weight_decay: wd, for wd·½‖w‖² added to the loss.
+        patience: validations without improvement after which training stops; 0 never stops early.
         train_options: further settings of :class:`gpnn.train.Recipe`.
         validation_fraction: share of the training nodes that selects the best weights where `Data` has no
             `val_mask`; 0 keeps the last weights.

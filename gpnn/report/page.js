@@ -104,7 +104,7 @@
     for (const entry of entries) seen[entry.isIntersecting ? "add" : "delete"](entry.target.id);
     const first = [...links.keys()].find((name) => seen.has(name));
     for (const [name, link] of links) name === first ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
-  }, { rootMargin: "-70px 0px -55% 0px" });
+  }, { rootMargin: "-130px 0px -55% 0px" });
   for (const name of links.keys()) observer.observe(document.getElementById(name));
 
   try {

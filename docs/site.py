@@ -1,0 +1,38 @@
+"""What mkdocs does besides: committed results become pages of the site, and roles of docstrings become code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = ("experiments/results", "benchmarks/results")  # folders that pages link to as ../FOLDER
+ENDINGS = (".md", ".svg", ".csv", ".png", ".json")
+ROLE = re.compile(r":(?:class|func|meth|mod|data|attr):<code>~?")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Take results, and the pages at the repository's root, into the site under their own paths."""
+    found = [path for folder in OUTSIDE for path in sorted((ROOT / folder).glob("*")) if path.suffix in ENDINGS]
+    for path in [*found, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        name = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Point links that leave docs/ to where their targets stand in the site."""
+    if page.file.src_uri.startswith(OUTSIDE):
+        return re.sub(r"\]\((?:\.\./)+docs/", "](../../", markdown)
+    if page.file.src_uri in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        return markdown.replace("](docs/", "](")
+    up = "../" * page.file.src_uri.count("/")
+    return re.sub(rf"\]\({re.escape(up)}\.\./(?=experiments/|benchmarks/|C)", f"]({up}", markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Show the roles of docstrings as the code that they name."""
+    return ROLE.sub("<code>", html)
