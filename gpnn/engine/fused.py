@@ -28,7 +28,7 @@ def _step(cell: CellLike, phase: LoweredPhase, state: Tensor, step: Step, initia
     block = phase.whole
     if initial is not None:
         step = step._replace(initial=initial[block.rows])
-    updated = cell.advance(block, block.read(state), step)
+    updated = cell.advance(block, block.read(state), step).to(state.dtype)  # under autocast it may be bf16
     if isinstance(block.inputs, slice) and block.num_rows == state.shape[0]:
         return updated
     check_width(updated, state)

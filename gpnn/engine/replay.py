@@ -69,14 +69,14 @@ class Replay:
 
     def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""
-        rows, others = inputs[: block.num_rows], inputs[block.num_rows :]
+        rows, others, dtype = inputs[: block.num_rows], inputs[block.num_rows :], inputs.dtype
         for position, step in enumerate(steps):
             if position:
                 inputs = torch.cat([rows, others]) if len(others) else rows
             with self._draws(step, number):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             check_width(rows, inputs)
-        return rows.to(inputs.dtype)  # under autocast a step may compute in bf16; states keep their type
+        return rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
 
     @contextmanager
     def _draws(self, step: Step, number: int) -> Iterator[None]:

@@ -47,7 +47,7 @@ class Streamed:
         differentiable = (state, *parameters) if initial is None else (state, initial, *parameters)
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
-        run = _Run(Replay(cell, plan, seed), self, parameters, collect, keep)
+        run = _Run(Replay(cell, plan, seed), self, parameters, collect, keep, _autocast_type(state.device.type))
         return list(_Propagation.apply(run, state, initial, *parameters))
 
     def keep(self, state: Tensor, *, copy: bool) -> Boundary:
@@ -64,6 +64,7 @@ class _Run:
     parameters: tuple[Tensor, ...]
     collect: bool
     keep: bool  # whether there will be a backward pass
+    half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
 
 
 class _Propagation(Function):
@@ -93,7 +94,12 @@ class _Propagation(Function):
         num_rounds = len(ctx.boundaries)
         skipped: list[Tensor | None] = [None] * (num_rounds - len(grads))
         received = [*skipped, *grads]
-        for number in reversed(range(num_rounds)):
-            sweep.add(received[number])
-            sweep.through_round(number, ctx.boundaries[number])
+        with torch.autocast(given.device.type, dtype=run.half, enabled=run.half is not None):
+            for number in reversed(range(num_rounds)):
+                sweep.add(received[number])
+                sweep.through_round(number, ctx.boundaries[number])
         return None, sweep.grad, sweep.initial_grad, *sweep.parameter_grads
+
+
+def _autocast_type(device: str) -> torch.dtype | None:
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None

@@ -2,69 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
-from gpnn.engine.sharded.exchange import anchor
+from gpnn.engine.block import Block
+from gpnn.engine.sharded.exchange import Exchange, anchor
 from gpnn.engine.sharded.peers import Traffic
 from gpnn.engine.sharded.phase import ShardedPhase
 from gpnn.engine.sharded.plan import ShardedPlan
 from gpnn.engine.step import CellLike, Step, check_width
 
 
-def sharded(cell: CellLike, plan: ShardedPlan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
-    """The working state of the own rows after each round, or after the last one only, `[n, s]`.
+@dataclass(frozen=True)
+class Sharded:
+    """The runner of several processes.
 
-    All processes call it together, and together differentiate its result. Within a step the rows travel while those
-    that hear own rows only are updated; in the backward pass their gradients travel likewise.
-
-    Raises:
-        ValueError: for a cell that reads more of its senders than their states.
+    Attributes:
+        recompute: keep what enters a phase and compute its inside again in the backward pass: all repeats of a phase
+            that exchanges nothing, one step of others. Nothing is exchanged again. It takes a third longer, and the
+            states inside subgraphs are not kept.
     """
-    if not cell.local:
-        raise ValueError(
-            "A cell under several processes must follow from the states of a node and its senders alone "
-            "(`local`); a convolution that reads the degrees of senders does not."
-        )
-    state = _count_synchronous(plan, state)
-    states = []
-    for number, phases in enumerate(plan.rounds):
-        for position, phase in enumerate(phases):
-            for repeat in range(phase.repeat):
-                step = Step(number, phase.kind, repeat, phase=position)
-                state = _step(cell, cast(ShardedPhase, phase), state, step, initial)
-        states.append(state)
-    return states if collect else states[-1:]
+
+    recompute: bool = False
+
+    def __call__(
+        self, cell: CellLike, plan: ShardedPlan, state: Tensor, *, initial: Tensor | None, collect: bool
+    ) -> list[Tensor]:
+        """The working state of the own rows after each round, or after the last one only, `[n, s]`.
+
+        All processes call it together, and together differentiate its result. Within a step the rows travel while
+        those that hear own rows only are updated; in the backward pass their gradients travel likewise.
+
+        Raises:
+            ValueError: for a cell that reads more of its senders than their states.
+        """
+        if not cell.local:
+            raise ValueError(
+                "A cell under several processes must follow from the states of a node and its senders alone "
+                "(`local`); a convolution that reads the degrees of senders does not."
+            )
+        state = _count_synchronous(plan, state)
+        states = []
+        for number, phases in enumerate(plan.rounds):
+            for position, phase in enumerate(phases):
+                run = _Run(cell, cast(ShardedPhase, phase), initial, self.recompute)
+                state = run.phase(
+                    [Step(number, phase.kind, each, phase=position) for each in range(phase.repeat)], state
+                )
+            states.append(state)
+        return states if collect else states[-1:]
 
 
-def _step(cell: CellLike, phase: ShardedPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
-    if phase.exchange is None:
-        if not phase.num_rows:
-            return state
-        block = phase.whole
-        updated = _advance(cell, block, block.read(state), step, initial)
-        if isinstance(block.inputs, slice) and block.num_rows == state.shape[0]:
-            return updated
-        return _write(phase, state, updated)
-    flight = phase.exchange.depart(state)
-    interior, boundary = phase.halves
-    parts = [_advance(cell, interior, interior.read(state), step, initial)] if interior.num_rows else []
-    received = flight.arrive()
-    if boundary.num_rows:
-        parts.append(_advance(cell, boundary, phase.read(state, received), step, initial))
-    else:
-        state = anchor(state, received)
-    return _write(phase, state, torch.cat(parts)) if parts else state
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One phase of one pass."""
 
+    cell: CellLike
+    lowered: ShardedPhase
+    initial: Tensor | None
+    recompute: bool
 
-def _advance(cell: CellLike, block: Any, inputs: Tensor, step: Step, initial: Tensor | None) -> Tensor:
-    if initial is not None:
-        step = step._replace(initial=initial[block.rows])
-    return cell.advance(block, inputs, step)
+    def phase(self, steps: list[Step], state: Tensor) -> Tensor:
+        """The state after all repeats."""
+        if self.lowered.exchange is None:
+            if not self.lowered.num_rows:
+                return state
+            return self._keep_inputs(lambda before: self._alone(steps, before), state)
+        for step in steps:
+            state = self._exchanging(self.lowered.exchange, step, state)
+        return state
+
+    def _alone(self, steps: list[Step], state: Tensor) -> Tensor:
+        """All repeats of a phase that reads own rows only."""
+        block = self.lowered.whole
+        for step in steps:
+            updated = self._advance(block, block.read(state), step)
+            whole = isinstance(block.inputs, slice) and block.num_rows == state.shape[0]
+            state = updated if whole else _write(self.lowered, state, updated)
+        return state
+
+    def _exchanging(self, exchange: Exchange, step: Step, state: Tensor) -> Tensor:
+        """One repeat: rows leave, those that wait for none are updated, rows arrive, the others are updated."""
+        flight = exchange.depart(state)
+        interior, boundary = self.lowered.halves
+        parts = []
+        if interior.num_rows:
+            parts.append(self._keep_inputs(lambda rows: self._advance(interior, rows, step), interior.read(state)))
+        received = flight.arrive()
+        if boundary.num_rows:
+            inputs = self.lowered.read(state, received)
+            parts.append(self._keep_inputs(lambda rows: self._advance(boundary, rows, step), inputs))
+        else:
+            state = anchor(state, received)
+        return _write(self.lowered, state, torch.cat(parts)) if parts else state
+
+    def _advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
+        if self.initial is not None:
+            step = step._replace(initial=self.initial[block.rows])
+        return self.cell.advance(block, inputs, step)
+
+    def _keep_inputs(self, function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+        """`function(inputs)`, of which the backward pass keeps the inputs alone where that is asked for."""
+        if not (self.recompute and torch.is_grad_enabled()):
+            return function(inputs)
+        return checkpoint(function, inputs, use_reentrant=False)
 
 
 def _write(phase: ShardedPhase, state: Tensor, updated: Tensor) -> Tensor:

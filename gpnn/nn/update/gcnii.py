@@ -40,5 +40,5 @@ class GCNIIUpdate(nn.Module):
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         assert step.initial is not None
         beta = math.log(self.theta / (step.round + 1) + 1)
-        support = torch.lerp(messages, step.initial, self.alpha)
+        support = torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
         return torch.addmm(support, support, self.weight, beta=1 - beta, alpha=beta).relu()

@@ -65,7 +65,8 @@ class GRUUpdate(nn.Module):
         own = torch.addmm(self.bias_hh[: 2 * width], state, self.weight_hh[: 2 * width].T)
         reset, keep = torch.sigmoid(heard[:, : 2 * width] + own).chunk(2, dim=1)
         candidate = torch.addmm(self.bias_hh[2 * width :], reset * state, self.weight_hh[2 * width :].T)
-        return torch.lerp(torch.tanh(heard[:, 2 * width :] + candidate), state, keep)
+        proposed = torch.tanh(heard[:, 2 * width :] + candidate).to(state.dtype)  # bf16 under autocast
+        return torch.lerp(proposed, state, keep.to(state.dtype))
 
 
 def _gates(channels: int, generator: torch.Generator) -> Tensor:

@@ -47,4 +47,4 @@ class LinearUpdate(nn.Module):
         if not self.alpha or (self.teleport == "round" and step.kind in _PARTIAL):
             return messages
         assert step.initial is not None
-        return torch.lerp(messages, step.initial, self.alpha)
+        return torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
