@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpnn.experiment.kinds.kind import SMALL_GRAPH, Kind, Metrics
+from gpnn.experiment.kinds.baseline import small_data
+from gpnn.experiment.kinds.kind import Kind, Metrics
 from gpnn.experiment.plain import PLAIN
 from gpnn.experiment.settings import Settings, lay_over
 
@@ -35,6 +36,7 @@ def run_training(settings: Settings, seed: int) -> Metrics:
         **result.metrics,
         **clock.metrics(),
         **_schedule_metrics(built),
+        **_recall(built),
         "partition_seconds": partition_seconds,
         "seconds_in_all": time.perf_counter() - began,
     }
@@ -114,11 +116,23 @@ def _schedule_metrics(built: Built) -> Metrics:
     return figures
 
 
+def _recall(built: Built) -> Metrics:
+    """The recall of gold pairs, where the dataset has any."""
+    from gpnn.data import recall_at_k
+    from gpnn.train import predict_logits, probabilities
+
+    if built.data.get("gold_class") is None:
+        return {}
+    x = built.data.get("x")
+    logits = predict_logits(built.model, None if x is None else x.to(built.plan.device), built.plan)
+    return {"test_recall": recall_at_k(built.data, probabilities(logits).cpu())}
+
+
 def shrink_training(settings: Settings) -> Settings:
     """The same on a small graph, with narrow states and at most two rounds, for three epochs."""
     rounds = settings.get("schedule", {}).get("rounds", "auto")
     few = rounds if rounds == "auto" else min(rounds, 2)
-    return lay_over({**settings, "data": SMALL_GRAPH}, SMALL, {"schedule": {"rounds": few}})
+    return lay_over({**settings, "data": small_data(settings)}, SMALL, {"schedule": {"rounds": few}})
 
 
 def _problems(settings: Settings) -> list[str]:
