@@ -111,7 +111,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         model_options: Mapping[str, Any] | None = None,
         epochs: int = DEFAULT_RECIPE.epochs,
         learning_rate: float = DEFAULT_RECIPE.learning_rate,
-        weight_decay: float = DEFAULT_RECIPE.weight_decay,
+        weight_decay: float | str = DEFAULT_RECIPE.weight_decay,
         patience: int = DEFAULT_RECIPE.patience,
         train_options: Mapping[str, Any] | None = None,
         validation_fraction: float = 0.2,

@@ -13,7 +13,8 @@ from gpnn.graph import Graph, as_graph
 from gpnn.partition import Partition
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import SCHEDULES, Schedule
-from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.train.recipe import Recipe
+from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds, choose_weight_decay
 from gpnn.train.task import num_classes
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ class Sizes:
         if self.hidden_channels == "auto":
             sizes = replace(sizes, hidden_channels=choose_hidden(num_classes(data)))
         return sizes
+
+
+def resolve_recipe(recipe: Recipe, data: Data) -> Recipe:
+    """The recipe with the weight decay chosen by the number of features where it is "auto"."""
+    if recipe.weight_decay != "auto":
+        return recipe
+    x = data.get("x")
+    return replace(recipe, weight_decay=choose_weight_decay(0 if x is None else x.shape[1]))
 
 
 def most_parts(data: Data, k: int) -> int:

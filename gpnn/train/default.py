@@ -4,5 +4,5 @@ from gpnn.train.recipe import Recipe
 
 # Two passes whose sharpened average both are drawn to: on every graph tried it gained, or did no harm.
 DEFAULT_RECIPE = Recipe(
-    epochs=400, patience=100, weight_decay=5e-4, passes=2, consistency=1.0, consistency_warmup=100, temperature=0.5
+    epochs=400, patience=100, weight_decay="auto", passes=2, consistency=1.0, consistency_warmup=100, temperature=0.5
 )

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from gpnn.nn import Draw
+from gpnn.train.assemble import resolve_recipe
 from gpnn.train.evaluate import autocast, predict_logits
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
@@ -86,7 +87,7 @@ def fit(
     Raises:
         ValueError: when there is nothing to learn from, or the checkpoint is another model's.
     """
-    trainer = _Trainer.of(model, data, plan, recipe or Recipe(), seed)
+    trainer = _Trainer.of(model, data, plan, resolve_recipe(recipe or Recipe(), data), seed)
     if checkpoint is not None:
         trainer.progress = trainer.team.load(checkpoint, model, trainer.optimizer) or trainer.progress
     progress = trainer.progress
@@ -126,7 +127,7 @@ class _Trainer:
             model,
             recipe.optimizer,
             learning_rate=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
+            weight_decay=float(recipe.weight_decay),
             decay_on=recipe.decay_on,
         )
         rate = learning_rate(

@@ -19,7 +19,8 @@ class Recipe:
         learning_rate_schedule: how it moves after the warm-up: "constant", "cosine" or "linear" (both towards
             zero at the last epoch), or "step" (a tenth after one half and again after three quarters).
         warmup: epochs over which the learning rate rises linearly to `learning_rate`.
-        weight_decay: wd, for wd·½‖w‖² added to the loss (decoupled with "adamw").
+        weight_decay: wd, for wd·½‖w‖² added to the loss (decoupled with "adamw"); "auto" follows the number of columns:
+            :func:`gpnn.train.sizes.choose_weight_decay`.
         decay_on: what decays: "all_but_embeddings", "matrices" (no bias, no embedding) or "all".
         clip: the largest gradient norm; 0 leaves gradients alone.
         class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight a class.
@@ -49,7 +50,7 @@ class Recipe:
     learning_rate: float = 0.01
     learning_rate_schedule: str = "constant"
     warmup: int = 0
-    weight_decay: float = 5e-4
+    weight_decay: float | Literal["auto"] = 5e-4
     decay_on: Literal["all_but_embeddings", "matrices", "all"] = "all_but_embeddings"
     clip: float = 5.0
     class_weight: Literal["none", "balanced"] | tuple[float, ...] = "none"
@@ -98,7 +99,7 @@ def _out_of_range(recipe: Recipe) -> list[str]:
     problems = []
     for name, low in _AT_LEAST.items():
         value = getattr(recipe, name)
-        if not low <= value < float("inf"):
+        if not isinstance(value, str) and not low <= value < float("inf"):
             problems.append(f"`{name}` must be at least {low}. Got {value}.")
     for name in _POSITIVE:
         value = getattr(recipe, name)
@@ -116,6 +117,7 @@ def _unknown_choices(recipe: Recipe) -> list[str]:
 
     choices = {name: get_args(hint) for name, hint in get_type_hints(Recipe).items()}
     choices["class_weight"] = ("none", "balanced")
+    choices["weight_decay"] = ("auto",)
     choices["optimizer"] = tuple(OPTIMIZERS)
     choices["learning_rate_schedule"] = tuple(LEARNING_RATE_SCHEDULES)
     choices["metric"] = ("auto", "loss", *METRICS)

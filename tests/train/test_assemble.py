@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import gpnn
 from gpnn import Graph
@@ -11,8 +12,10 @@ from gpnn.train.assemble import (
     most_parts,
     needs_partition,
     resolve_options,
+    resolve_recipe,
     schedule_options,
 )
+from gpnn.train.recipe import Recipe
 from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 
 
@@ -76,3 +79,11 @@ def test_fingerprints_tell_graphs_apart():
     assert fingerprint(one) == fingerprint(Graph(torch.tensor([0, 1]), torch.tensor([1, 0]), num_nodes=2))
     assert fingerprint(one) != fingerprint(Graph([0, 1], [1, 0], num_nodes=3))
     assert fingerprint(one) != fingerprint(Graph([1, 0], [1, 0], num_nodes=2))
+
+
+def test_weight_decay_follows_the_number_of_columns_where_nobody_says(planted):
+    assert resolve_recipe(Recipe(weight_decay=0.1), planted).weight_decay == 0.1
+    assert resolve_recipe(Recipe(weight_decay="auto"), planted).weight_decay == 5e-4
+    wide = Data(x=torch.zeros(2, 16384))
+    assert resolve_recipe(Recipe(weight_decay="auto"), wide).weight_decay == pytest.approx(5e-4 / 8)
+    assert resolve_recipe(Recipe(weight_decay="auto"), Data(num_nodes=2)).weight_decay == 5e-4
