@@ -149,12 +149,12 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
 
 
 def _check(config: Config, index: ShardIndex) -> None:
-    name, runner = config.schedule.name, config.model.runner
+    name = config.schedule.name
     if name not in SHARD_SCHEDULES:
         known = ", ".join(SHARD_SCHEDULES)
         raise ValueError(f"Under several processes `schedule.name` must be one of {known}. Got {name!r}.")
-    if runner != "fused":
-        raise ValueError(f"Under several processes `model.runner` must be 'fused'. Got {runner!r}.")
+    if config.engine not in ("auto", "fused"):
+        raise ValueError(f"Under several processes `engine` must be 'auto' or 'fused'. Got {config.engine!r}.")
     if index.facts.get("num_classes") is None:
         raise ValueError("The shards must have labels to learn from. Got none.")
 

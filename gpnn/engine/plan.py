@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -64,8 +64,8 @@ class Plan:
         return self.schedule.graph.num_edge_types
 
     @property
-    def runner(self) -> Callable[..., list[Tensor]] | None:
-        """The runner that the plan was lowered for; None: any."""
+    def runners(self) -> Mapping[str, Callable[..., list[Tensor]]] | None:
+        """The runners that the plan was lowered for, by name; None: those of one process."""
         return None
 
     @property

@@ -39,13 +39,14 @@ def propagate(
     Raises:
         ValueError: when the runner is unknown or `state` does not fit the plan.
     """
-    if isinstance(runner, str) and runner not in RUNNERS:
-        raise ValueError(f"`runner` must be one of {', '.join(RUNNERS)}. Got {runner!r}.")
-    run = RUNNERS[runner] if isinstance(runner, str) else runner or fused
-    if plan.runner is not None:
-        if run not in (fused, plan.runner):
-            raise ValueError(f"Several processes run phases whole: `runner` must be None or 'fused'. Got {runner!r}.")
-        run = plan.runner
+    table = RUNNERS if plan.runners is None else plan.runners
+    run = runner or "fused"
+    if isinstance(run, str):
+        if run not in table:
+            raise ValueError(f"`runner` must be one of {', '.join(table)}. Got {run!r}.")
+        run = table[run]
+    elif plan.runners is not None and run not in table.values():
+        raise ValueError(f"Under several processes `runner` must be one of {', '.join(table)}. Got {run!r}.")
     entered = plan.enter(state)
     h0 = None
     if cell.residual:

@@ -21,12 +21,12 @@ def line(num_ranks: int, graph: gpnn.Graph) -> Line:
 
 
 def owned_case(
-    peers: Peers, name: str, cell: dict, lowering: dict, options: dict
+    peers: Peers, name: str, cell: dict, lowering: dict, options: dict, runner: str = "fused"
 ) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor, tuple[int, int]]:
     """Own nodes, states, parameter gradients (own share), gradients of the initial states, and the plan's counts."""
     graph = multigraph(**options)
     plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(line(peers.size, graph), peers), **lowering)
-    return _run(plan, make_cell(**cell))
+    return _run(plan, make_cell(**cell), runner)
 
 
 def shard_case(
@@ -40,16 +40,26 @@ def shard_case(
     return _run(plan, make_cell(**cell))
 
 
+def convolution_case(peers: Peers) -> None:
+    """A convolution that reads its senders' degrees, which no process knows of senders elsewhere."""
+    from torch_geometric.nn import GCNConv
+
+    graph = multigraph()
+    made = gpnn.schedule.synchronous(graph, 1)
+    plan = gpnn.lower(graph, made, shard=Ownership(line(peers.size, graph), peers))
+    gpnn.nn.Scheduled(GCNConv(3, 3))(torch.ones(plan.num_nodes, 3), plan)
+
+
 def whole_case(plan: gpnn.Plan, cell: dict) -> tuple[Tensor, list[Tensor | None], Tensor]:
     """States, parameter gradients and gradients of the initial states in one process."""
     _, out, grads, state_grad, _ = _run(plan, make_cell(**cell))
     return out, grads, state_grad
 
 
-def _run(plan: gpnn.Plan, cell: torch.nn.Module) -> tuple:
+def _run(plan: gpnn.Plan, cell: torch.nn.Module, runner: str = "fused") -> tuple:
     nodes = torch.arange(plan.num_nodes) if plan.nodes is None else plan.nodes
     state = states()[nodes].requires_grad_()
-    out = propagate(cell, plan, state)
+    out = propagate(cell, plan, state, runner=runner)
     random = torch.Generator().manual_seed(3)
     slope = torch.randn(NUM_NODES, out.shape[1], generator=random, dtype=out.dtype)[nodes]
     state_grad, *grads = torch.autograd.grad((out * slope).sum(), [state, *cell.parameters()], allow_unused=True)

@@ -5,7 +5,7 @@ from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, 
 from gpnn.engine.sharded.peers import Peers, Traffic
 from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
 from gpnn.engine.sharded.read import read_shard, read_sizes
-from gpnn.engine.sharded.runner import sharded
+from gpnn.engine.sharded.runner import Sharded
 from gpnn.engine.sharded.schedules import SHARD_SCHEDULES
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 
@@ -18,6 +18,7 @@ __all__ = [
     "Peers",
     "Shard",
     "ShardIndex",
+    "Sharded",
     "ShardedPlan",
     "Totals",
     "Traffic",
@@ -28,6 +29,5 @@ __all__ = [
     "read_index",
     "read_shard",
     "read_sizes",
-    "sharded",
     "write_shards",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,10 +62,10 @@ class ShardedPlan(Plan):
         return self.counts[1]
 
     @property
-    def runner(self) -> Callable[..., list[Tensor]]:
-        from gpnn.engine.sharded.runner import sharded
+    def runners(self) -> Mapping[str, Callable[..., list[Tensor]]]:
+        from gpnn.engine.sharded.runner import Sharded
 
-        return sharded
+        return {"fused": Sharded(), "streamed": Sharded(recompute=True)}
 
     @property
     def num_nodes(self) -> int:

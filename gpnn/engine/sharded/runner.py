@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from gpnn.engine.block import Block
+from gpnn.engine.replay import phase_steps
 from gpnn.engine.sharded.exchange import Exchange, anchor
 from gpnn.engine.sharded.peers import Traffic
 from gpnn.engine.sharded.phase import ShardedPhase
@@ -53,9 +54,7 @@ class Sharded:
         for number, phases in enumerate(plan.rounds):
             for position, phase in enumerate(phases):
                 run = _Run(cell, cast(ShardedPhase, phase), initial, self.recompute)
-                state = run.phase(
-                    [Step(number, phase.kind, each, phase=position) for each in range(phase.repeat)], state
-                )
+                state = run.phase(phase_steps(phase, number, position), state)
             states.append(state)
         return states if collect else states[-1:]
 

@@ -6,7 +6,7 @@ import torch
 import gpnn
 from gpnn.engine import NORMALIZATIONS
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
-from tests.oracle.sharded_cases import LABELS, owned_case, shard_case, whole_case
+from tests.oracle.sharded_cases import LABELS, convolution_case, owned_case, shard_case, whole_case
 
 
 def assert_same(results, plan, cell):
@@ -69,3 +69,18 @@ def test_synchronous_of_each_shard(processes):
     graph = multigraph()
     plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2), normalization="symmetric")
     assert_same(processes(shard_case, "synchronous", {}, {}, {"normalization": "symmetric"}, size=2), plan, {})
+
+
+@pytest.mark.parametrize("name", ["partitioned", "synchronous"])
+def test_states_computed_again_are_the_same(processes, name):
+    graph = multigraph()
+    plan = gpnn.lower(graph, make_schedule(name, graph))
+    for cell in ({"update": "gcnii"}, {"update": "lstm", "message": "linear"}):
+        assert_same(processes(owned_case, name, cell, {}, {}, "streamed", size=2), plan, cell)
+
+
+def test_cells_and_runners_that_processes_cannot_share(processes):
+    with pytest.raises(AssertionError, match="`runner` must be one of fused, streamed"):
+        processes(owned_case, "partitioned", {}, {}, {}, "threaded", size=2)
+    with pytest.raises(AssertionError, match="states of a node and its senders alone"):
+        processes(convolution_case, size=2)
