@@ -10,6 +10,7 @@ import typer
 from gpnn.cli.complete import complete_words
 from gpnn.cli.errors import USER_MISTAKE
 from gpnn.cli.options import Edges, Features, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, nested_rows, output, print_json, remark, table
 from gpnn.cli.words import read_config
 
@@ -115,8 +116,9 @@ def describe(
     from gpnn.build import build_data, describe_data
 
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
-    data = build_data(config)
-    description: dict[str, Any] = describe_data(config, data)
+    with waiting("reading the graph", silent=quiet or json):
+        data = build_data(config)
+        description: dict[str, Any] = describe_data(config, data)
     if json:
         print_json({**description, "remarks": data.get("remarks") or []})
         return

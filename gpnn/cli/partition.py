@@ -9,6 +9,7 @@ import typer
 
 from gpnn.cli.complete import complete_method
 from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import read_config
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from torch_geometric.data import Data
 
+    from gpnn.config import Config
     from gpnn.partition import Partition, PartitionRow
 
 COLUMNS = ("edge cut", "balance of nodes", "balance of edges", "cut nodes", "halo rows, all")
@@ -53,31 +55,26 @@ def partition(
     `gpnn partition cora -k 10 --shards 2 --out cora_shards`
     """
     from gpnn.build import build_data, resolve_structure
-    from gpnn.partition import PARTITIONERS, compare_partitions
 
     if shards is not None and out is None:
         raise ValueError("`--shards` must come with `--out`, the folder to write them to. Got none.")
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges}, also=also)
-    data = build_data(config)
-    parts = int(resolve_structure(config, data).partition.k)
-    options, remarks = config.partition.options, messages(silent=quiet or json)
-    found: dict[str, Any] = {"k": parts}
+    remarks = messages(silent=quiet or json)
+    with waiting("reading the graph", silent=quiet or json):
+        data = build_data(config)
+        config = resolve_structure(config, data)
+    found: dict[str, Any] = {"k": config.partition.k}
     if compare:
-        others = [name for name in PARTITIONERS if name not in (method, "given", "auto")]
-        rows = compare_partitions(data, parts, {method: options, **{name: {} for name in others}}, seed)
-        found["methods"] = {row.method: dict(zip(FIGURES, _cells(row)[1:])) for row in rows}
-        if not json:
-            output().print(table(["method", *FIGURES], map(_cells, rows), title=f"K = {parts}"))
-        for row in rows:
-            if row.left_out is not None:
-                remarks.print(f"{row.method} left out: {row.left_out}", markup=False)
+        found["methods"] = _compare(config, data, remarks, silent=json)
     if not compare or out is not None:
-        division = _divide(method, data, parts, seed, options)
+        with waiting("dividing", silent=quiet or json):
+            division = _divide(config, data)
         if not compare:
-            found |= {"method": method, **division.quality(data).summary()}
+            figures = division.quality(data).summary()
+            found |= {"method": method, **figures}
             if not json:
-                output().print(table(["", method], division.quality(data).summary().items()))
+                output().print(table(["", method], figures.items()))
         if shards is not None and out is not None:
             found |= _write_shards(data, division, shards, out, config.data.name, remarks)
         elif out is not None:
@@ -86,6 +83,23 @@ def partition(
             remarks.print(f"{division} in {out}", markup=False)
     if json:
         print_json(found)
+
+
+def _compare(config: Config, data: Data, remarks: Console, *, silent: bool) -> dict[str, dict[str, Any]]:
+    """Every method side by side, for the eye unless `silent`, and for JSON."""
+    from gpnn.partition import PARTITIONERS, compare_partitions
+
+    chosen, parts = config.partition, int(config.partition.k)
+    others = [name for name in PARTITIONERS if name not in (chosen.method, "given", "auto")]
+    methods = {chosen.method: chosen.options, **{name: {} for name in others}}
+    with waiting("dividing by every method", silent=silent):
+        rows = compare_partitions(data, parts, methods, config.seed)
+    if not silent:
+        output().print(table(["method", *FIGURES], map(_cells, rows), title=f"K = {parts}"))
+    for row in rows:
+        if row.left_out is not None:
+            remarks.print(f"{row.method} left out: {row.left_out}", markup=False)
+    return {row.method: dict(zip(FIGURES, _cells(row)[1:])) for row in rows}
 
 
 def _write_shards(
@@ -103,10 +117,11 @@ def _write_shards(
     return {"folder": str(folder), "shards": sizes}
 
 
-def _divide(method: str, data: Data, k: int, seed: int, options: dict[str, Any]) -> Partition:
+def _divide(config: Config, data: Data) -> Partition:
     from gpnn.partition import partition_graph
 
-    return partition_graph(data, k, method, seed, **options)
+    settings = config.partition
+    return partition_graph(data, int(settings.k), settings.method, config.seed, **settings.options)
 
 
 def _cells(row: PartitionRow) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpnn.cli.options import METAVAR, Edges, Features, Json, Nodes, Quiet, Root
+from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json, remark
 from gpnn.cli.words import read_config, split_words
 
@@ -58,8 +59,9 @@ def predict(
         config = replace(config, data=_graph(read_config(words, root=root, tables=given).data, config))
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
-    data = build_data(config, trained.vocabulary)
-    table = predict_trained(trained, config, data)
+    with waiting("reading the graph and predicting", silent=quiet or json):
+        data = build_data(config, trained.vocabulary)
+        table = predict_trained(trained, config, data)
     known = "new" in table.column_names
     if only_new and not known:
         raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")

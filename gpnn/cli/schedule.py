@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
+from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, output, percent, print_json, table
 from gpnn.cli.words import read_config
 
@@ -61,14 +62,16 @@ def schedule(
     tables = {"nodes": nodes, "edges": edges}
     config = read_config(words, root=root, tables=tables, also=[*also, f"seed={seed}"])
     remarks = messages(silent=quiet or json)
-    data = build_data(config)
+    with waiting("reading the graph", silent=quiet or json):
+        data = build_data(config)
     config, graph = resolve_structure(config, data), as_graph(data)
     part = build_partition(_named(config, "partitioned"), data)
     schedules = _schedules(config, data, part, remarks)
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
         remarks.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
-    rows = compare_schedules(graph, schedules, sources, seed)
+    with waiting("following the broadcast", silent=quiet or json):
+        rows = compare_schedules(graph, schedules, sources, seed)
     if json:
         print_json({row.name: _figures(row) for row in rows})
     else:
