@@ -14,11 +14,12 @@ from gpnn.data import DATASETS
 from gpnn.data.formats.graph_file import GRAPH_READERS
 from gpnn.data.load import own_loader
 from gpnn.data.tables import tables
-from gpnn.engine import NORMALIZATIONS, RUNNERS
+from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
 from gpnn.schedule import SCHEDULES
 from gpnn.train.assemble import resolve_options, schedule_options
+from gpnn.train.engine import check_engine
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -51,14 +52,17 @@ def check_names(config: Config) -> list[str]:
             problems.append(f"`{section}.{key}` must be one of {', '.join(table)}. Got {name!r}.")
         else:
             problems += _check_options(section, settings.options, options(name))
-    for setting, name, names in (
-        ("schedule.normalization", config.schedule.normalization, NORMALIZATIONS),
-        ("model.runner", config.model.runner, RUNNERS),
-    ):
-        if name not in names:
-            problems.append(f"`{setting}` must be one of {', '.join(names)}. Got {name!r}.")
+    rule = config.schedule.normalization
+    if rule not in NORMALIZATIONS:
+        problems.append(f"`schedule.normalization` must be one of {', '.join(NORMALIZATIONS)}. Got {rule!r}.")
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
+    if config.memory != "auto" and config.memory <= 0:
+        problems.append(f"`memory` must be greater than 0. Got {config.memory}.")
+    try:
+        check_engine(config.engine, config.disk or None)
+    except ValueError as error:
+        problems.append(str(error))
     return problems + _check_model(config)
 
 

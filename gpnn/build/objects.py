@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.schedule import Schedule
-from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_parts, needs_partition
+from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_parts, needs_partition, resolve_recipe
 from gpnn.train.device import choose_device
+from gpnn.train.engine import ENGINES, EngineChoice, choose_engine
+from gpnn.train.mapped import map_features
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -32,6 +35,7 @@ class Built:
         plan: the lowered schedule.
         model: on the plan's device, at its initial weights.
         model_arguments: what the model was made of, as JSON holds it.
+        engine: how the plan is run, and the memory that this is estimated to take; None under several processes.
     """
 
     config: Config
@@ -40,6 +44,7 @@ class Built:
     plan: Plan
     model: GPNN
     model_arguments: dict[str, Any]
+    engine: EngineChoice | None = None
 
 
 def build(config: Config, data: Data | None = None, partition: Partition | None = None) -> Built:
@@ -58,8 +63,13 @@ def build(config: Config, data: Data | None = None, partition: Partition | None 
     width = int(config.model.hidden_channels)
     arguments = model_arguments(data, plan, width, model_options(config), seed=config.seed)
     features = data.get("x") if config.model.embedding_start == "features" else None
-    model = GPNN(**arguments, features=features)
-    return Built(config, data, partition, plan, model.to(device), arguments)
+    model = GPNN(**arguments, features=features).to(device)
+    engine = build_engine(config, data, plan, model)
+    config = replace(config, engine=engine.name)
+    if ENGINES[engine.name].maps_features and data.get("x") is not None:
+        data = copy(data)
+        data.x = map_features(data.x, config.disk)
+    return Built(config, data, partition, plan, model, arguments, engine)
 
 
 def build_data(config: Config, vocabulary: Vocabulary | None = None) -> Data:
@@ -70,7 +80,7 @@ def build_data(config: Config, vocabulary: Vocabulary | None = None) -> Data:
 
 
 def resolve(config: Config, data: Data) -> Config:
-    """The configuration with K, rounds and hidden channels chosen for the graph where they are "auto".
+    """The configuration with K, rounds, hidden channels and weight decay chosen for the graph where they are "auto".
 
     Raises:
         ValueError: when there are no labels to learn from.
@@ -79,7 +89,8 @@ def resolve(config: Config, data: Data) -> Config:
         raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
     config = resolve_structure(config, data)
     sizes = Sizes(1, 1, config.model.hidden_channels).resolve(data)
-    return replace(config, model=replace(config.model, hidden_channels=int(sizes.hidden_channels)))
+    model = replace(config.model, hidden_channels=int(sizes.hidden_channels))
+    return replace(config, model=model, train=resolve_recipe(config.train, data))
 
 
 def resolve_structure(config: Config, data: Data) -> Config:
@@ -120,6 +131,20 @@ def build_plan(config: Config, data: Data, partition: Partition | None, device: 
     schedule = build_schedule(config, data, partition)
     settings = config.schedule
     return lower(data, schedule, device, settings.normalization, self_loops=settings.self_loops)
+
+
+def build_engine(config: Config, data: Data, plan: Plan, model: GPNN) -> EngineChoice:
+    """How the training is run; the model takes its runner.
+
+    Raises:
+        ValueError: when the training would not fit in memory.
+    """
+    memory = None if config.memory == "auto" else config.memory * 1e9
+    choice = choose_engine(
+        model, data.get("x"), plan, config.train, engine=config.engine, memory=memory, folder=config.disk or None
+    )
+    model.runner = choice.runner
+    return choice
 
 
 def rebuild(config: Config, model: GPNN, arguments: Mapping[str, Any], data: Data) -> tuple[GPNN, Plan]:

@@ -29,7 +29,7 @@ from gpnn.engine.sharded import (
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
-from gpnn.train.assemble import model_arguments
+from gpnn.train.assemble import model_arguments, resolve_recipe
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.evaluate import predict_logits, probabilities
@@ -43,6 +43,7 @@ from gpnn.train.sizes import choose_hidden, choose_rounds
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+RUNNERS = ("fused", "streamed")  # those of :class:`gpnn.engine.sharded.ShardedPlan`
 COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask")
 
 
@@ -127,7 +128,7 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
         ValueError: for a schedule that processes cannot make of their shards, or data without labels.
     """
     _check(config, index)
-    config = resolve_sizes(config, index)
+    config = replace(resolve_sizes(config, index), train=resolve_recipe(config.train, data))
     settings = config.schedule
     plan = lower_shard(
         shard,
@@ -145,6 +146,7 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
         arguments["num_nodes"], own["nodes"] = index.totals.num_nodes, plan.nodes
     features = data.get("x") if config.model.embedding_start == "features" else None
     model = GPNN(**arguments, **own, features=features)
+    model.runner = "fused" if config.engine == "auto" else config.engine
     return Built(config, data, None, plan, model.to(config.device), arguments)
 
 
@@ -153,8 +155,9 @@ def _check(config: Config, index: ShardIndex) -> None:
     if name not in SHARD_SCHEDULES:
         known = ", ".join(SHARD_SCHEDULES)
         raise ValueError(f"Under several processes `schedule.name` must be one of {known}. Got {name!r}.")
-    if config.engine not in ("auto", "fused"):
-        raise ValueError(f"Under several processes `engine` must be 'auto' or 'fused'. Got {config.engine!r}.")
+    if config.engine not in ("auto", *RUNNERS):
+        known = ", ".join(["auto", *RUNNERS])
+        raise ValueError(f"Under several processes `engine` must be one of {known}. Got {config.engine!r}.")
     if index.facts.get("num_classes") is None:
         raise ValueError("The shards must have labels to learn from. Got none.")
 

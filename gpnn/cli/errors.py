@@ -38,7 +38,7 @@ def explain(error: BaseException) -> str | None:
     'graph.csv: no such file or directory.'
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return "There is not enough memory. Try model.runner=streamed, more subgraphs, or fewer hidden channels."
+        return "There is not enough memory. Try engine=streamed, more subgraphs, or fewer hidden channels."
     if isinstance(error, OSError):
         if error.errno is None or error.errno == errno.EPIPE:
             return None

@@ -186,6 +186,7 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if not silent:
             messages().print(_headline(built), markup=False)
+            messages().print(f"engine: {built.engine}", markup=False)
             remark(built.data.get("remarks"), messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
         if page and not silent and not can_write():

@@ -66,16 +66,21 @@ def unknown_setting(key: str, also: Sequence[str] = ()) -> str:
     near = difflib.get_close_matches(key, known, 1, 0.75)
     if not near:
         near = [ends[end] for end in difflib.get_close_matches(key.rpartition(".")[2], list(ends), 1, 0.7)]
-    hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or seed, device, threads."
+    hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or {', '.join(_single())}."
     return f"`{key}` is not a setting. {hint}"
 
 
 def setting_names() -> list[str]:
     """Every setting by its dotted name, options aside."""
-    names = [each.name for each in fields(Config) if each.name not in SECTIONS]
+    names = _single()
     for section, kind in SECTIONS.items():
         names += [f"{section}.{each.name}" for each in fields(kind) if each.name != "options"]
     return names
+
+
+def _single() -> list[str]:
+    """The settings that stand outside the sections."""
+    return [each.name for each in fields(Config) if each.name not in SECTIONS]
 
 
 def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str]) -> Any:

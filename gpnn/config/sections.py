@@ -73,7 +73,6 @@ class ModelConfig:
     dropout: float = 0.2
     drop_node: float = 0.5
     norm: str = "none"
-    runner: str = "fused"
     cell_options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -85,6 +84,9 @@ class Config:
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
+        engine: how the plan is run, a name of `gpnn.train.engine.ENGINES`; "auto" is the fastest that fits in memory.
+        memory: GB that a training may take; "auto" is most of what is free.
+        disk: folder where states and features may lie in files when memory is short; empty allows none.
 
     >>> Config().data.name
     'digits'
@@ -93,6 +95,9 @@ class Config:
     seed: int = 0
     device: str = "auto"
     threads: int | Auto = "auto"
+    engine: str = "auto"
+    memory: float | Auto = "auto"
+    disk: str = ""
     data: DataConfig = field(default_factory=DataConfig)
     partition: PartitionConfig = field(default_factory=PartitionConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

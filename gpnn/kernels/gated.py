@@ -44,23 +44,23 @@ class _GatedStep(Function):
         messages = empty_large(*shape, dtype=inputs.dtype) if keep else None
         out = empty_large(*shape, dtype=inputs.dtype)
         _update_all(GateWeights.of(*parameters), hearing, inputs, messages, out)
-        ctx.hearing, ctx.messages = hearing, messages
-        ctx.save_for_backward(inputs, *parameters)
+        ctx.hearing, ctx.spent = hearing, False
+        ctx.save_for_backward(inputs, messages, *parameters)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, *parameters = ctx.saved_tensors
+        inputs, messages, *parameters = ctx.saved_tensors
         hearing: _Hearing = ctx.hearing
-        messages, ctx.messages = ctx.messages, None  # their gradient takes their place
-        if messages is None:  # a second backward pass
-            messages = empty_large(len(grad), inputs.shape[1], dtype=inputs.dtype)
+        messages = messages.data  # their gradient takes their place, which autograd need not know
+        if ctx.spent:
             hearing.hear_all(inputs, messages)
+        ctx.spent = True
         grad_inputs = empty_large(*inputs.shape, dtype=inputs.dtype)
         own, num_rows = inputs[: len(grad)], len(grad)
         weights = GateWeights.of(*parameters)
-        totals = differentiate_all(weights, messages, own, grad.contiguous(), grad_inputs[:num_rows])
+        totals = differentiate_all(weights, messages, own, grad, grad_inputs[:num_rows])
         grad_inputs[num_rows:] = 0
         hearing.add_back(messages, grad_inputs)
         return None, None, None, grad_inputs, *totals.as_parameters()

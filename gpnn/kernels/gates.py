@@ -11,7 +11,7 @@ from torch import Tensor
 from gpnn.kernels.cpu import as_array
 from gpnn.kernels.gates_kernel import differentiate_rows, update_rows
 
-CHUNK_BYTES = 1 << 19  # of the buffer of four gates: it and the rows beside it fit in a core's cache
+CHUNK_ROWS, CHUNK_BYTES = 512, 1 << 20  # at most, of the buffer of four gates: it stays in a core's cache
 
 
 class GateWeights(NamedTuple):
@@ -114,7 +114,7 @@ class Gates:
 
 def chunk_rows(weights: GateWeights) -> int:
     """Rows a chunk."""
-    return max(64, CHUNK_BYTES // (weights.bias.numel() * weights.bias.element_size()))
+    return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (weights.bias.numel() * weights.bias.element_size())))
 
 
 def chunks(start: int, stop: int, rows: int) -> Iterator[slice]:

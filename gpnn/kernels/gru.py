@@ -48,7 +48,7 @@ class _GRU(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
         grads, grad_state = messages.clone(), empty_large(*state.shape, dtype=state.dtype)
-        totals = differentiate_all(GateWeights.of(*parameters), grads, state, grad.contiguous(), grad_state)
+        totals = differentiate_all(GateWeights.of(*parameters), grads, state, grad, grad_state)
         return grads, grad_state, *totals.as_parameters()
 
 
@@ -74,7 +74,7 @@ def differentiate_all(
         gates = Gates(weights, state.dtype, min(rows, stop - start))
         totals = gates.totals()
         for chunk in chunks(start, stop, rows):
-            parts = (messages[chunk], state[chunk], grad[chunk])
+            parts = (messages[chunk], state[chunk], grad[chunk].contiguous())
             gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)
         return totals
 

@@ -17,7 +17,7 @@ import torch
 
 Result = TypeVar("Result")
 
-SHARE_ABOVE = 1 << 17  # multiplications; waking a second thread for fewer costs more than it saves
+SHARE_ABOVE = 1 << 22  # multiplications; waking a second thread for fewer costs more than it saves
 RUNS = 16  # more than there are threads, so that one that is held up leaves runs to the others
 
 

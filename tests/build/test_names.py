@@ -31,7 +31,7 @@ def test_names_options_and_settings_are_reported_together():
         ("model.dropout=1.5", "`model.dropout` must be at least 0 and below 1. Got 1.5."),
         ("model.readout=x", "`model.readout` must be one of last"),
         ("threads=0", "`threads` must be at least 1. Got 0."),
-        ("model.runner=x", "`model.runner` must be one of fused"),
+        ("engine=x", "`engine` must be one of auto, fused"),
         ("model.aggregate=x", "`model.aggregate` must be one of"),
         ("model.cell_options.gate=1", "`model.cell_options` must be arguments of the cell 'linear'"),
     ],

@@ -26,6 +26,7 @@ def test_every_argument_of_the_model_can_be_configured():
         "num_edge_types",
         "num_nodes",
         "nodes",
+        "runner",
         "features",
         "seed",
     }
@@ -65,7 +66,7 @@ def test_every_schedule_builds_and_runs(name):
         ["model.sharing=round", "model.message=linear", "model.head=[6, 5]", "model.encoder=[7]"],
         ["model.input=both", "model.concat=initial", "model.embedding_start=random"],
         ["model.input=embedding", "model.concat=none"],
-        ["model.predict=before", "model.activation=relu", "model.runner=streamed"],
+        ["model.predict=before", "model.activation=relu", "engine=streamed"],
         ["partition.leftover=spread", "model.cell=linear", "model.cell_options.alpha=0.2"],
     ],
     ids=" ".join,

@@ -1,0 +1,73 @@
+"""Bytes that lowering and running a plan will take, from its counts alone, before anything of it is built."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.plan import Plan
+from gpnn.schedule import Phase
+
+# Bytes of an operator and its transpose an edge: two columns, entry, weight and edge id in 4 bytes each
+_EDGE, _NODE = 20, 24  # two pointers and a position in 8 bytes each
+_LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
+
+
+class StateBytes(NamedTuple):
+    """The sizes of what a cell works on.
+
+    Attributes:
+        state: bytes of a node's working state.
+        kept: bytes that autograd keeps of a row that a step updates, its new state included.
+        boundary: bytes in which a state is stored between rounds.
+    """
+
+    state: float
+    kept: float
+    boundary: float
+
+
+def plan_bytes(plan: Plan) -> float:
+    """Bytes of the arrays that the plan's phases come to hold."""
+    return sum(_EDGE * phase.edges.numel() + _NODE * phase.nodes.numel() for phase in plan.schedule.distinct_phases())
+
+
+def lowering_bytes(plan: Plan) -> float:
+    """Bytes that lowering the largest phase takes while it is at work."""
+    return max((_LOWERING_EDGE * phase.edges.numel() for phase in plan.schedule.distinct_phases()), default=0)
+
+
+def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
+    """Bytes that the fused runner keeps for the backward pass, and those that this pass takes besides."""
+    num_nodes = plan.num_nodes + plan.num_virtual
+    kept = 0.0
+    for phase in _phases(plan):
+        rows = phase.nodes.numel()
+        copies = 0 if rows == num_nodes else num_nodes + rows  # rows read apart, and a state with new rows
+        kept += phase.repeat * (rows * sizes.kept + copies * sizes.state)
+    return kept, 3 * num_nodes * sizes.state
+
+
+def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
+    """The same for the streamed runner: states between rounds, and the sweep with its largest block."""
+    num_nodes = plan.num_nodes + plan.num_virtual
+    kept = num_nodes * ((plan.num_rounds - 1) * sizes.boundary + sizes.state)
+    work = max((_block_bytes(lowered, sizes) for phases in plan.rounds for lowered in phases), default=0.0)
+    return kept, 2 * num_nodes * sizes.state + work
+
+
+def _block_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
+    """Bytes that differentiating the largest piece of a phase takes, and its rows where pieces read each other's."""
+    phase = lowered.phase
+    joint = 0 if phase.node_ptr is not None else phase.nodes.numel()
+    rows = min(phase.nodes.numel(), lowered.chunk_rows) if joint else _largest(phase)
+    steps = 1 if joint else phase.repeat
+    return joint * sizes.state + rows * (steps * sizes.kept + 4 * sizes.state)
+
+
+def _largest(phase: Phase) -> int:
+    return phase.nodes.numel() if phase.node_ptr is None else int(phase.node_ptr.diff().max())
+
+
+def _phases(plan: Plan) -> list[Phase]:
+    return [phase for phases in plan.schedule.rounds for phase in phases]

@@ -1,0 +1,153 @@
+"""choose_engine: how a training is run, so that it fits in memory, decided before the first epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpnn.engine import Plan, Streamed
+from gpnn.engine.propagate import Runner
+from gpnn.nn import GPNN
+from gpnn.train.estimate import Estimate, available_bytes, estimate_memory
+from gpnn.train.probe import probe
+from gpnn.train.recipe import Recipe
+
+MARGIN = 0.85  # of what is free, for an estimate that may be a little short
+
+
+class Engine(NamedTuple):
+    """A way to run a training.
+
+    Attributes:
+        words: the way in words.
+        runner: what :func:`gpnn.engine.propagate` takes, given the folder for files.
+        needs_folder: whether it writes files.
+        devices: the kinds of device that it is for.
+        maps_features: whether the features lie in files too.
+    """
+
+    words: str
+    runner: Callable[[Path | str | None], str | Runner]
+    needs_folder: bool = False
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    maps_features: bool = False
+
+
+ENGINES: dict[str, Engine] = {  # the fastest first
+    "fused": Engine("fused", lambda folder: "fused"),
+    "streamed": Engine("streamed, states between rounds in memory", lambda folder: "streamed"),
+    "streamed_host": Engine(
+        "streamed, states between rounds in host memory", lambda folder: Streamed(device="cpu"), devices=("cuda",)
+    ),
+    "streamed_disk": Engine(
+        "streamed, states between rounds in files", lambda folder: Streamed(folder=folder), needs_folder=True
+    ),
+    "streamed_bf16": Engine(
+        "streamed, states between rounds in memory as bfloat16", lambda folder: Streamed(dtype=torch.bfloat16)
+    ),
+    "mapped": Engine(
+        "streamed, states between rounds and features in files",
+        lambda folder: Streamed(folder=folder),
+        needs_folder=True,
+        devices=("cpu",),
+        maps_features=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """How a training is run.
+
+    Attributes:
+        name: a name of `ENGINES`.
+        runner: what :func:`gpnn.engine.propagate` takes.
+        estimate: its memory.
+    """
+
+    name: str
+    runner: str | Runner
+    estimate: Estimate
+
+    def __str__(self) -> str:
+        return f"{ENGINES[self.name].words}; estimated memory {self.estimate}"
+
+
+def choose_engine(
+    model: GPNN,
+    x: Tensor | None,
+    plan: Plan,
+    recipe: Recipe,
+    *,
+    engine: str = "auto",
+    memory: float | None = None,
+    folder: Path | str | None = None,
+) -> EngineChoice:
+    """The fastest way to train that fits in memory, of `ENGINES`; a way that is named is taken as it is.
+
+    Args:
+        model: at its initial weights, on the plan's device.
+        x: features, dense or sparse, or None.
+        plan: the lowered schedule.
+        recipe: how it is trained.
+        engine: "auto" or a name of `ENGINES`.
+        memory: bytes that the process may take; None is what is free.
+        folder: where states and features may be kept in memory-mapped files; None allows none.
+
+    Raises:
+        ValueError: when the engine is unknown or lacks its folder, or nothing fits, with what would make it fit.
+    """
+    room = MARGIN * available_bytes(plan.device) if memory is None else memory
+    kept = probe(model, x, plan)
+    for name in _names(engine, plan, folder):
+        estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder), kept)
+        if ENGINES[name].maps_features and x is not None:
+            estimate = _without_features(estimate, x)
+        choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)
+        if engine != "auto" or estimate.peak <= room:
+            return choice
+    raise ValueError(_refusal(choice, room, plan, folder))
+
+
+def check_engine(engine: str, folder: Path | str | None) -> None:
+    """Raise ValueError unless `engine` is "auto" or in `ENGINES`, with a folder where it needs one."""
+    if engine not in ("auto", *ENGINES):
+        raise ValueError(f"`engine` must be one of auto, {', '.join(ENGINES)}. Got {engine!r}.")
+    if engine != "auto" and ENGINES[engine].needs_folder and folder is None:
+        raise ValueError(f"`engine` {engine!r} needs a folder for its files, `disk`. Got none.")
+
+
+def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:
+    """The engines to try, in turn."""
+    check_engine(engine, folder)
+    if engine != "auto":
+        return [engine]
+    fits = {name: each for name, each in ENGINES.items() if plan.device.type in each.devices}
+    return [name for name, each in fits.items() if folder is not None or not each.needs_folder]
+
+
+def _without_features(estimate: Estimate, x: Tensor) -> Estimate:
+    """The same when the features leave memory."""
+    held = x.numel() * x.element_size() if x.layout == torch.strided else 12 * x.values().numel()
+    return replace(estimate, resident=max(0.0, estimate.resident - held))
+
+
+def _refusal(least: EngineChoice, room: float, plan: Plan, folder: Path | str | None) -> str:
+    """Why nothing fits, and what would."""
+    estimate = least.estimate
+    fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
+    share = (room - fixed) / max(1.0, estimate.peak - fixed)
+    ways = [f"{estimate.peak / 1e9:.1f} GB of memory"]
+    if folder is None:
+        ways.append("disk=FOLDER, which lets states and features lie in files")
+    if share > 0.05:
+        ways.append(f"about {share:.0%} of the hidden channels")
+    return (
+        f"Training must fit in {room / 1e9:.1f} GB of memory. Got at least {estimate} for {plan.num_nodes:,} nodes "
+        f"({ENGINES[least.name].words}). What would make it fit: {'; or '.join(ways)}."
+    )

@@ -1,0 +1,135 @@
+"""Estimate: the memory that a training will take at its peak, before its first epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gpnn.engine import Plan, Streamed
+from gpnn.engine.memory import StateBytes, fused_bytes, lowering_bytes, plan_bytes, streamed_bytes
+from gpnn.engine.propagate import Runner
+from gpnn.nn import GPNN
+from gpnn.train.probe import Kept, probe
+from gpnn.train.recipe import Recipe
+
+_OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
+_BUFFERS = 1 << 26  # chunk buffers, compiled kernels and the allocator's slack
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes of a training on one device.
+
+    Attributes:
+        resident: taken already: interpreter, data, model.
+        plan: the lowered schedule's arrays.
+        features: sparse features as an operator with its transpose, with dropout's weights.
+        parameters: gradients, optimiser and best weights.
+        kept: states and activations between forward and backward.
+        work: what the backward pass takes besides.
+        lowering: what lowering takes besides the plan, before the first pass.
+    """
+
+    resident: float
+    plan: float
+    features: float
+    parameters: float
+    kept: float
+    work: float
+    lowering: float
+
+    @property
+    def peak(self) -> float:
+        """The most at any time, bytes."""
+        training = self.features + self.parameters + self.kept + self.work
+        return self.resident + self.plan + max(self.lowering, training) + _BUFFERS
+
+    def __str__(self) -> str:
+        """In GB, the largest parts named.
+
+        >>> str(Estimate(3e8, 2e8, 0, 1e8, 5e9, 1e9, 4e8))
+        '6.7 GB (activations 5.0, backward pass 1.0, data and program 0.3)'
+        """
+        parts = {"data and program": self.resident, "plan": self.plan, "sparse features": self.features}
+        parts |= {"parameters": self.parameters, "activations": self.kept, "backward pass": self.work}
+        largest = sorted(parts.items(), key=lambda part: -part[1])[:3]
+        return f"{self.peak / 1e9:.1f} GB ({', '.join(f'{name} {size / 1e9:.1f}' for name, size in largest)})"
+
+
+def estimate_memory(
+    model: GPNN,
+    x: Tensor | None,
+    plan: Plan,
+    recipe: Recipe,
+    runner: str | Runner | None = None,
+    kept: Kept | None = None,
+) -> Estimate:
+    """What training `model` on `plan` will take at its peak under a runner.
+
+    Args:
+        model: at its initial weights, on the plan's device.
+        x: features, dense or sparse, or None.
+        plan: the lowered schedule; none of its arrays need have been built.
+        recipe: its passes, optimiser and consistency count.
+        runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
+        kept: what :func:`gpnn.train.probe.probe` found, where it was asked already.
+    """
+    each = probe(model, x, plan) if kept is None else kept
+    num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
+    sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner))
+    streams = isinstance(runner, Streamed) or runner == "streamed"
+    held, work = (streamed_bytes if streams else fused_bytes)(plan, sizes)
+    order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
+    held += num_nodes * (each.by_model + outputs) + order
+    if recipe.consistency:
+        work += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
+    parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    return Estimate(
+        resident=resident_bytes(plan.device),
+        plan=plan_bytes(plan) + 16 * (0 if plan.order is None else num_nodes),
+        features=_feature_bytes(x, recipe.passes if model.input_dropout else 0),
+        parameters=parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3)),
+        kept=held * recipe.passes,
+        work=work + 2 * num_nodes * each.state,
+        lowering=lowering_bytes(plan),
+    )
+
+
+def _boundary(state: float, runner: str | Runner | None) -> float:
+    """Bytes of a state between rounds in the plan's memory."""
+    if not isinstance(runner, Streamed):
+        return state
+    if runner.folder is not None or runner.device is not None:
+        return 0.0
+    return state / 2 if runner.dtype in (torch.bfloat16, torch.float16) else state
+
+
+def _feature_bytes(x: Tensor | None, masked: int) -> float:
+    if x is None or x.layout == torch.strided:
+        return 0.0
+    entries = x.values().numel() if x.layout != torch.sparse_coo else x._nnz()
+    return entries * (16 + 4 * masked) + 8.0 * (x.shape[0] + x.shape[1])
+
+
+def resident_bytes(device: torch.device | str = "cpu") -> float:
+    """Bytes that this process holds on a device now; 0 where the system does not say."""
+    if torch.device(device).type == "cuda":
+        return float(torch.cuda.memory_allocated(device))
+    status = Path("/proc/self/statm")
+    return float(status.read_text().split()[1]) * 4096 if status.exists() else 0.0
+
+
+def available_bytes(device: torch.device | str = "cpu") -> float:
+    """Bytes that this process could hold on a device: its own now and those that are free."""
+    if torch.device(device).type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device))
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():
+        return float("inf")
+    free = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
+    limit = Path("/sys/fs/cgroup/memory.max")
+    bound = limit.read_text().strip() if limit.exists() else "max"
+    return min(resident_bytes() + int(free.split()[1]) * 1024, float("inf") if bound == "max" else float(bound))

@@ -1,0 +1,30 @@
+"""Features in memory-mapped files: the system keeps of them in memory what it has room for."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gpnn.data.sparse import csr_tensor
+
+
+def map_features(x: Tensor, folder: Path | str) -> Tensor:
+    """The same features, `[N, F]`, their values in files under `folder` that vanish with the tensor."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if x.layout == torch.strided:
+        return map_tensor(x.contiguous(), folder)
+    if x.layout != torch.sparse_csr:
+        raise ValueError(f"Features in files must be dense or sparse CSR. Got {x.layout}.")
+    columns, values = (map_tensor(part, folder).numpy() for part in (x.col_indices(), x.values()))
+    return csr_tensor(x.crow_indices().numpy(), columns, values, (x.shape[0], x.shape[1]))
+
+
+def map_tensor(tensor: Tensor, folder: Path | str) -> Tensor:
+    """A copy of the tensor in a memory-mapped file that has no name any more, so that nothing is left behind."""
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".features") as file:
+        size = tensor.numel()
+        mapped = torch.from_file(file.name, shared=True, size=size, dtype=tensor.dtype).view(tensor.shape)
+    return mapped.copy_(tensor)

@@ -1,0 +1,120 @@
+"""The engine is chosen by memory, said in words, and refused with a way out."""
+
+import re
+
+import pytest
+import scipy.sparse
+import torch
+from torch_geometric.data import Data
+
+import gpnn
+from gpnn.data.sparse import features
+from gpnn.train import Recipe, estimate, fit
+from gpnn.train.engine import ENGINES, choose_engine
+from gpnn.train.estimate import estimate_memory
+from gpnn.train.mapped import map_features
+
+RECIPE = Recipe(epochs=2)
+
+
+@pytest.fixture(autouse=True)
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the process holds already is the same at every call."""
+    monkeypatch.setattr(estimate, "resident_bytes", lambda device="cpu": 1e8)
+
+
+def planted_data(num_nodes: int) -> Data:
+    random = torch.Generator().manual_seed(0)
+    src, share = torch.randint(num_nodes, (4 * num_nodes,), generator=random), torch.rand(num_nodes, generator=random)
+    dst = (src + torch.randint(1, 20, src.shape, generator=random)) % num_nodes
+    y = torch.arange(num_nodes) * 3 // num_nodes
+    x = torch.nn.functional.one_hot(y, 6) + torch.randn(num_nodes, 6, generator=random)
+    masks = {"train_mask": share < 0.2, "val_mask": (share > 0.2) & (share < 0.4), "test_mask": share > 0.6}
+    return Data(x=x, y=y, edge_index=torch.stack([src, dst]), num_classes=3, **masks)
+
+
+def sparse_features(x: torch.Tensor) -> torch.Tensor:
+    return features(scipy.sparse.csr_matrix(x.numpy()), sparse=True)
+
+
+def parts(num_nodes: int = 400, cell: str = "gru", width: int = 16):
+    data = planted_data(num_nodes)
+    schedule = gpnn.schedule.partitioned(data, torch.arange(num_nodes) * 4 // num_nodes, rounds=3)
+    plan = gpnn.lower(data, schedule)
+    return data, plan, gpnn.nn.GPNN(data.num_features, width, data.num_classes, cell=cell, num_rounds=3)
+
+
+def needs(name: str, data, plan, model, folder) -> float:
+    return choose_engine(model, data.x, plan, RECIPE, engine=name, folder=folder).estimate.peak
+
+
+def test_the_fastest_that_fits_is_chosen(tmp_path):
+    data, plan, model = parts()
+    names = [name for name in ENGINES if name != "streamed_host"]
+    peaks = [needs(name, data, plan, model, tmp_path) for name in names]
+    assert peaks[0] > peaks[1] > peaks[2]
+    for name, peak in list(zip(names, peaks))[:3]:
+        choice = choose_engine(model, data.x, plan, RECIPE, memory=peak + 1, folder=tmp_path)
+        assert choice.name == name
+    assert choose_engine(model, data.x, plan, RECIPE).name == "fused"
+
+
+def test_files_are_written_only_where_they_are_allowed():
+    data, plan, model = parts()
+    peak = needs("streamed_bf16", data, plan, model, None)
+    assert choose_engine(model, data.x, plan, RECIPE, memory=peak + 1).name == "streamed_bf16"
+
+
+def test_what_cannot_fit_is_refused_with_what_would():
+    data, plan, model = parts()
+    with pytest.raises(ValueError, match=re.escape("Training must fit in 0.0 GB of memory. Got at least")) as refusal:
+        choose_engine(model, data.x, plan, RECIPE, memory=1e6)
+    assert "disk=FOLDER" in str(refusal.value)
+
+
+def test_unknown_engines_and_missing_folders_are_named():
+    data, plan, model = parts()
+    with pytest.raises(ValueError, match=r"`engine` must be one of auto, fused, .* Got 'fast'"):
+        choose_engine(model, data.x, plan, RECIPE, engine="fast")
+    with pytest.raises(ValueError, match="'mapped' needs a folder"):
+        choose_engine(model, data.x, plan, RECIPE, engine="mapped")
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm", "mlp", "linear", "gcnii"])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "streamed_host"])
+def test_every_engine_trains_every_cell_alike(cell, engine, tmp_path):
+    data, plan, model = parts(cell=cell)
+    fit(model, data, plan, recipe=RECIPE)
+    _, _, other = parts(cell=cell)
+    other.runner = ENGINES[engine].runner(tmp_path)
+    if ENGINES[engine].maps_features:
+        data.x = map_features(data.x, tmp_path)
+    fit(other, data, plan, recipe=RECIPE)
+    tolerance = 0.05 if engine == "streamed_bf16" else 1e-4
+    for a, b in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
+    assert not list(tmp_path.iterdir())
+
+
+def test_estimating_changes_nothing():
+    data, plan, model = parts()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    estimate_memory(model, data.x, plan, RECIPE)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert model.runner is None
+
+
+def test_embeddings_and_sparse_features_are_estimated():
+    data, plan, _ = parts()
+    model = gpnn.nn.GPNN(0, 16, 3, input="embedding", num_nodes=400, concat="none")
+    assert estimate_memory(model, None, plan, RECIPE).peak > 0
+    sparse = gpnn.nn.GPNN(data.num_features, 16, 3, input_dropout=0.5)
+    assert estimate_memory(sparse, sparse_features(data.x), plan, RECIPE).features > 0
+
+
+def test_passes_are_kept_side_by_side():
+    data, plan, model = parts()
+    one = estimate_memory(model, data.x, plan, Recipe(passes=1))
+    two = estimate_memory(model, data.x, plan, Recipe(passes=2))
+    assert two.kept == 2 * one.kept
