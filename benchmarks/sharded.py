@@ -1,0 +1,181 @@
+"""Training in several processes: bytes sent, speed and memory, beside what the cost model says.
+
+    python benchmarks/sharded.py --out benchmarks/results/sharded
+
+A GRU of 64 channels trains for a few epochs on a planted and on an R-MAT graph, T = 3 rounds, T_S = 1 to 4 steps
+inside subgraphs and T_C = 1 over the cut, in 1, 2 and 4 processes with one thread each, all from one folder of shards.
+Bytes are counted where they are sent, forward and backward. Synchronous propagation of the same depth is run as well.
+Seconds are medians over the epochs after the first; CPU seconds are those of one process. Memory is the most that a
+process had resident while it trained, less what it had before it read its shard. The cost model's constants come from
+one process; what it says of two and four is a prediction.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from process import cpu_seconds, describe_machine, peak_bytes, reset_peak
+
+CHANNELS, ROUNDS = 64, 3
+GRAPHS = {
+    "planted": {"num_nodes": 32_768, "num_classes": 16, "degree": 12.0, "mixing": 0.1, "num_features": 100},
+    "rmat": {"scale": 14, "edge_factor": 8, "num_classes": 8, "num_features": 100},
+}
+SCHEDULES = {f"T_S = {intra}": ("partitioned", {"intra": intra, "cut": 1}, ROUNDS) for intra in (1, 2, 3, 4)}
+SCHEDULES["synchronous, depth 9"] = ("synchronous", {}, 9)
+
+
+def prepare(name: str, folder: Path, num_parts: int) -> dict:
+    """Write a graph's shards; the cut of its partition."""
+    import gpnn
+    from gpnn.build.sharded import write_data
+
+    data = gpnn.load_dataset(name, **GRAPHS[name])
+    part = gpnn.partition_graph(data, num_parts, method="refined", seed=0)
+    write_data(data, part, 4, folder, name=name)
+    quality = part.quality(data)
+    sizes = {"nodes": data.num_nodes, "edges": data.num_edges}
+    return {**sizes, "cut edges": quality.edge_cut, "cut nodes": quality.num_cut_nodes / data.num_nodes}
+
+
+class Clock:
+    """CPU seconds of each epoch."""
+
+    def start(self, history: list) -> None:
+        self.at, self.epochs = cpu_seconds(), []
+
+    def epoch(self, record: dict) -> None:
+        self.epochs.append(cpu_seconds() - self.at)
+        self.at = cpu_seconds()
+
+
+def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
+    """What one process does: every schedule on every graph; the first process prints everyone's figures."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    import torch
+
+    torch.set_num_threads(1)
+    from gpnn.train.processes import Launch, join
+
+    peers = join(Launch(rank, size, rank, size), torch.device("cpu"), 600)
+    import torch_geometric.data  # noqa: F401  counted before the shard is
+
+    figures = {"link": measure_link(peers)}
+    for folder in folders:
+        figures[Path(folder).name] = {name: measure(folder, name, epochs, peers) for name in SCHEDULES}
+    if rank == 0:
+        print(json.dumps(figures))
+
+
+def measure(folder: str, name: str, epochs: int, peers) -> dict:
+    """The figures of one schedule: seconds, bytes and memory, by rank where ranks differ."""
+    import torch
+
+    from gpnn.build.sharded import read_own
+    from gpnn.engine.sharded import lower_shard, read_index
+    from gpnn.nn import GPNN
+    from gpnn.train import Recipe, fit
+
+    before = reset_peak()
+    schedule, options, rounds = SCHEDULES[name]
+    shard, data = read_own(read_index(folder), peers)
+    del data.val_mask, data.test_mask
+    plan = lower_shard(shard, peers, schedule=schedule, rounds=rounds, options=options, normalization="graph")
+    model = GPNN(data.x.shape[1], CHANNELS, data.num_classes, cell="gru", concat="none")
+    clock = Clock()
+    recipe = Recipe(epochs=epochs, check_every=epochs + 1, patience=0)
+    history = fit(model, data, plan, recipe=recipe, watchers=[clock]).history
+    memory = peers.gather(torch.tensor([peak_bytes() - before, shard.num_own, len(shard.halo), len(shard.edges)]))
+    cpu = peers.gather(torch.tensor([median(clock.epochs[1:])]))
+    return {
+        "wall": median(record["seconds"] for record in history[1:]),
+        "cpu": max(float(each) for each in cpu),
+        "sent": history[-1]["sent_bytes"],
+        "synchronous": history[-1]["synchronous_bytes"],
+        "memory": max(int(each[0]) for each in memory),
+        "nodes": max(int(each[1]) for each in memory),
+        "halo": max(int(each[2]) for each in memory),
+        "edges": max(int(each[3]) for each in memory),
+        "loss": history[-1]["loss"],
+    }
+
+
+def measure_link(peers) -> dict:
+    """Bytes a second and seconds an exchange between processes of this machine."""
+    import time
+
+    import torch
+
+    if peers.size == 1:
+        return {}
+    figures = {}
+    for name, rows in (("latency", 1), ("bandwidth", 1 << 18)):
+        counts = [0 if rank == peers.rank else rows for rank in range(peers.size)]
+        values = torch.zeros(sum(counts), 16)
+        took = []
+        for _ in range(15):
+            peers.wait_for_all()
+            began = time.perf_counter()
+            peers.swap(values, counts, counts)
+            took.append(time.perf_counter() - began)
+        figures[name] = median(took) if rows == 1 else values.numel() * 4 / median(took)
+    return figures
+
+
+def run(folders: list[Path], epochs: int, size: int) -> dict:
+    """The figures of `size` processes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    spec = json.dumps({"folders": [str(folder) for folder in folders], "epochs": epochs, "port": port, "size": size})
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--worker", spec, "--rank", str(rank)], env=environment, stdout=subprocess.PIPE
+        )
+        for rank in range(size)
+    ]
+    outputs = [process.communicate()[0] for process in started]
+    if any(process.returncode for process in started):
+        raise SystemExit("a process of the benchmark failed")
+    return json.loads(outputs[0].splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="where to write: NAME.json and NAME.md")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(**json.loads(options.worker), rank=options.rank)
+        return
+    from sharded_table import describe
+
+    results: dict = {"machine": describe_machine(), "graphs": {}, "processes": {}}
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = [Path(temporary) / name for name in GRAPHS]
+        for folder in folders:
+            results["graphs"][folder.name] = prepare(folder.name, folder, options.parts)
+        for size in (1, 2, 4):
+            results["processes"][str(size)] = run(folders, options.epochs, size)
+    text = describe(results, channels=CHANNELS, rounds=ROUNDS)
+    print(text)
+    if options.out:
+        options.out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+        options.out.with_suffix(".md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

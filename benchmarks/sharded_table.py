@@ -1,0 +1,149 @@
+"""The tables of benchmarks/sharded.py: what was measured, and what the cost model says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpnn.engine.sharded.cost import Cost, Machine, Workload, estimate
+
+
+def describe(results: dict, *, channels: int, rounds: int) -> str:
+    """All tables as Markdown."""
+    machine = calibrate(results, channels, rounds)
+    lines = [
+        "# Training in several processes",
+        "",
+        f"`python benchmarks/sharded.py --out benchmarks/results/sharded` on {results['machine']}.",
+        "",
+        f"A GRU of {channels} channels, T = {rounds}, T_C = 1, one pass an epoch, one thread a process.",
+        "",
+        *_graphs(results),
+        "",
+        *_traffic(results),
+        "",
+        *_speed(results),
+        "",
+        *_model(results, machine, channels, rounds),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def calibrate(results: dict, channels: int, rounds: int) -> Machine:
+    """The machine's constants: speeds and memory from one process on both graphs, the link from two processes."""
+    rows, seconds, sizes, memory = [], [], [], []
+    for name, measured in results["processes"]["1"].items():
+        for schedule, figures in measured.items() if name != "link" else ():
+            if schedule.startswith("T_S"):
+                work = workload(results["graphs"][name], schedule, channels, rounds)
+                messages, updates = counts(work)
+                rows.append([messages * channels, updates * channels, work.num_nodes])
+                seconds.append(figures["cpu"])
+                sizes.append([work.num_edges, work.num_nodes, updates * channels * 4])
+                memory.append(figures["memory"])
+    from scipy.optimize import nnls
+
+    message, update, rest = nnls(np.array(rows), np.array(seconds))[0]
+    edge, node, kept = nnls(np.array(sizes), np.array(memory, float))[0]
+    link = results["processes"]["2"]["link"]
+    return Machine(
+        messages=1 / max(message, 1e-15),
+        updates=1 / max(update, 1e-15),
+        bandwidth=link["bandwidth"],
+        latency=link["latency"],
+        edge_bytes=edge,
+        rest=rest,
+        kept=kept,
+        memory=node,  # here: bytes that a node takes besides its states
+    )
+
+
+def workload(graph: dict, schedule: str, channels: int, rounds: int) -> Workload:
+    """What one schedule of the benchmark is to the model."""
+    intra = int(schedule.split()[-1])
+    sizes = (graph["nodes"], graph["edges"], channels, rounds, intra, 1, graph["cut edges"], graph["cut nodes"])
+    return Workload(*sizes)
+
+
+def counts(work: Workload) -> tuple[float, float]:
+    """Messages and updates of a pass."""
+    messages = work.rounds * (work.intra * (1 - work.cut_edges) + work.cut * work.cut_edges) * work.num_edges
+    return messages, work.rounds * (work.intra + work.cut * work.cut_nodes) * work.num_nodes
+
+
+def _graphs(results: dict) -> list[str]:
+    lines = ["| graph | nodes | edges | edges cut | nodes at the cut |", "|---|---|---|---|---|"]
+    for name, graph in results["graphs"].items():
+        cut = f"{graph['cut edges']:.1%} | {graph['cut nodes']:.1%}"
+        lines.append(f"| {name} | {graph['nodes']:,} | {graph['edges']:,} | {cut} |")
+    return lines
+
+
+def _traffic(results: dict) -> list[str]:
+    lines = [
+        "## Bytes that the busiest process sent in an epoch",
+        "",
+        "| graph | processes | schedule | halo rows | sent, MB | synchronous of that depth, MB | share |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size in ("2", "4"):
+        for name in results["graphs"]:
+            for schedule, figures in results["processes"][size][name].items():
+                sent, other = figures["sent"] / 1e6, figures["synchronous"] / 1e6
+                words = f"{figures['halo']:,} | {sent:.1f} | {other:.1f} | {sent / other:.2f}"
+                lines.append(f"| {name} | {size} | {schedule} | {words} |")
+    return lines
+
+
+def _speed(results: dict) -> list[str]:
+    lines = [
+        "## Speed and memory",
+        "",
+        "| graph | schedule | processes | s an epoch | CPU s a process | faster than one | memory a process, MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in results["graphs"]:
+        for schedule in ("T_S = 2", "T_S = 4", "synchronous, depth 9"):
+            alone = results["processes"]["1"][name][schedule]["wall"]
+            for size in ("1", "2", "4"):
+                figures = results["processes"][size][name][schedule]
+                words = f"{figures['wall']:.2f} | {figures['cpu']:.2f} | {alone / figures['wall']:.2f}×"
+                lines.append(f"| {name} | {schedule} | {size} | {words} | {figures['memory'] / 1e6:.0f} |")
+    return lines
+
+
+def _model(results: dict, machine: Machine, channels: int, rounds: int) -> list[str]:
+    speeds = f"{machine.messages:.2e} message entries and {machine.updates:.2e} update entries a second"
+    link = f"{machine.bandwidth / 1e9:.2f} GB/s and {machine.latency * 1e6:.0f} µs between two processes"
+    memory = (
+        f"{machine.edge_bytes:.0f} bytes an edge, {machine.memory:.0f} a node, {machine.kept:.1f} states kept an update"
+    )
+    lines = [
+        "## The cost model",
+        "",
+        f"Constants from one process: {speeds}, {machine.rest * 1e6:.2f} µs a node besides; {memory}. Link: {link}.",
+        "",
+        "| graph | schedule | processes | CPU s: model | measured | MB sent: model | measured | MB: model | measured |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, graph in results["graphs"].items():
+        for schedule in ("T_S = 1", "T_S = 2", "T_S = 4"):
+            for size in (1, 2, 4):
+                figures = results["processes"][str(size)][name][schedule]
+                cost = predict(machine, workload(graph, schedule, channels, rounds), size, figures)
+                words = [
+                    f"{cost.compute:.2f} | {figures['cpu']:.2f}",
+                    f"{cost.sent / 1e6:.1f} | {figures['sent'] / 1e6:.1f}",
+                    f"{cost.memory / 1e6:.0f} | {figures['memory'] / 1e6:.0f}",
+                ]
+                lines.append(f"| {name} | {schedule} | {size} | {' | '.join(words)} |")
+    return lines
+
+
+def predict(machine: Machine, work: Workload, size: int, figures: dict) -> Cost:
+    """The model's word on one measurement, given the halo and the balance of its shards."""
+    from dataclasses import replace
+
+    balance = figures["edges"] * size / work.num_edges
+    work = replace(work, feature_bytes=machine.memory - 2 * work.channels * work.state_bytes)
+    return estimate(work, machine, size, figures["halo"], balance)
