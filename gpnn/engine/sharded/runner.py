@@ -105,7 +105,7 @@ class _Run:
     def _advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         if self.initial is not None:
             step = step._replace(initial=self.initial[block.rows])
-        return self.cell.advance(block, inputs, step)
+        return self.cell.advance(block, inputs, step).to(inputs.dtype)  # one type in all processes, also under autocast
 
     def _keep_inputs(self, function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """`function(inputs)`, of which the backward pass keeps the inputs alone where that is asked for."""
