@@ -1,6 +1,7 @@
 """Help with examples for every command, and completion for the shell."""
 
-import click
+from typing import Any
+
 import pytest
 import typer.main
 
@@ -8,7 +9,7 @@ from gpnn.cli import app
 from gpnn.cli.complete import DATASETS, PARTITIONERS, complete_method, complete_words
 
 
-def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
+def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
     found = []
     for name, command in group.commands.items():
         inner = getattr(command, "commands", None)
