@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-browser test-wheel check docs format wheel clean
+.PHONY: demo test test-slow test-browser test-wheel test-lowest test-newest fuzz fuzz-guided soak audit check docs format \
+	wheel clean
 
 demo: $(SETUP)
 	$(BIN)/gpnn train
@@ -18,6 +19,46 @@ test-slow: $(SETUP)
 # Needs Chromium and its driver: apt-get install chromium chromium-driver
 test-browser: $(SETUP)
 	$(BIN)/python -m pytest -m browser
+
+# Every reader of files, ten thousand damaged ones each; READERS="pickle tables" and CASES=100 choose.
+CASES ?= 10000
+fuzz: $(SETUP)
+	$(BIN)/python -m tests.trust.fuzz --cases $(CASES) $(READERS)
+
+# The same readers, guided by what each input reaches: needs Python 3.11 to 3.13.
+fuzz-guided: $(SETUP)
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python -m tests.trust.guided -max_total_time=300
+
+# A thousand epochs: memory must stay flat.
+soak: $(SETUP)
+	$(BIN)/python benchmarks/soak.py --out benchmarks/results/soak.md
+
+# The suite with the lowest versions that pyproject.toml admits, and with the newest there are. PyPI's torch brings CUDA:
+# about 5 GB each under build/.
+EXTRAS := --extra dev --extra metis
+build/uv/bin/uv:
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet uv
+
+test-lowest: build/uv/bin/uv
+	$< pip compile --quiet --resolution lowest-direct --python-version 3.11 $(EXTRAS) --output-file build/lowest.txt pyproject.toml
+	$< venv --quiet --clear --python 3.11 build/lowest
+	$< pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt
+	PYTHONPATH=. build/lowest/bin/python -m pytest $(TESTS)
+
+NEWEST ?= 3.13
+test-newest: build/uv/bin/uv
+	$< pip compile --quiet --resolution highest --python-version $(NEWEST) $(EXTRAS) --output-file build/newest.txt pyproject.toml
+	$< venv --quiet --clear --python $(NEWEST) build/newest
+	$< pip install --quiet --python build/newest/bin/python --requirement build/newest.txt
+	PYTHONPATH=. build/newest/bin/python -m pytest $(TESTS)
+
+# Known vulnerabilities of the pinned versions, by the Python Packaging Advisory Database: needs a network.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet pip-audit
+	build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 check: $(SETUP)
 	$(BIN)/ruff check

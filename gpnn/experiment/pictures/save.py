@@ -14,8 +14,15 @@ COLOURS = ("#4878a8", "#c44e52", "#55a868", "#8172b3", "#ccb974", "#64b5cd", "#8
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write the figure to `path` as SVG, without a date and with identifiers that do not change."""
+    """Write the figure to `path` as SVG, without a date and with identifiers that do not change.
+
+    A dollar sign in a name is a dollar sign: half a formula would end the drawing.
+    """
     from matplotlib import rc_context
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
 
     def write(partial: Path) -> None:
         with rc_context({"svg.hashsalt": path.name}):
