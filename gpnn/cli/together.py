@@ -77,7 +77,6 @@ def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
             run, problem = _train(request, launch, peers, device, where)
         except LeaderFailed:
             raise typer.Exit(USER_MISTAKE) from None
-    _leave()
     return (run, problem) if launch.rank == 0 else None
 
 
@@ -204,6 +203,8 @@ def _said_once(launch: Launch) -> Iterator[None]:
 @contextmanager
 def _faults(launch: Launch, request: Request) -> Iterator[list[Path]]:
     """Say one sentence and end, when another process is lost or torchrun ends this one because of it."""
+    import torch.distributed as dist
+
     from gpnn.train.processes import is_lost_peer
 
     where: list[Path] = []
@@ -226,9 +227,5 @@ def _faults(launch: Launch, request: Request) -> Iterator[list[Path]]:
         end(f"lost another one, which ended or did not answer within {request.timeout:g} seconds")
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _leave() -> None:
-    import torch.distributed as dist
-
-    dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
