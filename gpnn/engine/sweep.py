@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -101,7 +103,8 @@ class Sweep:
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
-            output = self.replay.advance(block, number, inputs, steps, initial)
+            with _only_gradients(inputs, steps):
+                output = self.replay.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
         grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
         grad_inputs = grads.pop(0)
@@ -110,6 +113,15 @@ class Sweep:
         for position, grad in enumerate(grads):
             self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
         return grad_inputs
+
+
+def _only_gradients(inputs: Tensor, steps: list[Step]) -> AbstractContextManager[None]:
+    """On a GPU, a step whose value nobody reads need not be computed to be differentiated."""
+    if not inputs.is_cuda or len(steps) > 1:
+        return nullcontext()
+    from gpnn.kernels.gpu_gated import for_gradients
+
+    return for_gradients()
 
 
 def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:

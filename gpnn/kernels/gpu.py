@@ -12,6 +12,8 @@ from gpnn.kernels.gpu_rows import combine_maxima, combine_sums, max_rows, sum_ro
 from gpnn.kernels.gpu_segments import LIMIT, long_rows
 
 _EVERY = sys.maxsize  # the limit of rows that are pieces already
+# rows of a program and entries of each that it reads at one time, where rows are alike and where some are long
+EVEN, UNEVEN = (2, 2), (1, 4)
 
 
 def weighted_sum(
@@ -52,16 +54,18 @@ def weighted_sum(
     flags |= {"SOURCE_SCALED": source_scale is not None, "DOUBLE": double, "TILE": tile}
     last = {"ROW_SCALED": row_scale is not None, "ADDED": add is not None}
     shape, num_added = (x.shape[1],), 0 if add is None else add.shape[0]
-    settings = {"EDGES": EDGES, "num_warps": WARPS if tile <= 128 else 2 * WARPS}
-    grid = (out.shape[0], triton.cdiv(x.shape[1], tile))
-    sum_rows[grid](ptr, ptr[1:], index, *arrays, *ends, x, out, *shape, num_added, LIMIT, **flags, **last, **settings)
     pieces = long_rows(ptr)
+    rows, edges = EVEN if pieces is None else UNEVEN
+    settings = {"ROWS": rows, "EDGES": edges, "num_warps": 1 if tile <= 128 else 2}
+    columns = triton.cdiv(x.shape[1], tile)
+    where = (ptr, ptr[1:], index, *arrays, *ends, x, out, len(out), *shape, num_added, LIMIT)
+    sum_rows[(triton.cdiv(len(out), rows), columns)](*where, **flags, **last, **settings)
     if pieces is not None:
         partial = x.new_empty(len(pieces.start), x.shape[1], dtype=torch.float64 if double else torch.float32)
         bare = {"ROW_SCALED": False, "ADDED": False}
-        where = (pieces.start, pieces.stop, index, *arrays, absent, absent, x, partial, *shape, 0, _EVERY)
-        sum_rows[(len(pieces.start), grid[1])](*where, **flags, **bare, **settings)
-        combine_sums[(len(pieces.rows), grid[1])](
+        where = (pieces.start, pieces.stop, index, *arrays, absent, absent, x, partial, len(partial), *shape, 0, _EVERY)
+        sum_rows[(triton.cdiv(len(partial), rows), columns)](*where, **flags, **bare, **settings)
+        combine_sums[(len(pieces.rows), columns)](
             *(pieces.rows, pieces.first, partial, *ends, out, *shape, num_added),
             **last,
             DOUBLE=double,
@@ -69,9 +73,6 @@ def weighted_sum(
             PIECES=8,
         )
     return out
-
-
-EDGES, WARPS = 4, 1  # entries that a program reads at one time, and its warps: the fastest on an H200 at degree 10
 
 
 def weighted_max(

@@ -6,6 +6,9 @@ takes their place, and the transposed sum adds to the gradient of the states whe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -16,6 +19,18 @@ from torch.autograd.function import once_differentiable
 from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gru import differentiate_all, update_all
 from gpnn.kernels.operator import Operator
+
+_for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
+
+
+@contextmanager
+def for_gradients() -> Iterator[None]:
+    """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing."""
+    token = _for_gradients.set(True)
+    try:
+        yield
+    finally:
+        _for_gradients.reset(token)
 
 
 def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
@@ -37,8 +52,8 @@ class _GatedStep(Function):
         ctx: Any, operator: Operator, diagonal: Tensor | None, keep: bool, inputs: Tensor, *parameters: Tensor
     ) -> Tensor:
         inputs = inputs.contiguous()
-        messages = _hear(operator, diagonal, inputs)
-        out = update_all(messages, inputs[: operator.shape[0]], parameters)
+        messages, own = _hear(operator, diagonal, inputs), inputs[: operator.shape[0]]
+        out = own.new_zeros(1, 1).expand_as(own) if _for_gradients.get() else update_all(messages, own, parameters)
         ctx.operator, ctx.diagonal, ctx.messages = operator, diagonal, messages if keep else None
         ctx.save_for_backward(inputs, *parameters)
         return out

@@ -26,36 +26,52 @@ def _sigmoid(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _dot(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, acc):  # type: ignore[no-untyped-def]
-    """acc + a · weight[gate]ᵀ for some columns of one gate, weights `[3d, d]`."""
-    inner = tl.arange(0, D)
-    b = tl.load(weight + (gate * D + column)[None, :] * D + inner[:, None])
-    return tl.dot(a, b, acc, input_precision=PRECISION)
+def _tile(weight, gate, column, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weights of some columns of one gate, `[d, columns]`, of `[3d, d]`."""
+    return tl.load(weight + (gate * D + column)[None, :] * D + tl.arange(0, D)[:, None])
 
 
 @triton.jit
 def _gates(  # type: ignore[no-untyped-def]
     m, h, w_ih, w_hh, b_ih, b_hh, column, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    PRECISION: tl.constexpr, FAST: tl.constexpr,
+    PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """r, z, n and U_n h + b of a tile of rows, for some columns."""
     nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
-    total = _dot(m, w_ih, 0, column, D, PRECISION, nothing)
-    total = _dot(h, w_hh, 0, column, D, PRECISION, total)
-    reset = _sigmoid(total + (tl.load(b_ih + column) + tl.load(b_hh + column))[None, :], FAST)
-    recurrent = _dot(h, w_hh, 2, column, D, PRECISION, nothing) + tl.load(b_hh + 2 * D + column)[None, :]
-    total = reset * recurrent + tl.load(b_ih + 2 * D + column)[None, :]
-    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total), FAST)
-    total = _dot(m, w_ih, 1, column, D, PRECISION, nothing)
-    total = _dot(h, w_hh, 1, column, D, PRECISION, total)
-    keep = _sigmoid(total + (tl.load(b_ih + D + column) + tl.load(b_hh + D + column))[None, :], FAST)
+    if EARLY:  # all weights are on their way before the first product waits for its own
+        w_r, u_r, u_n = _tile(w_ih, 0, column, D), _tile(w_hh, 0, column, D), _tile(w_hh, 2, column, D)
+        w_n, w_z, u_z = _tile(w_ih, 2, column, D), _tile(w_ih, 1, column, D), _tile(w_hh, 1, column, D)
+    b_r = tl.load(b_ih + column) + tl.load(b_hh + column)
+    b_z = tl.load(b_ih + D + column) + tl.load(b_hh + D + column)
+    b_n, c_n = tl.load(b_ih + 2 * D + column), tl.load(b_hh + 2 * D + column)
+    if not EARLY:
+        w_r = _tile(w_ih, 0, column, D)
+    total = tl.dot(m, w_r, nothing, input_precision=PRECISION)
+    if not EARLY:
+        u_r = _tile(w_hh, 0, column, D)
+    total = tl.dot(h, u_r, total, input_precision=PRECISION)
+    reset = _sigmoid(total + b_r[None, :], FAST)
+    if not EARLY:
+        u_n = _tile(w_hh, 2, column, D)
+    recurrent = tl.dot(h, u_n, nothing, input_precision=PRECISION) + c_n[None, :]
+    total = reset * recurrent + b_n[None, :]
+    if not EARLY:
+        w_n = _tile(w_ih, 2, column, D)
+    candidate = _tanh(tl.dot(m, w_n, total, input_precision=PRECISION), FAST)
+    if not EARLY:
+        w_z = _tile(w_ih, 1, column, D)
+    total = tl.dot(m, w_z, nothing, input_precision=PRECISION)
+    if not EARLY:
+        u_z = _tile(w_hh, 1, column, D)
+    total = tl.dot(h, u_z, total, input_precision=PRECISION)
+    keep = _sigmoid(total + b_z[None, :], FAST)
     return reset, keep, candidate, recurrent
 
 
 @triton.jit
 def gru_forward(  # type: ignore[no-untyped-def]
     messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """out = (1 − z) n + z h, a tile of rows a program; the products never leave the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -67,7 +83,7 @@ def gru_forward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         _reset, keep, candidate, _recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST, EARLY
         )  # fmt: skip
         before = tl.load(state + begin + column[None, :], mask=live, other=0).to(tl.float32)
         after = candidate + keep * (before - candidate)
@@ -76,13 +92,10 @@ def gru_forward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def gru_backward(  # type: ignore[no-untyped-def]
-    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, sums, num_rows, D: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state.
-
-    `sums`, `[programs, 4d]`, gets the sums over each program's rows: the gradients of the biases, in pieces.
-    """
+    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = (row < num_rows)[:, None]
     begin = row[:, None] * D
@@ -92,21 +105,17 @@ def gru_backward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         reset, keep, candidate, recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST, EARLY
         )  # fmt: skip
         place = begin + column[None, :]
         received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
         before = tl.load(state + place, mask=live, other=0).to(tl.float32)
         passed = received * keep
         by_candidate, by_reset, by_keep = _through_gates(received, passed, before, reset, keep, candidate, recurrent)
-        by_recurrent = by_candidate * reset
-        _store_gates(gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_recurrent)
+        _store_gates(
+            gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_candidate * reset
+        )
         tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
-        total = sums + tl.program_id(0) * 4 * D + column
-        tl.store(total, tl.sum(by_candidate, 0))
-        tl.store(total + D, tl.sum(by_reset, 0))
-        tl.store(total + 2 * D, tl.sum(by_keep, 0))
-        tl.store(total + 3 * D, tl.sum(by_recurrent, 0))
 
 
 @triton.jit

@@ -11,47 +11,50 @@ import triton.language as tl
 
 @triton.jit
 def sum_rows(  # type: ignore[no-untyped-def]
-    start, stop, index, entry, weight, winner, source_scale, row_scale, add, x, out, width, num_added, limit,
+    start, stop, index, entry, weight, winner, source_scale, row_scale, add, x, out, num_rows, width, num_added, limit,
     WEIGHTED: tl.constexpr, PERMUTED: tl.constexpr, WON: tl.constexpr, SOURCE_SCALED: tl.constexpr,
-    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, EDGES: tl.constexpr,
+    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr,
+    EDGES: tl.constexpr,
 ):  # fmt: skip
     """out[r] = add[r] + row_scale[r] · Σ weight · source_scale · x[index], over rows of at most `limit` entries.
 
-    With WON only the entries that `winner` names for their row and column count.
+    With WON only the entries that `winner` names for their row and column count. Several rows a program keep enough
+    reads on their way where rows are short.
     """
-    row = tl.program_id(0).to(tl.int64)
+    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = column < width
-    wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
-    first = tl.load(start + row)
-    last = tl.load(stop + row)
-    if last - first <= limit:
-        total = tl.zeros((EDGES, TILE), wide)
-        for e in range(first, last, EDGES):
-            at = e + tl.arange(0, EDGES)
-            live = at < last
-            source = tl.load(index + at, mask=live, other=0).to(tl.int64)
-            place = source[:, None] * width + column[None, :]
-            wanted = live[:, None] & inside[None, :]
-            if WON:
-                name = tl.load(entry + at, mask=live, other=0).to(tl.int64)
-                wanted = wanted & (tl.load(winner + place, mask=wanted, other=-1).to(tl.int64) == name[:, None])
-            value = tl.load(x + place, mask=wanted, other=0).to(wide)
-            if WEIGHTED:
-                if PERMUTED:
-                    at = tl.load(entry + at, mask=live, other=0)
-                value *= tl.load(weight + at, mask=live, other=0).to(wide)[:, None]
-            if SOURCE_SCALED:
-                value *= tl.load(source_scale + source, mask=live, other=0).to(wide)[:, None]
-            total += value
-        result = tl.sum(total, 0)
-        if ROW_SCALED:
-            result *= tl.load(row_scale + row).to(wide)
-        if ADDED:
-            result += tl.load(
-                add + row * width + column, mask=column < tl.where(row < num_added, width, 0), other=0
-            ).to(wide)
-        tl.store(out + row * width + column, result.to(out.dtype.element_ty), mask=inside)
+    first = tl.load(start + row, mask=row < num_rows, other=0)
+    last = tl.load(stop + row, mask=row < num_rows, other=0)
+    mine = (row < num_rows) & (last - first <= limit)
+    last = tl.where(mine, last, first)
+    total = tl.zeros((ROWS, EDGES, TILE), wide)
+    for e in range(0, tl.max(last - first, 0), EDGES):
+        at = first[:, None] + e + tl.arange(0, EDGES)[None, :]
+        live = at < last[:, None]
+        source = tl.load(index + at, mask=live, other=0).to(tl.int64)
+        place = source[:, :, None] * width + column[None, None, :]
+        wanted = live[:, :, None] & inside[None, None, :]
+        if WON:
+            name = tl.load(entry + at, mask=live, other=0).to(tl.int64)
+            wanted = wanted & (tl.load(winner + place, mask=wanted, other=-1).to(tl.int64) == name[:, :, None])
+        value = tl.load(x + place, mask=wanted, other=0).to(wide)
+        if WEIGHTED:
+            if PERMUTED:
+                at = tl.load(entry + at, mask=live, other=0)
+            value *= tl.load(weight + at, mask=live, other=0).to(wide)[:, :, None]
+        if SOURCE_SCALED:
+            value *= tl.load(source_scale + source, mask=live, other=0).to(wide)[:, :, None]
+        total += value
+    result = tl.sum(total, 1)
+    if ROW_SCALED:
+        result *= tl.load(row_scale + row, mask=mine, other=0).to(wide)[:, None]
+    place = row[:, None] * width + column[None, :]
+    if ADDED:
+        added = (mine & (row < num_added))[:, None] & inside[None, :]
+        result += tl.load(add + place, mask=added, other=0).to(wide)
+    tl.store(out + place, result.to(out.dtype.element_ty), mask=mine[:, None] & inside[None, :])
 
 
 @triton.jit
