@@ -79,7 +79,7 @@ def _matrix(record: Record, counts: dict[str, Tensor], shown: Tensor) -> Chart:
         views[split] = [trace]
     axis = _class_axis(record, shown)
     layout = {
-        "xaxis": axis | {"title": {"text": "prediction"}, "side": "bottom"},
+        "xaxis": axis | {"title": {"text": "prediction"}, "tickangle": -90 if len(shown) > 12 else 0},
         "yaxis": axis | {"autorange": "reversed", "title": {"text": "true class"}},
     }
     matrix = next(iter(counts.values()))

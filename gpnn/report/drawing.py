@@ -64,7 +64,8 @@ def _by_subgraph(record: Record, graph: Graph, partition: Partition) -> Section:
     shown = np.sort(np.argsort(-partition.sizes.numpy(), kind="stable")[:MAX_PARTS])
     between = (counts + counts.T)[np.ix_(shown, shown)]
     low, high = np.triu(between, 1).nonzero()
-    small = Graph(torch.from_numpy(low), torch.from_numpy(high), num_nodes=len(shown))
+    weight = torch.from_numpy(between[low, high].astype(np.float32))
+    small = Graph(torch.from_numpy(low), torch.from_numpy(high), num_nodes=len(shown), edge_weight=weight)
     x, y = force_layout(small, None, record.seed).round(3).T.tolist()
     lead = (
         f"A graph of {graph.num_nodes:,} nodes is drawn by its subgraphs: a mark grows with the nodes of its "
@@ -126,7 +127,7 @@ def _texts(record: Record, *columns: np.ndarray) -> list[str]:
 
 def _marks(groups: np.ndarray, sizes: np.ndarray) -> Trace:
     """One mark a subgraph, as large as its nodes ask for, coloured by group."""
-    largest = 46 * min(1.0, 8 / np.sqrt(len(sizes)))
+    largest = min(46.0, 220 / np.sqrt(len(sizes)))
     radius = np.maximum(largest * np.sqrt(sizes / max(1, sizes.max())), 5).round(1).tolist()
     colors = [color(group) for group in groups.tolist()]
     return {

@@ -12,13 +12,13 @@ PAIRS = 5e8  # a few seconds of pushing
 
 
 def force_layout(graph: Graph, partition: Partition | None = None, seed: int = 0) -> np.ndarray:
-    """Positions [N, 2] in which neighbours lie close: Fruchterman and Reingold's forces.
+    """Positions [N, 2] in which neighbours lie close and clusters apart, by the forces of ForceAtlas2.
 
     The subgraphs are laid out first, as the nodes of their quotient graph, and each node starts near its own: a
     start from random places needs many more steps to untangle.
 
     Args:
-        graph: N nodes; directions, weights and parallel edges do not matter.
+        graph: N nodes; edges pull by their weights, where they have any, and whatever their direction.
         partition: the subgraphs; None or a single one: some that are made here.
         seed: of the start.
 
@@ -29,15 +29,12 @@ def force_layout(graph: Graph, partition: Partition | None = None, seed: int = 0
     >>> bool(np.hypot(*(places[3] - places[4])) < np.hypot(*(places[0] - places[4])))
     True
     """
-    from gpnn.report.layout_kernel import relax
-
     if graph.num_nodes > MAX_NODES:
         raise ValueError(f"A layout can be made for at most {MAX_NODES} nodes. Got {graph.num_nodes}.")
     src, dst = distinct_pairs(graph)
-    places = _start(graph, partition, seed)
+    weight = np.ones(len(src)) if graph.edge_weight is None else _pair_weights(graph, src, dst)
     steps = int(np.clip(PAIRS / max(1, graph.num_nodes) ** 2, 60, 300))
-    relax(places, src, dst, steps, 0.03 * np.sqrt(graph.num_nodes))
-    return places
+    return _settle(_start(graph, partition, seed), src, dst, weight, steps)
 
 
 def distinct_pairs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -59,6 +56,15 @@ def quotient(graph: Graph, partition: Partition) -> np.ndarray:
     return counts.reshape(k, k)
 
 
+def _settle(places: np.ndarray, src: np.ndarray, dst: np.ndarray, weight: np.ndarray, steps: int) -> np.ndarray:
+    """Let the forces act on `places`; a node weighs one and its edges, over the mean."""
+    from gpnn.report.layout_kernel import relax
+
+    mass = 1.0 + np.bincount(np.r_[src, dst], np.r_[weight, weight], minlength=len(places))
+    relax(places, src, dst, weight, mass / mass.mean(), steps, 0.5)
+    return places
+
+
 def _start(graph: Graph, partition: Partition | None, seed: int) -> np.ndarray:
     """Each node near the centre of its subgraph, the larger the subgraph the less near."""
     random = np.random.default_rng(seed)
@@ -68,13 +74,17 @@ def _start(graph: Graph, partition: Partition | None, seed: int) -> np.ndarray:
     if partition is None or partition.num_parts == 1:
         parts = min(graph.num_nodes, max(2, round(np.sqrt(graph.num_nodes) / 2)))
         partition = partition_graph(graph, parts, "flood_fill", seed)
-    labels = partition.labels.numpy()
-    counts = quotient(graph, partition)
-    np.fill_diagonal(counts, 0)
-    ends = counts.nonzero()
-    centres = random.standard_normal((partition.num_parts, 2)) * np.sqrt(partition.num_parts)
-    from gpnn.report.layout_kernel import relax
-
-    relax(centres, *ends, 200, 0.1 * np.sqrt(partition.num_parts))
-    spread = np.sqrt(graph.num_nodes / partition.num_parts)
+    k, labels, counts = partition.num_parts, partition.labels.numpy(), quotient(graph, partition)
+    low, high = np.triu(counts + counts.T, 1).nonzero()
+    between = (counts + counts.T)[low, high]
+    centres = random.standard_normal((k, 2)) * np.sqrt(k)
+    centres = _settle(centres, low, high, between / max(1, between.max(initial=0)), 200)
+    spread = np.sqrt(graph.num_nodes / k)
     return centres[labels] * spread + scatter * 0.5 * np.sqrt(partition.sizes.numpy())[labels, None]
+
+
+def _pair_weights(graph: Graph, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    """The weight between the ends of each pair, both directions and parallel edges added, over the largest."""
+    matrix = abs(graph.to_scipy())
+    weight = np.asarray((matrix + matrix.T)[src, dst], np.float64).ravel()
+    return weight / max(weight.max(initial=0), 1e-12)

@@ -17,11 +17,27 @@ def two_cliques(size: int) -> Graph:
 
 
 def test_the_kernel_is_the_slow_one():
-    start = np.random.default_rng(0).standard_normal((12, 2))
+    random = np.random.default_rng(0)
+    start, weight, mass = random.standard_normal((12, 2)), random.random(11), 0.5 + random.random(12)
     src, dst = np.arange(11), np.arange(1, 12)
     places = start.copy()
-    relax(places, src, dst, 15, 0.1)
-    np.testing.assert_allclose(places, slow_relax(start, src, dst, 15, 0.1), rtol=1e-9, atol=1e-9)
+    relax(places, src, dst, weight, mass, 15, 0.1)
+    expected = slow_relax(start, src, dst, weight, mass, steps=15, gravity=0.1)
+    np.testing.assert_allclose(places, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_heavy_edges_are_short():
+    weight = torch.tensor([1.0, 0.05])
+    places = force_layout(Graph([0, 1], [1, 2], num_nodes=3, edge_weight=weight))
+    lengths = np.hypot(*(places[[0, 1]] - places[[1, 2]]).T)
+    assert lengths[0] < lengths[1]
+
+
+def test_a_dense_graph_does_not_fly_apart():
+    src, dst = np.triu(np.ones((60, 60)), 1).nonzero()
+    places = force_layout(Graph(src, dst, num_nodes=60))
+    distance = np.hypot(*(places - places.mean(0)).T)
+    assert distance.max() < 4 * np.median(distance)
 
 
 def test_neighbours_lie_closer_than_strangers():
