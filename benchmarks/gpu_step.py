@@ -78,7 +78,7 @@ def _on_random(ptr: Tensor, col: Tensor, width: int) -> Iterator[Method]:
 
 
 def _on_planted(ptr: Tensor, col: Tensor, width: int) -> Iterator[Method]:
-    half, single, found = torch.bfloat16, torch.float32, cluster_parts(ptr, col, 8)
+    half, single, found = torch.bfloat16, torch.float32, cluster_parts(ptr, col, 2)
     yield "gpnn, synchronous, nodes as they come", half, "high", partial(_synchronous, ptr, col, width)
     by_cluster = partial(_synchronous, ptr, col, width, order=found.order)
     yield "gpnn, synchronous, nodes by cluster", half, "high", by_cluster

@@ -21,6 +21,7 @@ def table(results: dict[str, Any]) -> str:
     """All that was measured, as Markdown."""
     blocks = [f"Machine: {results['check']['machine']}."] if "check" in results else []
     titles = {"check": _check, "step": _step, "rounds": _rounds, "pyg_rounds": _pyg, "sizes": _sizes, "record": _record}
+    titles["synchronous"] = _synchronous
     blocks += [make(results[part]) for part, make in titles.items() if part in results]
     return "\n\n".join(blocks)
 
@@ -78,6 +79,12 @@ def _record(result: dict[str, Any]) -> str:
     ]
     head = "### The record, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(result)])
     return f"{head}\n\n{facts}.\n\n" + _grid(["epoch", "seconds", "of them forward", "loss", "accuracy"], epochs)
+
+
+def _synchronous(result: dict[str, Any]) -> str:
+    rows = [["synchronous", result["messages"], result["updates"], result["seconds"], result["GiB"]]]
+    head = "The same graph, kernels and streaming under the synchronous schedule:\n\n"
+    return head + _grid(["schedule", "messages", "node updates", "s an epoch", "GiB"], rows)
 
 
 def draw(results: dict[str, Any], out: Path) -> None:

@@ -19,6 +19,8 @@ from gpnn.nn.build_cell import build_cell
 from gpnn.nn.head import Head
 from gpnn.partition.clustered import Parts, cluster_parts
 
+Lower = Callable[..., CSRPlan]  # lower_csr or lower_csr_synchronous
+
 
 @dataclass
 class Clock:
@@ -65,9 +67,11 @@ class Task:
     facts: dict[str, object]
 
 
-def prepare(num_nodes: int, num_edges: int, parts: int, *, rounds: int, width: int, device: str, seed: int = 0) -> Task:
+def prepare(
+    num_nodes: int, num_edges: int, parts: int, *, rounds: int, width: int, device: str, lower: Lower = lower_csr
+) -> Task:
     """Generate, partition by our own clustering, lower, and fill the features."""
-    clock = Clock()
+    clock, seed = Clock(), 0
     with clock.time("generate"):
         graph = planted(num_nodes, num_edges, device, seed=seed)
     with clock.time("partition"):
@@ -75,7 +79,7 @@ def prepare(num_nodes: int, num_edges: int, parts: int, *, rounds: int, width: i
     facts: dict[str, object] = {"nodes": num_nodes, "edges": graph.col.numel(), "parts": parts, "rounds": rounds}
     facts |= {"width": width, "largest_degree": int(graph.ptr.diff().max()), "planted_cut": round(graph.mixed, 4)}
     with clock.time("lower"):
-        plan = lower_csr(graph.ptr, graph.col, found.order, found.ptr, rounds=rounds)
+        plan = lower(graph.ptr, graph.col, found.order, found.ptr, rounds=rounds)
     facts |= _quality(plan, found, num_nodes)
     label = graph.label[found.order]
     del graph, found
@@ -89,10 +93,9 @@ def prepare(num_nodes: int, num_edges: int, parts: int, *, rounds: int, width: i
 
 
 def _quality(plan: CSRPlan, found: Parts, num_nodes: int) -> dict[str, object]:
-    phases = {phase.kind: phase for phase in plan.rounds[0]}
-    between = phases.get("cut")
+    total = sum(phase.num_edges for phase in plan.rounds[0])
+    between = next((phase for phase in plan.rounds[0] if phase.kind == "cut"), None)
     crossing = 0 if between is None else between.num_edges
-    total = crossing + phases["inside"].num_edges
     sizes = found.ptr.diff()
     return {
         "cut": round(crossing / max(1, total), 4),
@@ -111,7 +114,7 @@ def _features(label: Tensor, width: int, device: str, seed: int) -> HostRows:
     features = HostRows(len(label), width, kept)
     for number, piece in enumerate(features.pieces):
         noise = torch.randn(len(piece), width, device=device, generator=random)
-        piece.copy_(centre[label[features.rows(number)]] + 2 * noise)
+        piece.copy_((centre[label[features.rows(number)]] + 2 * noise).to(kept))
     return features
 
 

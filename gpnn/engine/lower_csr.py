@@ -6,6 +6,7 @@ is made besides the plan's own arrays, and those of the inside edges serve as th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -133,7 +134,41 @@ def lower_csr(
     phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
     if between and cut:
         phases.append(BuiltPhase("cut", tuple(between), False, cut))
-    return CSRPlan((tuple(phases),) * rounds, num_nodes, ptr.device)
+    return CSRPlan((tuple(phases),) * rounds, ptr.numel() - 1, ptr.device)
+
+
+def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, *, rounds: int) -> CSRPlan:
+    """The schedule of :func:`gpnn.schedule.synchronous`, a part's receivers at a time; messages are means.
+
+    Args:
+        ptr: where each node's neighbours begin, `[N + 1]`.
+        col: the neighbours, `[E]`.
+        order: the nodes grouped by part, `[N]`.
+        part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
+        rounds: number of rounds T.
+
+    >>> ring = torch.tensor([1, 3, 0, 2, 1, 3, 0, 2])
+    >>> plan = lower_csr_synchronous(torch.arange(0, 9, 2), ring, torch.arange(4), torch.tensor([0, 2, 4]), rounds=3)
+    >>> plan.num_messages, plan.num_updates
+    (24, 12)
+    """
+    blocks = tuple(piece.everything() for piece in _pieces(ptr, col, order, part_ptr))
+    return CSRPlan(((BuiltPhase("all", blocks, len(blocks) == 1, 1),),) * rounds, ptr.numel() - 1, ptr.device)
+
+
+def _pieces(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor) -> Iterator[_Piece]:
+    """The edges into each part that has nodes."""
+    num_nodes, ends = ptr.numel() - 1, part_ptr.tolist()
+    if order.numel() != num_nodes or ends[0] != 0 or ends[-1] != num_nodes:
+        raise ValueError(
+            f"`order` and `part_ptr` must cover the {num_nodes} nodes. Got {order.numel()} and {ends[-1]}."
+        )
+    narrow = torch.int32 if num_nodes < 2**31 else torch.int64
+    place = torch.empty(num_nodes, dtype=narrow, device=ptr.device)
+    place[order] = torch.arange(num_nodes, dtype=narrow, device=ptr.device)
+    for first, last in pairwise(ends):
+        if last > first:
+            yield _Piece.gather(ptr, col, order, place, first, last)
 
 
 @dataclass(frozen=True)
@@ -173,17 +208,29 @@ class _Piece:
         degree = torch.bincount(row, minlength=self.last - self.first)
         hearing = degree.nonzero().flatten()
         senders, place = sender.unique(return_inverse=True)
-        count, num_inputs = len(hearing), len(hearing) + len(senders)
         position = torch.cumsum(degree > 0, 0) - 1  # of each hearing row among them
-        back = place.argsort(stable=True)
-        silent = torch.zeros(count, dtype=torch.int64, device=row.device)  # nobody here hears a node of this part
-        t_degree = torch.cat([silent, torch.bincount(place, minlength=len(senders))])
         scale = _scale((degree if rule == "phase" else self.degree)[hearing])
-        col = (place + count).int()
-        parts = (_pointers(degree[hearing]), col, None, _pointers(t_degree), position[row[back]].int(), col[:0], scale)
-        operator = Operator((count, num_inputs), *parts)
         inputs = torch.cat([hearing + self.first, senders.long()])
-        return Block(inputs, count, (operator,), (None,), (col[:0].cpu(),), None)
+        return _block(inputs, degree[hearing], position[row], place + len(hearing), scale)
+
+    def everything(self) -> Block:
+        """The block of all edges into the nodes of this part."""
+        count = self.last - self.first
+        senders, place = self.sender[self.crosses].unique(return_inverse=True)
+        column = self.sender.long() - self.first
+        column[self.crosses] = place + count
+        own = torch.arange(self.first, self.last, device=column.device)
+        return _block(torch.cat([own, senders.long()]), self.degree, self.row, column, _scale(self.degree))
+
+
+def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: Tensor) -> Block:
+    """A block of edges by receiver: `degree` of each receiver `[n]`; row and column of each edge in `inputs`, `[e]`."""
+    back = column.argsort(stable=True)
+    t_ptr = _pointers(torch.bincount(column, minlength=len(inputs)))
+    col = column.int()
+    parts = (_pointers(degree), col, None, t_ptr, row[back].int(), col[:0], scale)
+    operator = Operator((len(degree), len(inputs)), *parts)
+    return Block(inputs, len(degree), (operator,), (None,), (col[:0].cpu(),), None)
 
 
 def _pointers(counts: Tensor) -> Tensor:

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.engine import propagate
+from gpnn.engine import Streamed, propagate
 from gpnn.engine.accumulate import DeviceState, accumulate_gradients
 from gpnn.engine.feature_source import FeatureSource
 from gpnn.engine.host_room import HostRows, HostState
-from gpnn.engine.lower_csr import CSRPlan, lower_csr
+from gpnn.engine.lower_csr import CSRPlan, lower_csr, lower_csr_synchronous
 from gpnn.nn.build_cell import build_cell
 
 
@@ -54,6 +54,25 @@ def test_gradients_are_those_of_the_schedule(rule: str, counts: dict[str, int], 
     for parameter, theirs in zip(wanted, expected, strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_synchronous_steps_by_parts() -> None:
+    graph, labels, order = case()
+    cell = build_cell("identity", "gru", "mean", {}, 8, 1, torch.Generator().manual_seed(1))
+    x = torch.randn(60, 8, requires_grad=True)
+    aim = torch.randn(60, 8)
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, rounds=3))
+    expected = torch.autograd.grad((propagate(cell, plan, x) * aim).sum(), [x, *cell.parameters()])
+    rows = graph.in_edges()
+    part_ptr = torch.cat([torch.zeros(1, dtype=torch.int64), labels.bincount().cumsum(0)])
+    csr = lower_csr_synchronous(torch.from_numpy(rows.ptr), torch.from_numpy(rows.index), order, part_ptr, rounds=3)
+    assert (csr.num_messages, csr.num_updates) == (plan.num_messages, plan.num_updates)
+    leaf = x.detach()[order].requires_grad_()
+    out = Streamed()(cell, csr, leaf, initial=None, collect=False)[0]
+    ours = torch.autograd.grad((out * aim[order]).sum(), [leaf, *cell.parameters()])
+    torch.testing.assert_close(ours[0], expected[0][order], rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(ours[1:], expected[1:], strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
