@@ -16,11 +16,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["gpnn"]):
-    import gpnn.build
-    import gpnn.data.unpickle
-
-from tests.trust.fuzz import unclear
-from tests.trust.readers import READERS, Reader
+    from tests.trust.fuzz import unclear
+    from tests.trust.readers import READERS, Reader
 
 QUICK = ("pickle", "planetoid", "partition", "config", "results", "metis", "babi", "diel", "tables")  # a blink a case
 
