@@ -8,13 +8,27 @@ from tests.oracle.multi_hot import multi_hot_graph
 
 
 def test_rows_are_true_classes():
-    counts = confusion(torch.tensor([0, 0, 2, 2, 2]), torch.tensor([0, 1, 2, 2, 0]), 3)
-    assert counts.tolist() == [[1, 1, 0], [0, 0, 0], [1, 0, 2]]
+    target, given = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([0, 1, 2, 2, 0])
+    assert confusion(target, given, torch.arange(3), 3).tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 2, 0]]
+    assert confusion(target, given, torch.tensor([0, 2]), 3).tolist() == [[1, 0, 1], [1, 2, 0]]
 
 
 def test_the_largest_classes_keep_their_order():
-    counts = torch.diag(torch.tensor([5, 1, *[3] * MAX_CLASSES]))
+    counts = torch.tensor([5, 1, *[3] * MAX_CLASSES])
     assert largest_classes(counts).tolist() == [0, *range(2, MAX_CLASSES + 1)]
+
+
+def test_of_many_classes_the_others_are_one_column(record):
+    data = record.data.clone()
+    data.y = torch.arange(90) % 45
+    data.test_mask = torch.ones(90, dtype=torch.bool)
+    likely = torch.nn.functional.one_hot((data.y + 1) % 45, 45).float()
+    section = classes(replace(record, data=data, probabilities=likely))
+    trace = section.parts[1].views["test"][0]
+    assert (len(trace["z"]), len(trace["z"][0])) == (MAX_CLASSES, MAX_CLASSES + 1)
+    assert all(abs(sum(row) - 1) < 1e-6 for row in trace["z"])
+    assert trace["z"][MAX_CLASSES - 1][MAX_CLASSES] == 1.0
+    assert "The 30 largest of 45 are shown." in section.lead
 
 
 def test_accuracy_and_matrix_agree_with_the_predictions(record):

@@ -1,0 +1,38 @@
+"""Every command line of every page names a command and options that exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from gpnn.cli import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+
+
+def command_lines(path: Path) -> list[list[str]]:
+    """The words after `$ gpnn` of each line in a console block."""
+    blocks = [block.replace("\\\n", " ") for block in CONSOLE.findall(path.read_text())]  # a line may go on
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [shlex.split(line[7:], comments=True) for line in lines if line.startswith("$ gpnn ")]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_commands_and_options_exist(path):
+    for words in command_lines(path):
+        command = typer.main.get_command(app)
+        while words and hasattr(command, "commands"):
+            assert words[0] in command.commands, f"gpnn has no command {words[0]}"
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for word in words:
+            if word.startswith("-"):
+                assert word.partition("=")[0] in known, f"gpnn {command.name} has no option {word}"
+
+
+def test_there_are_command_lines_to_check():
+    assert sum(len(command_lines(path)) for path in PAGES) > 10
