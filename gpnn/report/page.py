@@ -10,7 +10,6 @@ from typing import Any
 from gpnn.report.calibration import calibration
 from gpnn.report.classes import classes
 from gpnn.report.content import Chart, Drawing, Listing, Section, Table, percent
-from gpnn.report.cost import costs
 from gpnn.report.curves import learning_curves
 from gpnn.report.drawing import drawing
 from gpnn.report.embed import check_extra, plotly_script, script_json
@@ -19,6 +18,7 @@ from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, reproduce
 from gpnn.report.states import states
 from gpnn.report.subgraphs import subgraphs
+from gpnn.report.time_memory import time_memory
 from gpnn.train.atomic import write_text
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
@@ -29,7 +29,7 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "states": states,
     "partition": subgraphs,
     "schedule": phases,
-    "cost": costs,
+    "cost": time_memory,
     "configuration": configuration,
     "environment": environment,
     "reproduce": reproduce,

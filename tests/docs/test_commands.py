@@ -1,4 +1,4 @@
-"""Every command line of every page names a command and options that exist."""
+"""Every command line of every page names a command, options and settings that exist."""
 
 import re
 import shlex
@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 import typer
 
+from gpnn.build.names import dataset_options, partition_options
 from gpnn.cli import app
+from gpnn.config import setting_names
+from gpnn.data import DATASETS
+from gpnn.partition import PARTITIONERS
+from gpnn.schedule import SCHEDULES
+from gpnn.train.assemble import schedule_options
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+SETTING = re.compile(r"(?<![\w.])((?:data|partition|schedule|model|train)\.[a-z_]+)=")
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 
 
@@ -36,3 +43,12 @@ def test_commands_and_options_exist(path):
 
 def test_there_are_command_lines_to_check():
     assert sum(len(command_lines(path)) for path in PAGES) > 10
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_settings_exist(path, tmp_path):
+    known = set(setting_names()) | {f"schedule.{name}" for schedule in SCHEDULES for name in schedule_options(schedule)}
+    known |= {f"data.{name}" for dataset in (*DATASETS, str(tmp_path)) for name in dataset_options(dataset)}
+    known |= {f"partition.{name}" for method in PARTITIONERS for name in partition_options(method)}
+    found = SETTING.findall(path.read_text())
+    assert set(found) <= known | {"data.seed"}, set(found) - known
