@@ -26,44 +26,30 @@ def _sigmoid(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _tile(weight, gate, column, D: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The weights of some columns of one gate, `[d, columns]`, of `[3d, d]`."""
-    return tl.load(weight + (gate * D + column)[None, :] * D + tl.arange(0, D)[:, None])
+def _dot(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, total):  # type: ignore[no-untyped-def]
+    """total + a · weight[gate]ᵀ for some columns of one gate, weights `[3d, d]`."""
+    b = tl.load(weight + (gate * D + column)[None, :] * D + tl.arange(0, D)[:, None])
+    return tl.dot(a, b, total, input_precision=PRECISION)
 
 
 @triton.jit
 def _gates(  # type: ignore[no-untyped-def]
     m, h, w_ih, w_hh, b_ih, b_hh, column, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
+    PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """r, z, n and U_n h + b of a tile of rows, for some columns."""
-    nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
-    if EARLY:  # all weights are on their way before the first product waits for its own
-        w_r, u_r, u_n = _tile(w_ih, 0, column, D), _tile(w_hh, 0, column, D), _tile(w_hh, 2, column, D)
-        w_n, w_z, u_z = _tile(w_ih, 2, column, D), _tile(w_ih, 1, column, D), _tile(w_hh, 1, column, D)
     b_r = tl.load(b_ih + column) + tl.load(b_hh + column)
     b_z = tl.load(b_ih + D + column) + tl.load(b_hh + D + column)
     b_n, c_n = tl.load(b_ih + 2 * D + column), tl.load(b_hh + 2 * D + column)
-    if not EARLY:
-        w_r = _tile(w_ih, 0, column, D)
-    total = tl.dot(m, w_r, nothing, input_precision=PRECISION)
-    if not EARLY:
-        u_r = _tile(w_hh, 0, column, D)
-    total = tl.dot(h, u_r, total, input_precision=PRECISION)
+    nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
+    total = _dot(m, w_ih, 0, column, D, PRECISION, nothing)
+    total = _dot(h, w_hh, 0, column, D, PRECISION, total)
     reset = _sigmoid(total + b_r[None, :], FAST)
-    if not EARLY:
-        u_n = _tile(w_hh, 2, column, D)
-    recurrent = tl.dot(h, u_n, nothing, input_precision=PRECISION) + c_n[None, :]
+    recurrent = _dot(h, w_hh, 2, column, D, PRECISION, nothing) + c_n[None, :]
     total = reset * recurrent + b_n[None, :]
-    if not EARLY:
-        w_n = _tile(w_ih, 2, column, D)
-    candidate = _tanh(tl.dot(m, w_n, total, input_precision=PRECISION), FAST)
-    if not EARLY:
-        w_z = _tile(w_ih, 1, column, D)
-    total = tl.dot(m, w_z, nothing, input_precision=PRECISION)
-    if not EARLY:
-        u_z = _tile(w_hh, 1, column, D)
-    total = tl.dot(h, u_z, total, input_precision=PRECISION)
+    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total), FAST)
+    total = _dot(m, w_ih, 1, column, D, PRECISION, nothing)
+    total = _dot(h, w_hh, 1, column, D, PRECISION, total)
     keep = _sigmoid(total + b_z[None, :], FAST)
     return reset, keep, candidate, recurrent
 
@@ -71,7 +57,7 @@ def _gates(  # type: ignore[no-untyped-def]
 @triton.jit
 def gru_forward(  # type: ignore[no-untyped-def]
     messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """out = (1 − z) n + z h, a tile of rows a program; the products never leave the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -83,7 +69,7 @@ def gru_forward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         _reset, keep, candidate, _recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST, EARLY
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
         )  # fmt: skip
         before = tl.load(state + begin + column[None, :], mask=live, other=0).to(tl.float32)
         after = candidate + keep * (before - candidate)
@@ -93,7 +79,7 @@ def gru_forward(  # type: ignore[no-untyped-def]
 @triton.jit
 def gru_backward(  # type: ignore[no-untyped-def]
     messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, EARLY: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -105,7 +91,7 @@ def gru_backward(  # type: ignore[no-untyped-def]
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         reset, keep, candidate, recurrent = _gates(
-            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST, EARLY
+            m, h, w_ih, w_hh, b_ih, b_hh, column, D, ROWS, COLUMNS, PRECISION, FAST
         )  # fmt: skip
         place = begin + column[None, :]
         received = tl.load(grad + place, mask=live, other=0).to(tl.float32)

@@ -22,9 +22,9 @@ from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, 
 CHUNK_BYTES = 1 << 29  # of the gradients of the gates of one chunk
 WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
 # the fastest of those tried on an H200 at a million rows of 128
-FORWARD = {"ROWS": 128, "COLUMNS": 32, "EARLY": 0, "num_warps": 4, "num_stages": 1}
-BACKWARD = {"ROWS": 128, "COLUMNS": 32, "EARLY": 0, "num_warps": 4, "num_stages": 1}
-SINGLE = {"ROWS": 64, "COLUMNS": 32, "EARLY": 0, "num_warps": 4, "num_stages": 1}  # for float32, both ways
+FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
+BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
+SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
 _WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
 
