@@ -15,7 +15,8 @@ WHOLE_FLOATS = 2**53  # past it a float no longer names one whole number
 def plain_column(values: Any) -> pyarrow.Array:
     """Arrow values as text (`large_string`, "" where missing), `int64`, or `float64` (NaN where missing); no nulls.
 
-    Whole numbers with gaps, and those past 2^63, become text: nothing is lost.
+    Text that is whole numbers throughout, as :func:`named` has it, becomes `int64`. Whole numbers with gaps, and those
+    past 2^63, become text: nothing is lost.
 
     Raises:
         TypeError: with the name of a type that is neither text nor numbers.
@@ -37,8 +38,10 @@ def plain_column(values: Any) -> pyarrow.Array:
     if types.is_binary(kind) or types.is_large_binary(kind):
         values, kind = values.cast(pyarrow.large_binary()).cast(pyarrow.large_string()), pyarrow.large_string()
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
-        text = compute.fill_null(values.cast(pyarrow.large_string()), "")
-        return trimmed(_one_chunk(text))
+        text = values.cast(pyarrow.large_string())
+        text = compute.fill_null(text, "") if text.null_count else text
+        numbers = _integers(text)  # chunk by chunk: joined text would be copied for nothing
+        return trimmed(_one_chunk(text)) if numbers is None else numbers
     raise TypeError(str(kind))
 
 
@@ -87,20 +90,23 @@ def as_text(values: pyarrow.Array) -> pyarrow.Array:
     return values.cast(pyarrow.large_string())
 
 
-def _integers(text: pyarrow.Array) -> pyarrow.Array | None:
+def _integers(text: Any) -> pyarrow.Array | None:
     """The text as int64 where every value is a whole number in its shortest form, else None."""
     import pyarrow
     from pyarrow import compute
 
-    content = _bytes(text)
-    if not len(content) or content.max() > ord("9") or content.min() < ord("-"):  # "0x1F" would pass the cast
-        return None
+    total = 0
+    for chunk in text.chunks if isinstance(text, pyarrow.ChunkedArray) else [text]:
+        content = _bytes(chunk)
+        if len(content) and (content.max() > ord("9") or content.min() < ord("-")):  # "0x1F" would pass the cast
+            return None
+        total += len(content)
     try:
-        numbers = compute.cast(text, pyarrow.int64())
+        numbers = _one_chunk(compute.cast(text, pyarrow.int64())) if total else None
     except pyarrow.ArrowInvalid:
         return None
     # A number's shortest form is the only one of its length or less, so equal totals mean that all are shortest.
-    return numbers if _total_length(numbers.to_numpy()) == len(content) else None
+    return numbers if numbers is not None and _total_length(numbers.to_numpy()) == total else None
 
 
 def _total_length(numbers: np.ndarray) -> int:

@@ -75,8 +75,10 @@ def _has_quotes(path: Path) -> bool:
 
 def _filled_rows(columns: list[pyarrow.Array]) -> np.ndarray | None:
     """Which rows hold any value, bool `[R]`; None where all do."""
-    from pyarrow import compute
+    from pyarrow import compute, types
 
+    if any(types.is_int64(column.type) for column in columns):
+        return None
     empty = np.ones(len(columns[0]), bool)
     for column in columns:
         empty &= np.asarray(compute.equal(column, ""))

@@ -152,9 +152,9 @@ def _look_up(values: np.ndarray, names: np.ndarray, low: int, high: int) -> np.n
     """Through a table over the range of the names, where that is not much larger than their number."""
     place = np.full(high - low + 2, -1, np.int64)  # the last entry is for values outside
     place[names - low] = np.arange(len(names))
+    if values.min() >= low and values.max() <= high:
+        return place.take(values - low if low else values)
     inside = (values >= low) & (values <= high)
-    if inside.all():
-        return place[values - low]
     return place[np.where(inside, np.clip(values, low, high) - low, -1)]
 
 
