@@ -12,6 +12,7 @@ from gpnn.kernels.threads import share_rows
 from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
 
 AHEAD = 16  # entries between asking for a row and adding it: longer than a row takes to arrive
+NEAR_BYTES = 1 << 20  # rows that take no more are in a core's cache already
 
 
 def launch(kernel: Callable[..., None], num_rows: int, work: int, *arguments: Any) -> None:
@@ -55,11 +56,12 @@ def add_weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: i
 @njit(inline="always")
 def _add_row(first, last, index, entry, weight, x, total):  # type: ignore[no-untyped-def]
     """Add the entries of one row, up to `last`, to `total`; ask for the rows of later entries meanwhile."""
-    step = CACHE_LINE // x.itemsize
+    step, far = CACHE_LINE // x.itemsize, x.nbytes > NEAR_BYTES
     for e in range(first, last):
-        later = index[min(e + AHEAD, len(index) - 1)]
-        for j in range(0, x.shape[1], step):
-            prefetch(x, later, j)
+        if far:
+            later = index[min(e + AHEAD, len(index) - 1)]
+            for j in range(0, x.shape[1], step):
+                prefetch(x, later, j)
         source = index[e]
         if len(weight):
             w = weight[entry[e]] if len(entry) else weight[e]
