@@ -47,18 +47,17 @@ class Built:
     engine: EngineChoice | None = None
 
 
-def build(config: Config, data: Data | None = None, partition: Partition | None = None) -> Built:
+def build(config: Config, data: Data | None = None) -> Built:
     """Everything a training needs, sizes chosen by the graph where the configuration says "auto".
 
     Args:
         config: what to build.
         data: the dataset where it is loaded already.
-        partition: the subgraphs where they are made already.
     """
     device = choose_device(config.device)
     data = build_data(config) if data is None else data
     config = resolve(config, data)
-    partition = build_partition(config, data) if partition is None else partition
+    partition = build_partition(config, data)
     plan = build_plan(config, data, partition, str(device))
     width = int(config.model.hidden_channels)
     arguments = model_arguments(data, plan, width, model_options(config), seed=config.seed)

@@ -5,6 +5,7 @@ from gpnn.experiment.kinds.baseline import BASELINE
 from gpnn.experiment.kinds.broadcast import BROADCAST
 from gpnn.experiment.kinds.clusters import CLUSTERS
 from gpnn.experiment.kinds.kind import Kind, Metrics
+from gpnn.experiment.kinds.partition import PARTITION
 from gpnn.experiment.kinds.states import STATES
 from gpnn.experiment.kinds.statistics import STATISTICS
 from gpnn.experiment.kinds.training import TRAINING
@@ -14,6 +15,7 @@ KINDS: dict[str, Kind] = {
     "baseline": BASELINE,
     "clusters": CLUSTERS,
     "states": STATES,
+    "partition": PARTITION,
     "broadcast": BROADCAST,
     "statistics": STATISTICS,
     "babi": BABI,

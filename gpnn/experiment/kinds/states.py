@@ -19,7 +19,7 @@ def run_states(settings: Settings, seed: int) -> Metrics:
     from sklearn.manifold import TSNE
     from sklearn.metrics import silhouette_score
 
-    built, _ = build_cell(settings, seed)
+    built = build_cell(settings, seed)
     result, clock = train(built)
     with torch.no_grad():
         found = built.model.states(built.data.get("x"), built.plan).cpu()

@@ -24,37 +24,25 @@ SMALL: Settings = {
 
 
 def run_training(settings: Settings, seed: int) -> Metrics:
-    """The metrics of :func:`gpnn.train.fit`, and of its schedule, partition and clock.
+    """The metrics of :func:`gpnn.train.fit`, of its clock, and of its schedule and partition.
 
     Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken.
     """
-    target = settings.get("target")
     began = time.perf_counter()
-    built, partition_seconds = build_cell(settings, seed)
-    result, clock = train(built, target)
-    return {
-        **result.metrics,
-        **clock.metrics(),
-        **_schedule_metrics(built),
-        **_recall(built),
-        "partition_seconds": partition_seconds,
-        "seconds_in_all": time.perf_counter() - began,
-    }
+    built = build_cell(settings, seed)
+    result, clock = train(built, settings.get("target"))
+    seconds = {"seconds_in_all": time.perf_counter() - began}
+    return {**result.metrics, **clock.metrics(), **_schedule_metrics(built), **_recall(built), **seconds}
 
 
-def build_cell(settings: Settings, seed: int) -> tuple[Built, float]:
-    """The objects of a cell's configuration, and the CPU seconds that its partition took."""
-    from gpnn.build import build, build_data, build_partition, resolve
+def build_cell(settings: Settings, seed: int) -> Built:
+    """The objects of a cell's configuration."""
+    from gpnn.build import build
 
     config, problems = read_config(settings, seed)
     if problems:
         raise ValueError(" ".join(problems))
-    data = build_data(config)
-    config = resolve(config, data)
-    began = time.process_time()
-    partition = build_partition(config, data)
-    seconds = time.process_time() - began
-    return build(config, data, partition), seconds
+    return build(config)
 
 
 def read_config(settings: Settings, seed: int = 0) -> tuple[Config, list[str]]:

@@ -18,13 +18,19 @@ def run(settings: dict) -> dict:
     return run_cell(Cell("row", "column", 0, settings))
 
 
-def test_training_counts_messages_and_times_the_partition():
+def test_training_counts_messages_and_the_cut():
     settings = {"data": {**CHAIN, "num_features": 4}, "partition": HALVES, "device": "cpu"}
     settings |= {"schedule": {"rounds": 2, "intra": 2}, "train": {"epochs": 2}, "model": {"hidden_channels": 4}}
     found = run(settings)
     assert (found["num_messages"], found["parts"], found["edge_cut"]) == (36, 2, 0.2)  # two of ten edges cross
-    assert found["partition_seconds"] >= 0
     assert found["machine"]
+
+
+def test_a_partition_is_timed_and_judged():
+    found = run({"kind": "partition", "data": CHAIN, "partition": {"k": 2}})
+    assert (found["parts"], found["edge_cut"]) == (2, 0.2)  # two parts of a chain meet at one pair of ten edges
+    assert 0 <= found["partition_seconds"] < 10
+    assert found["halo"] == 2
 
 
 def test_the_clock_takes_the_first_time_of_the_target_and_of_the_best():
