@@ -17,6 +17,7 @@ from gpnn.train.device import choose_device
 from gpnn.train.rendezvous import meet
 
 T = TypeVar("T")
+MEETING = timedelta(minutes=10)  # machines may start minutes apart
 PATIENCE = timedelta(days=7)  # for what only the first process does while the others wait
 
 
@@ -81,7 +82,7 @@ def join(launch: Launch, device: torch.device, timeout: float) -> Peers:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     limit = timedelta(seconds=timeout)
-    store = dist.HashStore() if launch.size == 1 else meet(launch.rank, launch.size, limit)
+    store = dist.HashStore() if launch.size == 1 else meet(launch.rank, launch.size, max(limit, MEETING))
     dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
     return Peers()
 

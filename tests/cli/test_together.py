@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,19 @@ DATA = ["data.num_nodes=300", "data.num_classes=3", "data.num_features=20", "dat
 TRAIN = ["model.hidden_channels=8", "train.patience=0", "train.checkpoint_every=5"]
 
 
-def torchrun(*words: str, processes: int = 2, restarts: int = 0) -> subprocess.Popen:
-    """torchrun, as a user would start it."""
+@contextmanager
+def torchrun(*words: str, processes: int = 2, restarts: int = 0) -> Iterator[subprocess.Popen]:
+    """torchrun, as a user would start it; what is left of it at the end is killed."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command = [*launcher, "--max-restarts", str(restarts), "-m", "gpnn", "train", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, env=environment, **options) as job:
+        try:
+            yield job
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
 
 
 def workers(job: subprocess.Popen) -> list[int]:
@@ -35,7 +44,7 @@ def workers(job: subprocess.Popen) -> list[int]:
     return [ranks[rank] for rank in sorted(ranks)]
 
 
-def wait_for_epoch(run: Path, epoch: int, seconds: float = 120) -> None:
+def wait_for_epoch(run: Path, epoch: int, seconds: float = 200) -> None:
     history, until = run / "history.jsonl", time.monotonic() + seconds
     while not history.exists() or history.read_text().count("\n") < epoch:
         assert time.monotonic() < until, "the training did not start"
@@ -52,10 +61,10 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
     prepared = gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--json")
     assert [shard["nodes"] > 0 for shard in json.loads(prepared.stdout)["shards"]] == [True, True]
     words = [*TRAIN, "train.epochs=60"]
-    job = torchrun("shards", *words, "--out", "killed", "--timeout", "30", restarts=1)
-    wait_for_epoch(tmp_path / "killed", 12)
-    os.kill(workers(job)[1], signal.SIGKILL)
-    output, _ = job.communicate(timeout=200)
+    with torchrun("shards", *words, "--out", "killed", "--timeout", "30", restarts=1) as job:
+        wait_for_epoch(tmp_path / "killed", 12)
+        os.kill(workers(job)[1], signal.SIGKILL)
+        output, _ = job.communicate(timeout=200)
     assert job.returncode == 0, output
     assert output.count("gpnn: process 0 of 2") == 1, output
     assert "--resume killed" in output
@@ -86,24 +95,21 @@ def assert_same_nodes(one: Path, other: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
 def test_a_silent_process_counts_as_lost_after_the_timeout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    job = torchrun("planted", *DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "5")
-    wait_for_epoch(tmp_path / "run", 3)
-    silent = workers(job)[1]
-    os.kill(silent, signal.SIGSTOP)
-    started = time.monotonic()
-    try:
+    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "15"]
+    with torchrun("planted", *words) as job:
+        wait_for_epoch(tmp_path / "run", 3)
+        os.kill(workers(job)[1], signal.SIGSTOP)
+        started = time.monotonic()
         output, _ = job.communicate(timeout=120)
-    finally:
-        os.kill(silent, signal.SIGKILL)
-    assert "did not answer within 5 seconds" in output
-    assert time.monotonic() - started < 100  # torchrun itself gives the silent one thirty seconds to end
+    assert "did not answer within 15 seconds" in output
+    assert time.monotonic() - started < 110  # torchrun itself gives the silent one thirty seconds to end
 
 
 @pytest.mark.slow
 def test_a_mistake_is_told_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    job = torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run")
-    output, _ = job.communicate(timeout=120)
+    with torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run") as job:
+        output, _ = job.communicate(timeout=200)
     assert output.count("gpnn: ") == 1
     assert "must be one of partitioned, synchronous" in output
 
