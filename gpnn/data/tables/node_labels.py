@@ -42,7 +42,7 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
         raise ValueError(
             f"Labels must stand either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
         )
-    if choices.label != "label" and not has_column:
+    if choices.label != "label" and choices.vocabulary is None:
         nodes.require((choices.label,))
     if labels is not None:
         values = matrix_rows(labels, names, nodes.file, data.remarks).to_dense()
@@ -82,12 +82,15 @@ def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
             data.remarks.append(remark)
         return
     unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
-    if unlabelled.any() and choices.vocabulary is None:
+    if choices.vocabulary is not None:  # these are to be predicted, whatever they were to be once
+        part[unlabelled] = -1
+        if not (part == PARTS["train"]).any():
+            return
+    elif unlabelled.any():
         nodes.refuse("split", int(unlabelled.argmax()), "must be test or empty where the label is unknown")
-    part[unlabelled] = -1
     for name, mask in Split(*(torch.from_numpy(part == number) for number in range(3)))._asdict().items():
         data[name] = mask
-    if not (part == PARTS["val"]).any():
+    if choices.vocabulary is None and not (part == PARTS["val"]).any():
         data.remarks.append("no node validates: the weights of the last epoch are kept")
 
 

@@ -179,6 +179,18 @@ def test_the_vocabulary_keeps_its_meaning(tmp_path: Path) -> None:
     assert second.remarks[0] == "column city: 1 unseen categories ('Kyiv') count as unknown"
 
 
+def test_a_later_table_needs_neither_labels_nor_training_nodes(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_text("id,colour,split\na,red,train\nb,blue,train\n")
+    first = load_dataset(tmp_path, label="colour")
+    assert first.remarks == ["no node validates: the weights of the last epoch are kept"]
+    for nodes in ("id\na\nb\n", "id,colour,split\na,,train\nb,,test\n", "id,colour\na,\nb,\n"):
+        (tmp_path / "nodes.csv").write_text(nodes)
+        later = load_dataset(tmp_path, label="colour", vocabulary=first.vocabulary)
+        assert later.get("train_mask") is None
+        assert later.remarks == []
+
+
 def test_two_tables_of_the_same_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "nodes.csv", NODES)
     write(tmp_path / "nodes.parquet", NODES)
