@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-browser test-wheel test-lowest test-newest fuzz fuzz-guided soak audit check docs format \
-	wheel clean
+.PHONY: demo test test-slow test-gpu test-browser test-wheel test-lowest test-newest fuzz fuzz-guided soak audit check docs \
+	format wheel clean
 
 demo: $(SETUP)
 	$(BIN)/gpnn train
@@ -15,6 +15,11 @@ test: $(SETUP)
 
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
+
+# The kernels' tests: on a GPU, or with triton installed and TRITON_INTERPRET=1 on a CPU.
+test-gpu: $(SETUP)
+	$(BIN)/python -m pytest tests/kernels/test_gpu.py tests/kernels/test_gpu_rows.py tests/kernels/test_gpu_gru.py \
+		tests/engine/test_gpu.py tests/engine/test_lower_csr.py tests/partition/test_clustered.py
 
 # Needs Chromium and its driver: apt-get install chromium chromium-driver
 test-browser: $(SETUP)

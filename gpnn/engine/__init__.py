@@ -1,6 +1,10 @@
 """One engine for every schedule: lower it once to a Plan, then propagate any cell over it."""
 
+from gpnn.engine.accumulate import DeviceState, accumulate_gradients
 from gpnn.engine.block import Block
+from gpnn.engine.feature_source import FeatureSource
+from gpnn.engine.host_room import HostRows, HostState
+from gpnn.engine.lower_csr import CSRPlan, lower_csr, lower_csr_synchronous
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan, lower
@@ -13,12 +17,20 @@ __all__ = [
     "OWN",
     "RUNNERS",
     "Block",
+    "CSRPlan",
     "CellLike",
+    "DeviceState",
+    "FeatureSource",
+    "HostRows",
+    "HostState",
     "LoweredPhase",
     "Plan",
     "Step",
     "Streamed",
+    "accumulate_gradients",
     "hear",
     "lower",
+    "lower_csr",
+    "lower_csr_synchronous",
     "propagate",
 ]

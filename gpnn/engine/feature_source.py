@@ -60,7 +60,7 @@ class FeatureSource:
         by_weight, by_bias = torch.zeros_like(self.weight), torch.zeros_like(self.bias)
         for number in range(len(self.features.pieces)):
             rows = self.features.rows(number)
-            by_weight += _outer(self._ahead[rows].to(grad.dtype), grad[rows]).to(by_weight.dtype)
+            by_weight += _sum_products(self._ahead[rows].to(grad.dtype), grad[rows]).to(by_weight.dtype)
             by_bias += grad[rows].sum(0, dtype=by_bias.dtype)
         for parameter, value in ((self.weight, by_weight), (self.bias, by_bias)):
             parameter.grad = value if parameter.grad is None else parameter.grad + value
@@ -87,8 +87,10 @@ class FeatureSource:
             self._buffers[number % 2][: len(piece)].copy_(piece, non_blocking=True)
 
 
-def _outer(a: Tensor, b: Tensor) -> Tensor:
-    """aᵀ b, summed in float32 or better."""
-    if a.element_size() > 2 or not a.is_cuda:
-        return a.T @ b
-    return torch.mm(a.T, b, out_dtype=torch.float32)
+def _sum_products(a: Tensor, b: Tensor) -> Tensor:
+    """aᵀ b, summed over the rows in float32 or better."""
+    if a.is_cuda:
+        from gpnn.kernels.gpu_gru import sum_products
+
+        return sum_products(a, b)
+    return a.T @ b

@@ -112,10 +112,10 @@ class _Totals:
     def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
         """Add those of one chunk."""
         width = state.shape[1]
-        self.by_messages += _outer(gates[:, : 3 * width], messages)
-        self.by_state += _outer(gates[:, width:], state)
+        self.by_messages += sum_products(gates[:, : 3 * width], messages)
+        self.by_state += sum_products(gates[:, width:], state)
         ones = gates.new_ones(len(gates), 8)  # a product reads the gates faster than a sum does
-        self.biases += _outer(gates, ones)[:, 0]
+        self.biases += sum_products(gates, ones)[:, 0]
 
     def in_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each; gates as r, z, n."""
@@ -125,13 +125,13 @@ class _Totals:
         return by_messages, self.by_state, bias, self.biases[width:]
 
 
-def _outer(gates: Tensor, values: Tensor) -> Tensor:
-    """gatesᵀ · values, summed over the rows in float32 or better."""
-    if gates.element_size() > 2:
-        return gates.T @ values
+def sum_products(a: Tensor, b: Tensor) -> Tensor:
+    """aᵀ b, summed over the rows in float32 or better."""
+    if a.element_size() > 2:
+        return a.T @ b
     if _WIDE_SUMS:
-        return torch.mm(gates.T, values, out_dtype=torch.float32)
-    return gates.T.float() @ values.float()
+        return torch.mm(a.T, b, out_dtype=torch.float32)
+    return a.T.float() @ b.float()
 
 
 def _sum_type(state: Tensor) -> torch.dtype:
