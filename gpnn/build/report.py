@@ -10,7 +10,9 @@ from torch import Tensor
 
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
+from gpnn.build.predict import Trained, read_trained
 from gpnn.report import Record, check_extra, measure_cost, write_report
+from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.run_folder import RunFolder
 
@@ -23,16 +25,17 @@ def report_run(path: Path, out: Path | None = None) -> Path:
         out: where to write; None: the run's `report.html`.
 
     Raises:
-        ValueError: when there is no run or it is not finished.
+        ValueError: when there is no run, it is not finished, or its data has changed since.
         ImportError: without plotly or jinja2, naming the extra.
     """
     check_extra()
     run = RunFolder.open(path)
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
-    weights, _ = run.read_model()
+    trained = read_trained(run)
     built = build(load_config(run.config))
-    built.model.load_state_dict(weights)
+    _check_same(trained, built)
+    built.model.load_state_dict(trained.model.state_dict())
     page = out or run.report
     write_report(gather_record(run, built), page)
     return page
@@ -49,8 +52,8 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         run=run.path.resolve().name,
         metrics=run.read_metrics(),
         history=run.read_history(),
-        config=run.config.read_text(encoding="utf-8"),
-        environment=json.loads(run.environment.read_text(encoding="utf-8")),
+        config=read_text(run.config),
+        environment=read_json(run.environment),
         data=data,
         probabilities=probabilities(logits, multi_label=data.y.dim() == 2).cpu(),
         schedule=plan.schedule,
@@ -60,6 +63,17 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
         seed=config.seed,
     )
+
+
+def _check_same(trained: Trained, built: Built) -> None:
+    now = json.loads(json.dumps(built.model_arguments))
+    for name in sorted({*now, *trained.arguments}):
+        then = trained.arguments.get(name)
+        if now.get(name) != then:
+            raise ValueError(
+                "A report needs the data and the config.toml that the run was trained with. "
+                f"Its model's {name} was {shorten(then)}, and would be {shorten(now.get(name))} now."
+            )
 
 
 def _states(built: Built, x: Tensor | None, logits: Tensor) -> tuple[Tensor, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from gpnn.report.content import Chart, Section, Table, Trace, color, label, perc
 from gpnn.report.curves import history_column
 from gpnn.report.embed import check_extra
 from gpnn.report.page import render
+from gpnn.storage.read import read_json, read_toml
 from gpnn.train.atomic import write_text
 from gpnn.train.run_folder import RunFolder
 
@@ -77,8 +76,7 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]
 
 
 def _read(run: RunFolder, name: str) -> Contestant:
-    settings = dict(_flat(tomllib.loads(run.config.read_text(encoding="utf-8"))))
-    environment = json.loads(run.environment.read_text(encoding="utf-8"))
+    settings, environment = dict(_flat(read_toml(run.config))), read_json(run.environment)
     environment = dict(_flat({key: value for key, value in environment.items() if key != "command"}))
     metrics = run.read_metrics() if run.finished else {}
     return Contestant(name, metrics, run.read_history(), settings, environment)

@@ -12,6 +12,7 @@ from gpnn.report.content import MAX_LEGEND, Trace, color, label, percent
 from gpnn.report.record import SPLIT_NAMES, Record
 
 UNKNOWN = "#b0b7bf"
+_WORDS = tuple(SPLIT_NAMES.values())
 
 
 def coloured_points(record: Record, nodes: Tensor, radius: float = 6.0) -> dict[str, list[Trace]]:
@@ -49,16 +50,16 @@ def hover_texts(record: Record, nodes: Tensor) -> list[str]:
     for line, given, sure in zip(lines, top.tolist(), confidence.tolist()):
         line.append(f"prediction {label(classes[given])} ({percent(sure)})")
     splits = _splits(record)[nodes].tolist()
-    for line, true, split in zip(lines, record.data.y[nodes].tolist(), splits):
-        known = (
-            ", ".join(label(classes[c]) for c, on in enumerate(true) if on > 0) or "none"
-            if isinstance(true, list)
-            else label(classes[true])
-            if true >= 0
-            else "unknown"
-        )
-        line.append(f"class {known}" + (f", {list(SPLIT_NAMES.values())[split]} node" if split >= 0 else ""))
+    for line, true, split in zip(lines, record.data.y[nodes], splits):
+        line.append(f"class {_known(true, classes)}" + (f", {_WORDS[split]} node" if split >= 0 else ""))
     return ["<br>".join(line) for line in lines]
+
+
+def _known(true: Tensor, classes: list[str]) -> str:
+    """The names of one node's class, or of its labels."""
+    numbers = true.reshape(-1).tolist() if not true.dim() else (true > 0.5).nonzero().flatten().tolist()
+    names = [label(classes[number]) for number in numbers if number >= 0]
+    return ", ".join(names) or ("none" if true.dim() and bool((true >= 0).all()) else "unknown")
 
 
 def _splits(record: Record) -> Tensor:

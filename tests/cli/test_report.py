@@ -53,3 +53,17 @@ def test_what_is_no_finished_run_is_one_sentence(gpnn, tiny, tmp_path):
     result = gpnn("report", "run")
     assert result.exit_code == 2
     assert "A report needs a finished run. 'run' is not: gpnn train --resume run" in result.stderr
+
+
+def test_data_that_has_changed_since_is_one_sentence(gpnn, tiny, tmp_path):
+    assert gpnn("train", *tiny, "--out", "run", "--no-report", "-q").exit_code == 0
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("num_features = 20", "num_features = 24"))
+    result = gpnn("report", "run")
+    assert result.exit_code == 2
+    assert "Its model's in_channels was 20, and would be 24 now." in result.stderr
+    (tmp_path / "run" / "environment.json").write_text("{")
+    result = gpnn("report", "run", "run", "--out", "both.html")
+    assert result.exit_code == 2
+    assert "environment.json must be JSON" in result.stderr
+    assert not (tmp_path / "both.html").exists()

@@ -6,6 +6,7 @@ import gpnn
 from gpnn.report import drawing as module
 from gpnn.report.drawing import drawing
 from gpnn.report.points import hover_texts
+from tests.oracle.multi_hot import multi_hot_graph
 
 
 def test_every_node_and_pair_is_drawn(record):
@@ -56,3 +57,15 @@ def test_hover_tells_what_is_known(record):
     assert known.startswith("<b>1</b><br>subgraph")
     assert "prediction" in known
     assert "class unknown" in unknown
+
+
+def test_hover_names_every_label_of_a_node(record):
+    data = multi_hot_graph(90)
+    data.y[0], data.y[1] = torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.zeros(4)
+    likely = torch.full((90, 4), 0.25)
+    texts = hover_texts(replace(record, data=data, probabilities=likely), torch.tensor([0, 1, 89]))
+    assert [text.rpartition("class ")[2] for text in texts] == [
+        "0, 2, training node",
+        "none, training node",
+        "unknown",
+    ]
