@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 from gpnn.experiment.entry import Entry, by_place, find_entries, printed
@@ -33,7 +34,7 @@ def write_report(experiment: Experiment, results: Results, folder: Path, command
         *(line for caption, file in pictures for line in (f"![{caption}]({file.name})", "")),
         *pair_lines(experiment, results),
         *_far_lines(experiment, entries),
-        *_remarks(experiment, entries),
+        *_remarks(experiment, results),
         f"- Machine: {'; or '.join(_machines(experiment, results)) or machine}.",
         f"- Command: `{command}`",
     ]
@@ -79,15 +80,24 @@ def _table(
     experiment: Experiment, entries: list[Entry], places: list[tuple[str, str]], heading: list[str]
 ) -> Iterator[str]:
     place = by_place(entries)
-    yield "| | " + " | ".join(heading) + " |"
+    yield "| | " + " | ".join(map(plain, heading)) + " |"
     yield "|---|" + "---|" * len(heading)
     for row in experiment.rows:
         shown = []
         for column, measure in places:
             entry, paper = place.get((row.name, column, measure)), printed(experiment, row, column, measure)
             shown.append(_show(entry, experiment.seeds) if entry and entry.seeds else _missing(measure, paper))
-        yield f"| {row.name} | " + " | ".join(shown) + " |"
+        yield f"| {plain(row.name)} | " + " | ".join(shown) + " |"
     yield ""
+
+
+def plain(name: str) -> str:
+    """A name as Markdown shows it: no markup, and no further column.
+
+    >>> plain("<i>a</i>")
+    '&lt;i&gt;a&lt;/i&gt;'
+    """
+    return " ".join(escape(name, quote=False).replace("|", "&#124;").split())
 
 
 def _missing(measure: str, paper: float | None) -> str:
@@ -113,7 +123,7 @@ def _far_lines(experiment: Experiment, entries: list[Entry]) -> Iterator[str]:
     for row in experiment.rows:
         own = ", ".join(_distance(experiment, entry) for entry in far if entry.row == row.name)
         if own:
-            yield f"- **{row.name}**: {own}. {row.why or 'We did not trace why.'}"
+            yield f"- **{plain(row.name)}**: {own}. {row.why or 'We did not trace why.'}"
     if far:
         yield ""
 
@@ -130,13 +140,14 @@ def _signed(entry: Entry) -> str:
     return difference if difference.startswith("-") else f"+{difference}"
 
 
-def _remarks(experiment: Experiment, entries: list[Entry]) -> list[str]:
-    first = [entry for entry in entries if entry.measure == experiment.measure]
-    runs = sum(entry.seeds for entry in first)
-    total = sum((entry.seconds or 0) * entry.seeds for entry in first)
+def _remarks(experiment: Experiment, results: Results) -> list[str]:
+    cells = list(experiment.cells())
+    runs, total = sum(cell.key in results.outcomes for cell in cells), sum(results.values(cells, "seconds"))
+    left = len(cells) - runs
     return [
         *(f"- {note}" for note in experiment.notes),
         f"- {runs} runs" + (f", {total:,.0f} seconds of training in all." if total else "."),
+        *([f"- {left} runs of {len(cells)} are not done yet; the same command does them."] if left else []),
     ]
 
 
