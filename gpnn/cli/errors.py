@@ -37,7 +37,7 @@ def explain(error: BaseException) -> str | None:
     >>> explain(FileNotFoundError(2, "No such file or directory", "graph.csv"))
     'graph.csv: no such file or directory.'
     """
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
         return "There is not enough memory. Try engine=streamed, more subgraphs, or fewer hidden channels."
     if isinstance(error, OSError):
         if error.errno is None or error.errno == errno.EPIPE:

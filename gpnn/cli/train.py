@@ -154,8 +154,11 @@ def _set_threads(built: Built) -> None:
     """The process is ours: take the threads that were asked for, or that suit the size; OMP_NUM_THREADS counts."""
     import torch
 
+    from gpnn.train.device import make_deterministic
     from gpnn.train.sizes import choose_threads
 
+    if built.config.deterministic:
+        make_deterministic()
     threads = built.config.threads
     if threads == "auto":
         if "OMP_NUM_THREADS" in os.environ:

@@ -84,6 +84,7 @@ class Config:
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
+        deterministic: whether a training from the command line gives the same bits each time on a GPU; a CPU does so.
         engine: how the plan is run, a name of `gpnn.train.engine.ENGINES`; "auto" is the fastest that fits in memory.
         memory: GB that a training may take; "auto" is most of what is free.
         disk: folder where states and features may lie in files when memory is short; empty allows none.
@@ -95,6 +96,7 @@ class Config:
     seed: int = 0
     device: str = "auto"
     threads: int | Auto = "auto"
+    deterministic: bool = False
     engine: str = "auto"
     memory: float | Auto = "auto"
     disk: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 
@@ -23,3 +25,12 @@ def choose_device(name: str = "auto") -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"`device` must be here: this machine has {torch.cuda.device_count()} GPUs. Got {name!r}.")
     return device
+
+
+def make_deterministic() -> None:
+    """Let torch use only operations that give the same bits each time, as ours do; for the whole process.
+
+    An operation of the GPU that has no such form raises a RuntimeError that names it.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it at its first product
+    torch.use_deterministic_algorithms(True)
