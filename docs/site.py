@@ -9,8 +9,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("experiments/results", "benchmarks/results")  # folders that pages link to as ../FOLDER
-ENDINGS = (".md", ".svg", ".csv", ".png", ".json")
+OUTSIDE = ("experiments", "experiments/results", "benchmarks/results")  # folders that pages link to as ../FOLDER
+ENDINGS = (".md", ".svg", ".csv", ".png", ".json", ".toml")
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr):<code>~?")
 
 
