@@ -21,12 +21,14 @@ def read_parquet(path: Path) -> Table:
     Raises:
         ValueError: when it is no Parquet file, holds other columns, or unpacks to too much.
     """
+    import pyarrow
+
     table = read_parquet_columns(path)
     columns = {}
     for name, values in zip(table.column_names, table.columns):
         try:
             columns[name] = plain_column(values)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, pyarrow.ArrowException):
             raise ValueError(f"{path.name}, column {name}: must hold text or numbers. Got {values.type}.") from None
     return Table(path.name, columns, place)
 

@@ -22,6 +22,8 @@ def text(*values: str) -> pyarrow.Array:
         (pyarrow.array([True, False]), [1, 0]),
         (pyarrow.array([True, None]), ["1", ""]),
         (pyarrow.array([0.5], pyarrow.float32()), [0.5]),
+        (pyarrow.array([0.5]).cast(pyarrow.decimal128(3, 1)), [0.5]),
+        (pyarrow.array([0.5]).cast(pyarrow.float16()), [0.5]),
         (pyarrow.array(["a", None]), ["a", ""]),
         (pyarrow.array([" a ", "b\u00a0"]), ["a", "b"]),
         (pyarrow.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
