@@ -45,6 +45,11 @@ class Cell(nn.Module):
     def residual(self) -> bool:
         return self.update.residual
 
+    @property
+    def hands_on(self) -> bool:
+        """Whether `advance` hands on what its kernel gives; a subclass may do more with it."""
+        return type(self) is Cell
+
     def start(self, state: Tensor) -> Tensor:
         return self.update.start(state)
 
@@ -89,6 +94,11 @@ class CellBank(nn.Module):
     @property
     def residual(self) -> bool:
         return any(cell.residual for cell in self.cells)
+
+    @property
+    def hands_on(self) -> bool:
+        """As :attr:`Cell.hands_on`, of all cells."""
+        return all(cell.hands_on for cell in self.cells)
 
     def start(self, state: Tensor) -> Tensor:
         return self.cells[0].start(state)  # type: ignore[operator]

@@ -96,3 +96,22 @@ def test_a_whole_step(diagonal: bool) -> None:
     ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 2e-3
+
+
+@pytest.mark.usefixtures("_tf32")
+def test_a_step_for_its_gradients_alone() -> None:
+    from gpnn.kernels.gpu_gated import for_gradients, gated_step
+
+    random = torch.Generator().manual_seed(2)
+    rows, cols = torch.randint(0, 20, (90,), generator=random), torch.randint(0, 30, (90,), generator=random)
+    operator = Operator.from_edges(rows, cols, None, (20, 30)).to(DEVICE)
+    shapes = [(30, 16), (48, 16), (48, 16), (48,), (48,)]
+    tensors = [(torch.randn(*shape, generator=random) / len(shape)).to(DEVICE) for shape in shapes]
+    grad = torch.randn(20, 16, generator=random).to(DEVICE)
+    step = lambda h, *rest: gated_step(operator, None, h, rest)  # noqa: E731
+    expected = results(step, tensors, grad)
+    with for_gradients():
+        ours = results(step, tensors, grad)
+    assert ours[0].shape == expected[0].shape
+    for mine, theirs in zip(ours[1:], expected[1:], strict=True):
+        assert torch.equal(mine, theirs)
