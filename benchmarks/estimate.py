@@ -40,6 +40,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from gpnn.train.engine import choose_engine
 
     cell, engine, name, num_nodes, width, passes = CASES[options.case]
+    num_nodes = int(num_nodes * options.scale)
     random = torch.Generator().manual_seed(0)
     src = torch.randint(num_nodes, (4 * num_nodes,), generator=random)
     dst = (src + torch.randint(-50, 50, src.shape, generator=random)) % num_nodes
@@ -71,6 +72,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of nodes")
     parser.add_argument("--case", type=int, help="measure this one")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -80,7 +82,7 @@ def main() -> None:
     heads = ("cell", "engine", "schedule", "nodes", "d", "passes", "before GB", "estimate GB", "measured GB", "ratio")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for number, case in enumerate(CASES):
-        row = run_alone(__file__, [f"--case={number}"])
+        row = run_alone(__file__, [f"--case={number}", f"--scale={options.scale}"])
         words = " | ".join(f"{each:,}" if isinstance(each, int) else each for each in case)
         if "failed" in row:
             lines.append(f"| {words} | | | | {row['failed']} |")
@@ -91,7 +93,7 @@ def main() -> None:
         print(lines[-1], flush=True)
     if options.out:
         text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
-        text.append(f"Machine: {describe_machine()}.")
+        text.append(f"Numbers of nodes times {options.scale:g}. Machine: {describe_machine()}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 

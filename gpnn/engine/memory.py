@@ -43,8 +43,8 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     kept = 0.0
     for phase in _phases(plan):
         rows = phase.nodes.numel()
-        copies = 0 if rows == num_nodes else num_nodes + rows  # rows read apart, and a state with new rows
-        kept += phase.repeat * (rows * sizes.kept + copies * sizes.state)
+        apart = 0 if rows == num_nodes else rows  # read apart; the state with the new rows takes the old one's place
+        kept += phase.repeat * (rows * sizes.kept + apart * sizes.state)
     return kept, 3 * num_nodes * sizes.state
 
 
