@@ -20,17 +20,26 @@ def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, to
     return gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), num_nodes), labels, labels.argsort(stable=True)
 
 
-def lowered(graph: gpnn.Graph, labels: torch.Tensor, order: torch.Tensor, rule: str, **counts: int) -> CSRPlan:
+def lowered(
+    graph: gpnn.Graph, labels: torch.Tensor, order: torch.Tensor, rule: str, *, device: str, **counts: int
+) -> CSRPlan:
     rows = graph.in_edges()
-    ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
+    ptr, col = torch.from_numpy(rows.ptr).to(device), torch.from_numpy(rows.index).to(device)
+    order = order.to(device)
     part_ptr = torch.cat([torch.zeros(1, dtype=torch.int64), labels.bincount().cumsum(0)])
     return lower_csr(ptr, col, order, part_ptr, rounds=3, normalization=rule, **counts)
 
 
+ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize("rule", ["phase", "graph"])
 @pytest.mark.parametrize("counts", [{}, {"intra": 2, "cut": 2}, {"cut": 0}])
 @pytest.mark.parametrize("keep_on_host", [False, True])
-def test_gradients_are_those_of_the_schedule(rule: str, counts: dict[str, int], keep_on_host: bool) -> None:
+def test_gradients_are_those_of_the_schedule(
+    device: str, rule: str, counts: dict[str, int], keep_on_host: bool
+) -> None:
     graph, labels, order = case()
     cell = build_cell("identity", "gru", "mean", {}, 8, 1, torch.Generator().manual_seed(1))
     x = torch.randn(60, 5, generator=torch.Generator().manual_seed(2))
@@ -42,18 +51,21 @@ def test_gradients_are_those_of_the_schedule(rule: str, counts: dict[str, int], 
     wanted = [weight, bias, *cell.parameters()]
     expected = torch.autograd.grad(loss, wanted)
 
-    csr = lowered(graph, labels, order, rule, **counts)
+    csr = lowered(graph, labels, order, rule, device=device, **counts)
     assert (csr.num_messages, csr.num_updates) == (plan.num_messages, plan.num_updates)
     features = HostRows(60, 5, torch.float32)
     features.write(x[order])
-    source = FeatureSource(features, weight, bias, None)
-    keepers = [HostState(HostRows(60, 8, torch.float32), None) if keep_on_host else DeviceState() for _ in range(2)]
-    state = torch.full((60, 8), torch.nan)
-    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim[order]).sum(), state=state, keepers=keepers)
-    torch.testing.assert_close(ours, loss.detach(), rtol=1e-5, atol=1e-4)
-    for parameter, theirs in zip(wanted, expected, strict=True):
+    stream = torch.cuda.Stream() if device == "cuda" else None
+    cell.to(device)
+    weight, bias = (tensor.detach().to(device).requires_grad_() for tensor in (weight, bias))
+    source, aim = FeatureSource(features, weight, bias, stream), aim[order].to(device)
+    keepers = [HostState(HostRows(60, 8, torch.float32), stream) if keep_on_host else DeviceState() for _ in range(2)]
+    state = torch.full((60, 8), torch.nan, device=device)
+    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim).sum(), state=state, keepers=keepers)
+    torch.testing.assert_close(ours.cpu(), loss.detach(), rtol=1e-5, atol=1e-4)
+    for parameter, theirs in zip([weight, bias, *cell.parameters()], expected, strict=True):
         assert parameter.grad is not None
-        torch.testing.assert_close(parameter.grad, theirs, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(parameter.grad.cpu(), theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_synchronous_steps_by_parts() -> None:
