@@ -106,7 +106,7 @@ def _write_shards(
     data: Data, division: Partition, num_shards: int, folder: Path, name: str, remarks: Console
 ) -> dict[str, Any]:
     """Write the folder of shards; what each shard holds, for the eye and for JSON."""
-    from gpnn.build.sharded import write_data
+    from gpnn.build.shard_data import write_data
     from gpnn.engine.sharded import read_sizes
 
     index = write_data(data, division, num_shards, folder, name=name)

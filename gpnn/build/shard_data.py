@@ -1,0 +1,70 @@
+"""A dataset as a folder of shards: graph, features, labels, masks and names, cut and read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.tables import Vocabulary
+from gpnn.engine.sharded import Line, ShardIndex, write_shards
+from gpnn.graph import as_graph
+from gpnn.partition import Partition
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask")
+
+
+def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, name: str) -> ShardIndex:
+    """Write graph, features, labels, masks and names of a dataset as a folder of shards."""
+    graph = as_graph(data)
+    columns = {column: data[column] for column in COLUMNS if data.get(column) is not None}
+    names = data.get("node_name")
+    facts = {
+        "name": name,
+        "num_classes": None if data.get("y") is None else int(data.num_classes),
+        "class_names": data.get("class_names"),
+        "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
+        "names": None,
+    }
+    if names is not None:
+        kind, values = _encode_names(names)
+        facts["names"], columns["node_name"] = kind, values
+    return write_shards(folder, graph, Line.of(graph, part, num_shards), columns, facts)
+
+
+def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:
+    """A process's nodes as a `Data` without edges: these are in the plan."""
+    from torch_geometric.data import Data
+
+    data = Data(num_nodes=num_nodes, **{name: columns[name] for name in COLUMNS if name in columns})
+    if index.facts.get("num_classes") is not None:
+        data.num_classes = index.facts["num_classes"]
+    if index.facts.get("class_names") is not None:
+        data.class_names = index.facts["class_names"]
+    if index.facts.get("vocabulary") is not None:
+        data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
+    if "node_name" in columns:
+        data.node_name = _decode_names(index.facts["names"], columns["node_name"])
+    return data
+
+
+def _encode_names(names: Any) -> tuple[str, Tensor]:
+    """Integers as they are; texts as UTF-8, filled up to the longest with zero bytes, `[N, L]`."""
+    values = np.asarray(names)
+    if values.dtype.kind in "iu":
+        return "integer", torch.from_numpy(values.astype(np.int64))
+    texts = np.char.encode(values.astype(str), "utf-8")
+    return "text", torch.from_numpy(texts.view(np.uint8).reshape(len(texts), -1).copy())
+
+
+def _decode_names(kind: str, values: Tensor) -> np.ndarray:
+    if kind == "integer":
+        return values.numpy()
+    array = np.ascontiguousarray(values.numpy())
+    return np.char.decode(array.view(f"S{array.shape[1]}").ravel(), "utf-8").astype(object)

@@ -1,0 +1,41 @@
+"""A dataset through a folder of shards and back: features, labels, masks and names."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import gpnn
+from gpnn.build.shard_data import read_data, write_data
+from gpnn.engine.sharded import read_index, read_shard
+
+
+@pytest.mark.parametrize(
+    "names",
+    [None, np.array([30, 10, 20, 40]), np.array(["Ann", "Böb", "", "a longer name"], dtype=object)],
+    ids=["none", "integers", "texts"],
+)
+def test_every_node_comes_back_once(tmp_path, names):
+    data = Data(
+        x=torch.eye(4),
+        y=torch.tensor([0, 1, -1, 1]),
+        edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]),
+        train_mask=torch.tensor([True, True, False, False]),
+        num_classes=2,
+        class_names=["no", "yes"],
+    )
+    if names is not None:
+        data.node_name = names
+    index = write_data(data, gpnn.Partition([0, 0, 1, 1], 2), 2, tmp_path / "shards", name="four")
+    assert index.facts["name"] == "four"
+    found = {}
+    for rank in range(2):
+        shard, columns = read_shard(read_index(tmp_path / "shards"), rank, 2)
+        own = read_data(index, columns, shard.num_own)
+        assert own.class_names == ["no", "yes"]
+        for row, node in enumerate(shard.nodes.tolist()):
+            name = None if names is None else own.node_name[row]
+            found[node] = (own.x[row].tolist(), int(own.y[row]), bool(own.train_mask[row]), name)
+    given = [None] * 4 if names is None else list(names)
+    wanted = zip(data.x.tolist(), data.y.tolist(), data.train_mask.tolist(), given)
+    assert found == dict(enumerate(wanted))
