@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,10 @@ from gpnn.train.assemble import (
 from gpnn.train.atomic import write_json
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
+from gpnn.train.engine import ENGINES, choose_engine
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
+from gpnn.train.mapped import map_features
 from gpnn.train.recipe import Recipe
 from gpnn.train.restore import restore_model
 from gpnn.train.run_folder import RunFolder
@@ -73,7 +76,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             `val_mask`; 0 keeps the last weights.
         seed: of partition, schedule, weights, masks and validation nodes.
         device: "auto", "cpu", "cuda", ….
-        verbose: print the sizes chosen and one line at the end.
+        engine: how the training is run, a name of `gpnn.train.engine.ENGINES`; "auto" is the fastest that fits.
+        memory: GB that the training may take; None is most of what is free.
+        disk: folder where states and features may lie in files when memory is short; None allows none.
+        verbose: print the sizes and the engine chosen and one line at the end.
 
     Attributes:
         classes_: the classes, `[C]`.
@@ -117,6 +123,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         validation_fraction: float = 0.2,
         seed: int = 0,
         device: str = "auto",
+        engine: str = "auto",
+        memory: float | None = None,
+        disk: str | None = None,
         verbose: bool = False,
     ) -> None:
         self.k = k
@@ -141,6 +150,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self.validation_fraction = validation_fraction
         self.seed = seed
         self.device = device
+        self.engine = engine
+        self.memory = memory
+        self.disk = disk
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> GPNNClassifier:
@@ -166,6 +178,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if self.verbose:
             print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
         self.model_ = self._make_model(data, plan)
+        data = self._run_within_memory(data, plan, recipe)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if self.verbose:
@@ -267,6 +280,21 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         arguments = model_arguments(data, plan, width, options, seed=self.seed)
         self._take_model(GPNN(**arguments, features=data.get("x")), arguments)
         return self.model_
+
+    def _run_within_memory(self, data: Data, plan: Plan, recipe: Recipe) -> Data:
+        """The data, features in files where the engine that was chosen has them there."""
+        if self.model_.runner is not None:  # a runner among the model's options is taken as it is
+            return data
+        memory = None if self.memory is None else self.memory * 1e9
+        x, folder = data.get("x"), self.disk
+        choice = choose_engine(self.model_, x, plan, recipe, engine=self.engine, memory=memory, folder=folder)
+        self.model_.runner = choice.runner
+        if self.verbose:
+            print(f"GPNNClassifier: engine {choice}")
+        if x is not None and self.disk is not None and ENGINES[choice.name].maps_features:
+            data = copy(data)
+            data.x = map_features(x, self.disk)
+        return data
 
     def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))

@@ -180,3 +180,12 @@ def test_arrays_of_several_labels_a_node():
     assert classifier.metrics_["val_roc_auc"] > 0.8
     predicted, known = classifier.predict(x, adjacency=adjacency), (y >= 0).all(1)
     assert classifier.score(x, y, adjacency=adjacency) == np.mean((predicted == y).all(1)[known])
+
+
+def test_the_engine_is_chosen_by_memory(data, tmp_path, capsys):
+    fused = small(verbose=True).fit(data)
+    assert "engine fused; estimated memory" in capsys.readouterr().out
+    mapped = small(engine="mapped", disk=str(tmp_path)).fit(data)
+    np.testing.assert_allclose(fused.predict_proba(data), mapped.predict_proba(data), atol=1e-3)
+    with pytest.raises(ValueError, match=r"Training must fit in 0\.0 GB of memory"):
+        small(memory=0.001).fit(data)
