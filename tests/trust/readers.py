@@ -270,6 +270,30 @@ def _sound_checkpoint(answer: Any) -> None:
     assert set(progress.best_weights) in (set(), set(model.state_dict()))
 
 
+def _write_shards(folder: Path) -> None:
+    from gpnn.data.sparse import csr_tensor
+    from gpnn.engine.sharded import Line, write_shards
+    from tests.oracle.engine_cases import multigraph
+
+    graph, ptr = multigraph(), np.arange(11)
+    columns = {"x": csr_tensor(ptr, ptr[:10] % 3, np.ones(10, np.float32), (10, 3)), "y": torch.arange(10) % 3}
+    part = gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 1, 3, 3], 4)
+    write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 3})
+
+
+def _read_shards(folder: Path) -> list[Any]:
+    from gpnn.engine.sharded import read_index, read_shard
+
+    index = read_index(folder / "shards")
+    return [read_shard(index, rank, size) for size in (1, 2) for rank in range(size)]
+
+
+def _sound_shards(shards: list[Any]) -> None:
+    for shard, columns in shards:
+        assert shard.num_own == len(shard.nodes) == len(columns["y"]) == columns["x"].shape[0]
+        assert shard.graph.num_nodes == shard.num_own + len(shard.halo)
+
+
 def _write_experiment(folder: Path) -> None:
     rows = '[[rows]]\nname = "a"\n[[rows]]\nname = "b"\nsettings = { train = { epochs = 2 } }\n'
     columns = '[[columns]]\nname = "One"\nsettings = { data = { name = "digits" } }\n'
@@ -353,6 +377,7 @@ READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, _sound_config),
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/*.[jm]*"),  # metrics, history, model, environment
     "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*"),
+    "shards": Reader(_write_shards, _read_shards, _sound_shards),
     "experiment": Reader(_write_experiment, _read_experiment, _sound_experiment),
     "results": Reader(_write_results, _read_results, _sound_results),
     "classifier": Reader(_write_classifier, _read_classifier, _sound_probabilities),

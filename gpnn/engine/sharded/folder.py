@@ -30,7 +30,7 @@ from gpnn.engine.sharded.balance import split_evenly
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 from gpnn.graph import Graph
 from gpnn.storage.atomic import replace_file, write_text
-from gpnn.storage.read import read_json
+from gpnn.storage.read import read_json, shorten
 
 FORMAT = 1
 INDEX = "shards.json"
@@ -117,13 +117,29 @@ def read_index(folder: str | Path) -> ShardIndex:
     if not path.is_file():
         raise ValueError(f"A folder of shards must hold {INDEX}. {str(folder)!r} does not.")
     found = read_json(path)
+    if found.get("format") != FORMAT:
+        raise ValueError(f"{path} must be of format {FORMAT}. Got {shorten(found.get('format'))}.")
     try:
-        if found["format"] != FORMAT:
-            raise ValueError(f"{path} must be of format {FORMAT}. Got {found['format']}.")
         lists = [torch.tensor(found[name], dtype=torch.int64) for name in ("part_ptr", "part_edges", "bounds")]
-        return ShardIndex(Path(folder), Totals(**found["totals"]), lists[0], lists[1], lists[2], found["facts"])
-    except (KeyError, TypeError, RuntimeError) as error:
+        index = ShardIndex(Path(folder), Totals(**found["totals"]), lists[0], lists[1], lists[2], found["facts"])
+        _check_index(index)
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({error}).") from None
+    return index
+
+
+def _check_index(index: ShardIndex) -> None:
+    """Raise TypeError unless the subgraphs and the shards each make up all nodes."""
+    totals = index.totals
+    if not all(type(number) is int and number >= 0 for number in totals) or type(index.facts) is not dict:
+        raise TypeError("sizes must be whole numbers")
+    for ptr in (index.part_ptr, index.bounds):
+        if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != totals.num_nodes:
+            raise TypeError(f"subgraphs and shards must make up all {totals.num_nodes} nodes")
+        if bool((ptr.diff() < 0).any()):
+            raise TypeError("subgraphs and shards must follow each other")
+    if index.part_edges.shape != (len(index.part_ptr) - 1,) or bool((index.part_edges < 0).any()):
+        raise TypeError("every subgraph must have its number of edges")
 
 
 def _pack(shard: Shard, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:

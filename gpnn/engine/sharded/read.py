@@ -20,10 +20,22 @@ def read_shard(index: ShardIndex, rank: int, num_ranks: int) -> tuple[Shard, dic
     Raises:
         ValueError: when there are more processes than subgraphs, or a file is missing or damaged.
     """
+    from safetensors import SafetensorError
+
     bounds = index.bounds_for(num_ranks)
     first, last = (int(bound) for bound in bounds[rank : rank + 2])
+    try:
+        return _read(index, bounds, first, last)
+    except (SafetensorError, LookupError, RuntimeError, TypeError, AttributeError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise ValueError(f"{index.folder} must hold sound shards. Got a damaged file ({reason}).") from None
+
+
+def _read(index: ShardIndex, bounds: Tensor, first: int, last: int) -> tuple[Shard, dict[str, Tensor]]:
     with ExitStack() as stack:
         pieces = [_Piece(stack, index, number, first, last) for number in _overlapping(index, first, last)]
+        if not pieces:
+            raise LookupError("no shard holds these rows")
         counts = _join([piece.rows("ptr", 1).diff() for piece in pieces])
         src = _join([piece.senders() for piece in pieces])
         extra = [_join_some([piece.edge_values(name) for piece in pieces]) for name in ("edge_type", "edge_weight")]
@@ -64,7 +76,7 @@ class _Piece:
             raise ValueError(f"{path} must be a shard. Got a damaged file ({error}).") from None
         self.names = set(self.file.keys())
         begin, end = (int(bound) for bound in index.bounds[number : number + 2])
-        self.begin, self.num_rows = begin, end - begin
+        self.begin, self.num_rows, self.num_nodes = begin, end - begin, index.totals.num_nodes
         self.start, self.stop = max(first, begin) - begin, min(last, end) - begin
 
     def rows(self, name: str, more: int = 0) -> Tensor:
@@ -80,7 +92,9 @@ class _Piece:
 
     def senders(self) -> Tensor:
         """The positions of the senders of the edges into these rows."""
-        src, halo = self.edge_values("src").long(), self.file.get_tensor("halo")
+        src, halo = self.edge_values("src").long(), self.file.get_tensor("halo").long()
+        _check_range("senders", src, self.num_rows + len(halo))
+        _check_range("rows of other shards", halo, self.num_nodes)
         return torch.cat([torch.arange(self.begin, self.begin + self.num_rows), halo])[src]
 
     def column(self, name: str) -> Tensor:
@@ -91,12 +105,22 @@ class _Piece:
         ends = self.rows(f"{key}.ptr", 1)
         col, value = (self._slice(f"{key}.{part}", int(ends[0]), int(ends[-1])) for part in ("col", "value"))
         width = int(self.file.get_tensor(f"{key}.width"))
+        _check_range(f"columns of {name}", col, width)  # an index out of range would be read as memory
+        if bool((ends.diff() < 0).any()) or len(col) != len(value):
+            raise TypeError(f"rows of {name} must follow each other")
         return csr_tensor((ends - ends[0]).numpy(), col.numpy(), value.numpy(), (self.stop - self.start, width))
 
     def _slice(self, name: str, start: int, stop: int) -> Tensor:
         part = self.file.get_slice(name)
+        if not 0 <= start <= stop <= part.get_shape()[0]:
+            raise LookupError(f"{name} has no rows {start} to {stop}")
         whole = start == 0 and stop == part.get_shape()[0]
         return self.file.get_tensor(name) if whole else part[start:stop]
+
+
+def _check_range(name: str, values: Tensor, size: int) -> None:
+    if values.numel() and not 0 <= int(values.min()) <= int(values.max()) < size:
+        raise LookupError(f"{name} must lie from 0 to {size - 1}")
 
 
 def _overlapping(index: ShardIndex, first: int, last: int) -> list[int]:
