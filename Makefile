@@ -19,7 +19,8 @@ test-slow: $(SETUP)
 # The kernels' tests: on a GPU, or with triton installed and TRITON_INTERPRET=1 on a CPU.
 test-gpu: $(SETUP)
 	$(BIN)/python -m pytest tests/kernels/test_gpu.py tests/kernels/test_gpu_rows.py tests/kernels/test_gpu_gru.py \
-		tests/engine/test_gpu.py tests/engine/test_lower_csr.py tests/partition/test_clustered.py
+		tests/engine/test_gpu.py tests/engine/test_lower_csr.py tests/partition/test_clustered.py \
+		tests/trust/test_agreement.py tests/trust/test_determinism.py
 
 # Needs Chromium and its driver: apt-get install chromium chromium-driver
 test-browser: $(SETUP)
@@ -40,7 +41,7 @@ soak: $(SETUP)
 	$(BIN)/python benchmarks/soak.py --out benchmarks/results/soak.md
 
 # The suite with the lowest versions that pyproject.toml admits, and with the newest there are. PyPI's torch brings CUDA:
-# about 5 GB each under build/.
+# about 5 GB each under build/. Old versions warn of themselves, so that warnings are no errors there.
 EXTRAS := --extra dev --extra metis
 build/uv/bin/uv:
 	$(PYTHON) -m venv build/uv
@@ -50,7 +51,7 @@ test-lowest: build/uv/bin/uv
 	$< pip compile --quiet --resolution lowest-direct --python-version 3.11 $(EXTRAS) --output-file build/lowest.txt pyproject.toml
 	$< venv --quiet --clear --python 3.11 build/lowest
 	$< pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt
-	PYTHONPATH=. build/lowest/bin/python -m pytest $(TESTS)
+	PYTHONPATH=. build/lowest/bin/python -m pytest -W default $(TESTS)
 
 NEWEST ?= 3.13
 test-newest: build/uv/bin/uv
