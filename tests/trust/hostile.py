@@ -25,7 +25,7 @@ class _Call:
 def _payload() -> bytes:
     import os
 
-    return pickle.dumps(_Call(os.system, "touch /tmp/gpnn-was-here"))
+    return pickle.dumps(_Call(os.system, "touch gpnn-was-here"))
 
 
 def _archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
