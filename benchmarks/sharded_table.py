@@ -87,7 +87,7 @@ def _traffic(results: dict) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for size in ("2", "4"):
-        for name in results["graphs"]:
+        for name in (name for name in results["graphs"] if name in results["processes"][size]):
             for schedule, figures in results["processes"][size][name].items():
                 sent, other = figures["sent"] / 1e6, figures["synchronous"] / 1e6
                 words = f"{figures['halo']:,} | {sent:.1f} | {other:.1f} | {sent / other:.2f}"
@@ -99,10 +99,13 @@ def _speed(results: dict) -> list[str]:
     lines = [
         "## Speed and memory",
         "",
+        f"The machine's load when this began was {results['load']:.0f} on its cores: where that is more than they are,",
+        "seconds tell how busy others were, and CPU seconds how much work there is.",
+        "",
         "| graph | schedule | processes | s an epoch | CPU s a process | faster than one | memory a process, MB |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name in results["graphs"]:
+    for name in (name for name in results["graphs"] if name in results["processes"]["2"]):
         for schedule in ("T_S = 2", "T_S = 4", "synchronous, depth 9"):
             alone = results["processes"]["1"][name][schedule]["wall"]
             for size in ("1", "2", "4"):
@@ -128,7 +131,7 @@ def _model(results: dict, machine: Machine, channels: int, rounds: int) -> list[
     ]
     for name, graph in results["graphs"].items():
         for schedule in ("T_S = 1", "T_S = 2", "T_S = 4"):
-            for size in (1, 2, 4):
+            for size in (1, 2, 4) if name in results["processes"]["2"] else (1,):
                 figures = results["processes"][str(size)][name][schedule]
                 cost = predict(machine, workload(graph, schedule, channels, rounds), size, figures)
                 words = [
@@ -144,6 +147,6 @@ def predict(machine: Machine, work: Workload, size: int, figures: dict) -> Cost:
     """The model's word on one measurement, given the halo and the balance of its shards."""
     from dataclasses import replace
 
-    balance = figures["edges"] * size / work.num_edges
+    balance = (figures["edges"] / work.num_edges + figures["nodes"] / work.num_nodes) * size / 2
     work = replace(work, feature_bytes=machine.memory - 2 * work.channels * work.state_bytes)
     return estimate(work, machine, size, figures["halo"], balance)
