@@ -167,6 +167,7 @@ def rebuild(config: Config, model: GPNN, arguments: Mapping[str, Any], data: Dat
     parts = most_parts(data, int(config.partition.k))
     config = replace(config, partition=replace(config.partition, k=parts))
     plan = build_plan(config, data, build_partition(config, data), str(device))
+    model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
     return model.to(device), plan
 
 
