@@ -40,7 +40,7 @@ def test_the_quick_form_on_real_files(experiment, data_root, tmp_path):
 
 def test_the_paper_s_tables_come_first_and_searches_last():
     names = [each.name for each in find_experiments(EXPERIMENTS)]
-    tables = [f"table{number}" for number in range(1, 8)]
+    tables = [*(f"table{number}" for number in range(1, 5)), "table4_seconds", "table5", "table6", "table7"]
     assert names[: len(tables)] == tables
     assert names[len(tables) : len(tables) + 4] == ["figure1", "figure2ab", "figure2c", "figure3"]
     assert {"babi", "time_to_accuracy", "sweep"} <= set(names)
