@@ -45,7 +45,8 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
         rows = phase.nodes.numel()
         apart = 0 if rows == num_nodes else rows  # read apart; the state with the new rows takes the old one's place
         kept += phase.repeat * (rows * sizes.kept + apart * sizes.state)
-    return kept, 3 * num_nodes * sizes.state
+    largest = max((phase.nodes.numel() for phase in _phases(plan)), default=0)
+    return kept, 3 * num_nodes * sizes.state + largest * sizes.kept  # gradients of states, and of one step's inside
 
 
 def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
