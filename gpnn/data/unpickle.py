@@ -172,7 +172,7 @@ def _put(read: Callable[[_Machine], int]) -> Callable[[_Machine], None]:
 
 def _name(module: Any, name: Any) -> Name:
     if (module, name) not in CONSTRUCTORS:
-        raise ValueError(f"the name {module}.{name} is not admitted.")
+        raise ValueError(f"the name {f'{module}.{name}'[:100]} is not admitted.")
     return Name(module, name)
 
 

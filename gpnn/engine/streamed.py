@@ -94,7 +94,8 @@ class _Propagation(Function):
         num_rounds = len(ctx.boundaries)
         skipped: list[Tensor | None] = [None] * (num_rounds - len(grads))
         received = [*skipped, *grads]
-        with torch.autocast(given.device.type, dtype=run.half, enabled=run.half is not None):
+        # no cache: older torch would reuse weights that a replay without gradients has cast, and lose theirs
+        with torch.autocast(given.device.type, dtype=run.half, enabled=run.half is not None, cache_enabled=False):
             for number in reversed(range(num_rounds)):
                 sweep.add(received[number])
                 sweep.through_round(number, ctx.boundaries[number])
