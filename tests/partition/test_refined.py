@@ -136,3 +136,9 @@ def test_a_mesh_is_cut_at_most_half_as_much_again_as_by_metis(data_root, mesh):
     ours, theirs = (partition_graph(graph, 10, method).quality(graph) for method in ("refined", "metis"))
     assert ours.edge_cut <= 1.5 * theirs.edge_cut
     assert ours.balance <= 1.05
+
+
+def test_many_parts_of_a_graph_that_cuts_badly_are_all_of_use():
+    graph, _ = planted(10, 400, 10)
+    sizes = partition_graph(graph, 45, "refined", seed=0).sizes
+    assert int(sizes.min()) >= 0.5 * graph.num_nodes / 45

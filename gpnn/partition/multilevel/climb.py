@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from gpnn.partition.multilevel.heap import clear, put, take
-from gpnn.partition.multilevel.level import fits, shift
+from gpnn.partition.multilevel.level import can_spare, fits, shift
 
 
 @njit(cache=True)
@@ -28,7 +28,7 @@ def climb(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-
         while heap.size[0] and count - kept < patience:
             node = take(heap)
             target, gain = best_move(level, labels, load, cap, score, node)
-            if target < 0:
+            if target < 0 or not can_spare(load, cap, labels[node], level.node_weight, node):
                 continue
             if gain < heap.key[node] and heap.size[0] and gain < heap.key[heap.node[0]]:
                 put(heap, node, gain)  # there is no more room in the part it was meant for

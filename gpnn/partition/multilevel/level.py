@@ -39,6 +39,12 @@ def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untype
 
 
 @njit(cache=True)
+def can_spare(load, cap, part, node_weight, node):  # type: ignore[no-untyped-def]
+    """Whether `part` keeps half of what it may weigh without `node`: the cut alone would empty a few parts of many."""
+    return 2 * (load[part, 0] - node_weight[node, 0]) >= cap[part, 0]
+
+
+@njit(cache=True)
 def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-def]
     """Account for a node that moves from part `source` to `target`."""
     for column in range(node_weight.shape[1]):

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.level import fits, shift
+from gpnn.partition.multilevel.level import can_spare, fits, shift
 
 
 @njit(cache=True)
@@ -28,7 +28,7 @@ def sweep(level, labels, load, cap, rounds):  # type: ignore[no-untyped-def]
                 continue
             active[node] = False
             begin, end, own = ptr[node], ptr[node + 1], labels[node]
-            if _is_inside(index, labels, begin, end, own):
+            if _is_inside(index, labels, begin, end, own) or not can_spare(load, cap, own, node_weight, node):
                 continue
             for e in range(begin, end):
                 score[labels[index[e]]] += edge_weight[e] if len(edge_weight) else 1
