@@ -92,8 +92,8 @@ def _few_rows(x: Tensor) -> Tensor:
     ptr, columns, values = x.crow_indices(), x.col_indices(), x.values()
     pieces = [slice(int(ptr[row]), int(ptr[row + 1])) for row in rows]
     lengths = torch.tensor([0, *(piece.stop - piece.start for piece in pieces)]).cumsum(0)
-    few = (torch.cat([each[piece] for piece in pieces]).cpu().numpy() for each in (columns, values))
-    return csr_tensor(lengths.numpy(), *few, (PROBE_ROWS, x.shape[1]))
+    columns, values = (torch.cat([each[piece] for piece in pieces]).cpu() for each in (columns, values))
+    return csr_tensor(lengths.numpy(), columns.numpy(), values.numpy(), (PROBE_ROWS, x.shape[1]))
 
 
 class _StandStill:
