@@ -67,7 +67,8 @@ def unknown_setting(key: str, also: Sequence[str] = ()) -> str:
     if not near:
         near = [ends[end] for end in difflib.get_close_matches(key.rpartition(".")[2], list(ends), 1, 0.7)]
     hint = f"Did you mean `{near[0]}`?" if near else f"Sections: {', '.join(SECTIONS)}; or {', '.join(_single())}."
-    return f"`{key}` is not a setting. {hint}"
+    shown = key if len(key) <= 80 else f"{key[:79]}…"
+    return f"`{shown}` is not a setting. {hint}"
 
 
 def setting_names() -> list[str]:

@@ -50,6 +50,26 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
     Raises:
         ValueError: when the file is damaged or another's.
     """
+    while True:
+        seen = _identity(path)
+        try:
+            return _read(path, kind)
+        except ValueError:
+            # safetensors opens a file twice: one that was replaced in between looks damaged
+            if _identity(path) == seen:
+                raise
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is replaced by another."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:

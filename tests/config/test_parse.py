@@ -96,3 +96,9 @@ def test_every_setting_has_a_dotted_name():
     names = setting_names()
     assert {"seed", "device", "data.name", "partition.k", "train.consistency", "model.drop_node"} <= set(names)
     assert not any(name.endswith("options") and name != "model.cell_options" for name in names)
+
+
+def test_a_very_long_name_is_cut_in_the_sentence():
+    _, problems = parse_config({"train": {"9" * 5000: 1}})
+    assert problems[0].startswith("`train.999")
+    assert len(problems[0]) < 300

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from gpnn.storage import tensors
+from gpnn.storage.tensors import read_tensors, write_tensors
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.arange(3), "none": torch.empty(0, 2)}, {"epoch": 4})
+    read, description = read_tensors(path, "a model")
+    assert read["x"].tolist() == [0, 1, 2]
+    assert read["none"].shape == (0, 2)
+    assert description == {"epoch": 4}
+
+
+def test_a_file_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.zeros(2)}, {})
+    whole = tensors._read
+
+    def replaced_in_between(path, kind):
+        monkeypatch.setattr(tensors, "_read", whole)
+        write_tensors(path, {"x": torch.ones(2)}, {})
+        raise ValueError("The header of one and the numbers of the other.")
+
+    monkeypatch.setattr(tensors, "_read", replaced_in_between)
+    assert read_tensors(path, "a model")[0]["x"].tolist() == [1, 1]
+
+
+def test_a_flipped_bit_is_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.zeros(2)}, {})
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="as it was written"):
+        read_tensors(path, "a model")
