@@ -36,7 +36,7 @@ print(json.dumps([estimate.peak, estimate.resident, peak]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
-@pytest.mark.parametrize("runner", ["fused", "streamed"])
+@pytest.mark.parametrize("runner", ["fused", pytest.param("streamed", marks=pytest.mark.slow)])
 def test_it_is_near_the_measured_peak(runner):
     code = TRAIN.replace("RUNNER", repr(runner))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -29,6 +29,7 @@ def train(folder: Path, name: str, *words: str, threads: int = 2) -> bytes:
     return (folder / name / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow  # tests/cli/test_train.py has the short form
 def test_two_processes_of_two_threads_give_the_same_bits(tmp_path: Path) -> None:
     words = ("model.cell=gru", "train.passes=2")
     assert train(tmp_path, "one", *words) == train(tmp_path, "two", *words)
