@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,10 +50,12 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
     if b"<!ENTITY" in path.read_bytes():
         raise ValueError(f"{path.name} must not define entities. Got <!ENTITY.")
     try:
-        graph = read(networkx)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a column without a type is text
+            graph = read(networkx)
     except (
-        ParseError, networkx.NetworkXException, KeyError, ValueError, TypeError, AttributeError, IndexError,
-        LookupError, StopIteration, RecursionError, ArithmeticError,
+        ParseError, networkx.NetworkXException, ValueError, TypeError, AttributeError, LookupError, StopIteration,
+        RuntimeError, ArithmeticError,
     ) as error:  # fmt: skip
         reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
         raise ValueError(f"{path.name} must be a {name} file. Got: {reason}.") from None
