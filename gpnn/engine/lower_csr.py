@@ -115,22 +115,11 @@ def lower_csr(
     """
     if normalization not in RULES:
         raise ValueError(f"`normalization` must be one of {', '.join(RULES)}. Got {normalization!r}.")
-    num_nodes = ptr.numel() - 1
-    ends = part_ptr.tolist()
-    if order.numel() != num_nodes or ends[0] != 0 or ends[-1] != num_nodes:
-        raise ValueError(
-            f"`order` and `part_ptr` must cover the {num_nodes} nodes. Got {order.numel()} and {ends[-1]}."
-        )
-    narrow = torch.int32 if num_nodes < 2**31 else torch.int64
-    place = torch.empty(num_nodes, dtype=narrow, device=ptr.device)
-    place[order] = torch.arange(num_nodes, dtype=narrow, device=ptr.device)
     inside, between = [], []
-    for first, last in pairwise(ends):
-        if last > first:
-            piece = _Piece.gather(ptr, col, order, place, first, last)
-            inside.append(piece.inside(normalization))
-            if bool(piece.crosses.any()):
-                between.append(piece.between(normalization))
+    for piece in _pieces(ptr, col, order, part_ptr):
+        inside.append(piece.inside(normalization))
+        if bool(piece.crosses.any()):
+            between.append(piece.between(normalization))
     phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
     if between and cut:
         phases.append(BuiltPhase("cut", tuple(between), False, cut))
