@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpnn.cli.show import messages, output, table
+from gpnn.cli.options import Json, Quiet
+from gpnn.cli.show import messages, output, print_json, table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gpnn.experiment import Cell, Experiment
+
+COLUMNS = ("title", "runs", "finished")
 
 
 def experiment(
@@ -21,16 +27,22 @@ def experiment(
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes, each with one thread.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder of results (default: results beside the file).")] = None,
     folder: Annotated[Path, typer.Option(help="Folder of experiments.")] = Path("experiments"),
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Run what is not finished of an experiment, then write its table, figures and picture.
 
-    Example: `gpnn experiment ours --jobs 8`
+    Examples:
+
+    `gpnn experiment ours --jobs 8`
+
+    `gpnn experiment list --json`
     """
-    from gpnn.experiment import Results, read_experiment, run_experiment, write_report
+    from gpnn.experiment import Results, find_entries, plain_figures, read_experiment, run_experiment, write_report
     from gpnn.experiment.machine import describe_machine
 
     if name == "list":
-        _list(folder, out or folder / "results")
+        _list(folder, out or folder / "results", quiet=quiet, json=json)
         return
     file = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     chosen = read_experiment(file)
@@ -39,27 +51,43 @@ def experiment(
         chosen, out = chosen.quick_form(), out / "quick"
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
     results.adopt(chosen.cells(), chosen.measure)
-    run_experiment(chosen, results, jobs=jobs, progress=_show_cell)
+    remarks = messages(silent=quiet or json)
+    run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks))
     files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=describe_machine())
+    if json:
+        figures = [plain_figures(entry) for entry in find_entries(chosen, results)]
+        print_json({"experiment": chosen.name, "files": list(map(str, files)), "results": figures})
+        return
     output().print((out / f"{chosen.name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
-    messages().print(f"Written: {', '.join(map(str, files))}")
+    remarks.print(f"Written: {', '.join(map(str, files))}", markup=False)
 
 
-def _show_cell(cell: Cell, finished: int, number: int) -> None:
-    messages().print(f"{finished}/{number}  {cell.row} · {cell.column} · seed {cell.seed}", markup=False)
+def _shower(remarks: Console) -> Callable[[Cell, int, int], None]:
+    def show(cell: Cell, finished: int, number: int) -> None:
+        remarks.print(f"{finished}/{number}  {cell.row} · {cell.column} · seed {cell.seed}", markup=False)
+
+    return show
 
 
-def _list(folder: Path, out: Path) -> None:
+def _list(folder: Path, out: Path, *, quiet: bool, json: bool) -> None:
+    """What experiments there are; quiet, their names only."""
     from gpnn.experiment import find_experiments
 
     found = find_experiments(folder)
     if not found:
         raise ValueError(f"`--folder` must hold experiments as TOML files. Got {folder}.")
+    if quiet and not json:
+        typer.echo("\n".join(each.name for each in found))
+        return
     rows = [(each.name, each.title, *_count(each, out)) for each in found]
-    output().print(table(["experiment", "title", "runs", "finished"], rows))
+    if json:
+        print_json({name: dict(zip(COLUMNS, figures)) for name, *figures in rows})
+    else:
+        output().print(table(["experiment", *COLUMNS], rows))
 
 
 def _count(each: Experiment, out: Path) -> tuple[int, int]:
+    """How many runs an experiment has, and how many of them are finished."""
     from gpnn.experiment import Results
 
     results = Results.open(out / "cells" / f"{each.name}.jsonl")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from gpnn.experiment.measure import scale
 from gpnn.experiment.results import Results, mean_and_deviation
@@ -77,6 +78,13 @@ def printed(experiment: Experiment, row: Line, column: str, measure: str) -> flo
     if found is None and measure == experiment.measure:
         found = row.paper.get(column)
     return found
+
+
+def plain_figures(entry: Entry) -> dict[str, Any]:
+    """An entry by the names of its attributes, for CSV and JSON: shares as fractions, as `metrics.json` has them."""
+    unit = scale(entry.measure)
+    shown = {name: getattr(entry, name) for name in ("mean", "deviation", "paper")}
+    return asdict(entry) | {name: None if value is None else value / unit for name, value in shown.items()}
 
 
 def by_place(entries: list[Entry]) -> dict[tuple[str, str, str], Entry]:

@@ -6,10 +6,11 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from html import escape
 from pathlib import Path
 
-from gpnn.experiment.entry import Entry, by_place, find_entries, printed
+from gpnn.experiment.entry import Entry, by_place, find_entries, plain_figures, printed
 from gpnn.experiment.measure import scale, words, write_number
 from gpnn.experiment.pairs import pair_lines
 from gpnn.experiment.pictures import PICTURES
@@ -161,11 +162,8 @@ def _machines(experiment: Experiment, results: Results) -> list[str]:
 def _csv(entries: list[Entry]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "column", "measure", "mean", "deviation", "seeds", "validation", "seconds", "paper"])
+    writer.writerow([each.name for each in fields(Entry)])
     for entry in entries:
-        unit = scale(entry.measure)
-        shares = (None if value is None else value / unit for value in (entry.mean, entry.deviation))
-        numbers = (*shares, entry.seeds, entry.validation, entry.seconds, entry.paper)
-        shown = ("" if number is None else f"{number:.6g}" for number in numbers)
-        writer.writerow([entry.row, entry.column, entry.measure, *shown])
+        row, column, measure, *numbers = plain_figures(entry).values()
+        writer.writerow([row, column, measure, *("" if number is None else f"{number:.6g}" for number in numbers)])
     return out.getvalue()

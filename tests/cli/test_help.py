@@ -28,6 +28,11 @@ def test_every_command_has_an_example(gpnn, path, command) -> None:
     assert "Example" in result.stdout
 
 
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
+def test_every_command_is_quiet_or_json_when_asked(path, command) -> None:
+    assert {"--quiet", "--json"} <= {word for option in command.params for word in option.opts}
+
+
 def test_what_the_shell_is_offered_is_what_there_is() -> None:
     from gpnn import data, partition
 

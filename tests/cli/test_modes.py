@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gpnn.build import build, create_run, load_config, train_run
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
@@ -13,6 +15,24 @@ def graph(tmp_path: Path) -> Path:
     rows = "".join(f"{node},{'cat' if node % 2 else 'dog'},{node / 7},{'ab'[node % 2]}\n" for node in range(30))
     (folder / "nodes.csv").write_text("id,label,age,kind\n" + rows)
     (folder / "edges.csv").write_text("source,target\n" + "".join(f"{n},{(n + 2) % 30}\n" for n in range(30)))
+    return folder
+
+
+@pytest.fixture
+def trained(tmp_path: Path, graph: Path) -> Path:
+    config = load_config(None, [f"data.name={graph}", "train.epochs=2", "model.hidden_channels=4"])
+    run = create_run(built := build(config), tmp_path / "trained")
+    train_run(run, built, page=False)
+    return run.path
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    lines = ['[[rows]]\nname = "linear"\npaper = { Digits = 90.0 }\nsettings = { model = { cell = "linear" } }']
+    lines += ['[[columns]]\nname = "Digits"\nsettings = { data = { name = "digits" } }']
+    (folder / "some.toml").write_text("\n".join(lines))
     return folder
 
 
@@ -25,11 +45,23 @@ COMMANDS = {
     "partition people -k 2 --compare": {"k", "methods"},
     "schedule people -k 2": {"synchronous", "partitioned"},
     "train people train.epochs=2 model.hidden_channels=4 --out run": {"run", "test_accuracy"},
+    "predict trained --out answers.csv": {"file", "num_nodes", "num_predictions", "num_new", "remarks"},
+    "report trained": {"file", "runs"},
+    "report trained trained --out both.html": {"file", "runs"},
+    "experiment list": {"some"},
+    "experiment some --quick": {"experiment", "files", "results"},
 }
 
 
+def make_ready(request: pytest.FixtureRequest, command: str) -> None:
+    for name in ("trained", "experiment"):
+        if name in command:
+            request.getfixturevalue(name)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_is_one_object_and_nothing_else(gpnn, graph, command) -> None:
+def test_json_is_one_object_and_nothing_else(gpnn, request, graph, command) -> None:
+    make_ready(request, command)
     result = gpnn(*command.split(), "--json")
     assert result.exit_code == 0, result.output
     assert result.stdout.count("\n") == 1
@@ -38,14 +70,24 @@ def test_json_is_one_object_and_nothing_else(gpnn, graph, command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_quiet_leaves_remarks_out(gpnn, graph, command) -> None:
+def test_quiet_leaves_remarks_out(gpnn, request, graph, command) -> None:
+    make_ready(request, command)
     result = gpnn(*command.split(), "--quiet")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
 
 
-def test_quiet_list_is_for_scripts(gpnn) -> None:
+def test_quiet_list_is_for_scripts(gpnn, experiment) -> None:
     assert gpnn("data", "list", "-q").stdout.splitlines()[:2] == ["digits", "cora"]
+    assert gpnn("experiment", "list", "-q").stdout == "some\n"
+
+
+def test_an_experiment_in_json_has_fractions(gpnn, experiment) -> None:
+    (entry,) = json.loads(gpnn("experiment", "some", "--quick", "--json").stdout)["results"]
+    assert (entry["row"], entry["column"], entry["paper"]) == ("linear", "Digits", 0.9)
+    assert 0 < entry["mean"] <= 1
+    listed = json.loads(gpnn("experiment", "list", "--json").stdout)["some"]
+    assert listed == {"title": "some", "runs": 10, "finished": 0}
 
 
 def test_remarks_say_what_was_decided(gpnn, graph) -> None:

@@ -53,7 +53,7 @@ def test_csv_holds_a_line_for_each_place(tmp_path, results):
         ("theirs", "One", "3"),
     ]
     assert (float(rows[0]["mean"]), float(rows[0]["deviation"])) == pytest.approx((0.62, 0.02))
-    assert (rows[0]["validation"], rows[0]["paper"], rows[1]["paper"]) == ("0.7", "50", "")
+    assert (rows[0]["validation"], rows[0]["paper"], rows[1]["paper"]) == ("0.7", "0.5", "")
 
 
 def test_the_picture_is_there_where_matplotlib_is(tmp_path, results):
