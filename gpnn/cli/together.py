@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -140,6 +139,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
 def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     from gpnn.build.sharded import create_sharded_run, prepare_shards, resolve_sizes
     from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.storage.workplace import workplace
     from gpnn.train.run_folder import check_free, default_run_path
 
     if launch.max_restarts and request.out is None:
@@ -150,14 +150,11 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
     if is_shard_folder(config.data.name):
         create_sharded_run(resolve_sizes(config, read_index(config.data.name)), path, device, launch.size)
         return {"run": str(path), "shards": config.data.name, "finished": False}
-    partial = path.with_name(f".{path.name}.shards")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        config, _ = prepare_shards(config, launch.size, partial)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with workplace(path) as folder:
+        config, _ = prepare_shards(config, launch.size, folder / SHARDS)
         create_sharded_run(config, path, device, launch.size)
-        partial.replace(path / SHARDS)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        (folder / SHARDS).replace(path / SHARDS)
     return {"run": str(path), "shards": str(path / SHARDS), "finished": False}
 
 

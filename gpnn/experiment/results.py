@@ -11,6 +11,7 @@ from typing import Any, get_origin, get_type_hints
 
 from gpnn.experiment.spec import Cell
 from gpnn.storage.atomic import write_text
+from gpnn.storage.lock import wait_for_folder
 from gpnn.storage.read import parse_json, read_text, shorten
 
 
@@ -58,11 +59,12 @@ class Results:
 
     def add(self, cell: Cell, metrics: dict[str, Any]) -> None:
         """Keep what a cell came to, on disk before this returns; what another process added meanwhile stays."""
-        self.outcomes = Results.open(self.file).outcomes | self.outcomes
-        self.outcomes[cell.key] = Outcome(cell.key, cell.row, cell.column, cell.seed, metrics)
-        lines = (json.dumps(asdict(outcome), sort_keys=True) for outcome in self.outcomes.values())
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.file, "".join(f"{line}\n" for line in lines))
+        with wait_for_folder(self.file.parent):
+            self.outcomes = Results.open(self.file).outcomes | self.outcomes
+            self.outcomes[cell.key] = Outcome(cell.key, cell.row, cell.column, cell.seed, metrics)
+            lines = (json.dumps(asdict(outcome), sort_keys=True) for outcome in self.outcomes.values())
+            write_text(self.file, "".join(f"{line}\n" for line in lines))
 
     def values(self, cells: list[Cell], metric: str) -> list[float]:
         """The metric of those of `cells` that are finished and have it, in their order."""

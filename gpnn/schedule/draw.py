@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -13,6 +12,7 @@ from gpnn.schedule.marks import draw_key, draw_marks
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.schedule import Schedule, check_count
 from gpnn.schedule.sheet import Sheet, lay_out
+from gpnn.storage.atomic import write_text
 
 MAX_NODES = 200
 _HEADING, _MARGIN, _GAP, _TOP, _PAGE = 44.0, 18.0, 10.0, 50.0, 1160.0
@@ -56,7 +56,7 @@ def draw_schedule(
     check_count("max_panels", max_panels, at_least=1)
     picture = _compose(schedule, lay_out(schedule, partition, seed), max_panels, title)
     if path is not None:
-        _write(picture, Path(path))
+        write_text(Path(path), picture)
     return picture
 
 
@@ -115,9 +115,3 @@ def _alike(schedule: Schedule) -> bool:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def _write(picture: str, path: Path) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(picture, encoding="utf-8")
-    unfinished.replace(path)

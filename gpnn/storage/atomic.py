@@ -9,15 +9,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpnn.storage.workplace import workplace
+
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, bring it to the disk, and give it its name.
 
-    A kill leaves the old file or the new one. The temporary name is always the same, so that what a kill
-    leaves behind is overwritten by the next attempt.
+    A kill leaves the old file or the new one, and nothing that the next write in the same folder does not remove.
+
+    Raises:
+        OSError: naming `path`, when the disk is full or the folder cannot be written.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with workplace(path) as folder:
+        partial = folder / "partial"
         partial.touch()
         mode = partial.stat().st_mode  # of any new file here; safetensors would make it private
         write(partial)
@@ -25,9 +29,6 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
     sync_folder(path.parent)
 
 

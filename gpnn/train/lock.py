@@ -7,31 +7,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpnn.storage.lock import lock, open_folder
+from gpnn.storage.workplace import remove_abandoned
+
 
 @contextmanager
 def lock_run(path: Path) -> Iterator[None]:
     """Hold the run folder for this process; the system lets go of it when the process ends, however it ends.
 
-    Where the system or the file system knows no such lock, nothing is held.
+    What a killed process left in it unfinished is removed. Where the system or the file system knows no such lock,
+    nothing is held.
 
     Raises:
         ValueError: when another process holds it.
     """
+    handle = open_folder(path.resolve())
     try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"A run folder must be written by one process at a time. {str(path)!r} is in use by another."
-            ) from None
-        except OSError:  # a network file system without locks
-            pass
+        if handle is not None:
+            _lock(handle, path)
+        remove_abandoned(path)
         yield
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        lock(handle, wait=False)
+    except BlockingIOError:
+        raise ValueError(
+            f"A run folder must be written by one process at a time. {str(path)!r} is in use by another."
+        ) from None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +14,7 @@ from torch import Tensor
 from gpnn.storage.atomic import finite, sync_folder, write_json, write_text
 from gpnn.storage.read import parse_json, read_json, read_text
 from gpnn.storage.tensors import read_tensors, write_tensors
+from gpnn.storage.workplace import workplace
 
 
 @dataclass(frozen=True)
@@ -90,16 +89,12 @@ class RunFolder:
         """
         check_free(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.mkdir()
-            (partial / "checkpoint").mkdir()
+        with workplace(path) as folder:
+            partial = folder / "run"
+            (partial / "checkpoint").mkdir(parents=True)
             for name, text in files.items():
                 write_text(partial / name, text)
             partial.replace(path)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
         sync_folder(path.parent)
         return cls(path)
 

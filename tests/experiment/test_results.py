@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from gpnn.experiment.results import Results, mean_and_deviation
@@ -46,3 +49,32 @@ def test_what_two_processes_add_is_kept(tmp_path):
     one.add(CELLS[0], {"test_accuracy": 0.1})
     other.add(CELLS[1], {"test_accuracy": 0.2})
     assert Results.open(tmp_path / "some.jsonl").values(CELLS, "test_accuracy") == [0.1, 0.2]
+
+
+ADD = """
+import sys
+from pathlib import Path
+from gpnn.experiment.results import Results
+from gpnn.experiment.spec import Cell
+results = Results.open(Path(sys.argv[1]))
+print(flush=True)
+sys.stdin.read(1)
+for seed in range(40):
+    results.add(Cell(sys.argv[2], "One", seed, {"name": sys.argv[2]}), {"test_accuracy": 0.5})
+"""
+
+
+def test_no_line_is_lost_when_two_processes_add_at_once(tmp_path):
+    file = tmp_path / "some.jsonl"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    both = [subprocess.Popen([sys.executable, "-c", ADD, str(file), row], **pipes) for row in "ab"]
+    for process in both:
+        process.stdout.readline()
+    for process in both:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate()
+        assert process.returncode == 0
+    assert len(Results.open(file).outcomes) == 80
+    assert [path.name for path in tmp_path.iterdir()] == ["some.jsonl"]

@@ -123,8 +123,9 @@ def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "labels.safetensors"
     Partition([0, 1, 1], 2).save(path)
 
-    def full(*_: object) -> None:
-        (tmp_path / ".labels.safetensors.partial").write_bytes(b"half")
+    def full(_: object, partial: Path, __: object) -> None:
+        partial.write_bytes(b"half")
+        partial.with_name(".tmpJ7x").write_bytes(b"half")  # safetensors itself writes to another name first
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr("safetensors.torch.save_file", full)
