@@ -50,11 +50,20 @@ def scale_rows(x: Tensor) -> Tensor:
     >>> scale_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
+    if x.dtype in (torch.float16, torch.bfloat16):  # whose sums pass the largest number at once
+        x = x.float()
     if x.layout == torch.strided:
         total = x.abs().sum(dim=1, keepdim=True)
-        return x / torch.where(total > 0, total, 1.0)
+        return _divide(x, total) if total.isfinite().all() else _divide(x.double(), x.double().abs().sum(1, True)).to(x)
     ptr, values = x.crow_indices(), x.values()
     row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), ptr.diff())
     total = values.new_zeros(x.shape[0]).index_add_(0, row, values.abs())
-    scaled = values / torch.where(total > 0, total, 1.0)[row]
+    if not total.isfinite().all():
+        values = values.double()
+        total = values.new_zeros(x.shape[0]).index_add_(0, row, values.abs())
+    scaled = _divide(values, total[row]).to(x.dtype)
     return csr_tensor(ptr.numpy(), x.col_indices().numpy(), scaled.numpy(), (x.shape[0], x.shape[1]))
+
+
+def _divide(values: Tensor, total: Tensor) -> Tensor:
+    return values / torch.where(total > 0, total, 1.0)

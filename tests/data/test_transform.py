@@ -50,3 +50,15 @@ def test_data_without_features_is_fine() -> None:
 def test_unknown_scale_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`scale_features` must be one of none, rows\. Got 'columns'"):
         transform_data(example(), scale_features="columns")
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
+def test_a_row_whose_sum_passes_the_largest_number(kind: torch.dtype, layout: torch.layout) -> None:
+    """Divided by an infinite sum, the features would all be zero and nobody would know."""
+    large = torch.finfo(kind).max * 0.75
+    x = torch.tensor([[large, -large, large, large], [0.0, 1.0, 0.0, 3.0]]).to(kind)
+    scaled = scale_rows(x if layout == torch.strided else x.to_sparse_csr()).to_dense()
+    assert scaled.dtype == torch.float32
+    assert torch.allclose(scaled, torch.tensor([[0.25, -0.25, 0.25, 0.25], [0.0, 0.25, 0.0, 0.75]]))
