@@ -41,23 +41,29 @@ soak: $(SETUP)
 	$(BIN)/python benchmarks/soak.py --out benchmarks/results/soak.md
 
 # The suite with the lowest versions that pyproject.toml admits, and with the newest there are. PyPI's torch brings CUDA:
-# about 5 GB each under build/. Old versions warn of themselves, so that warnings are no errors there.
+# about 5 GB each under build/; UV=--torch-backend=cpu takes builds without it where PyTorch's own index can be reached.
+# Old versions warn of themselves, so that warnings are no errors there. Where no 3.13 is found (pyenv's are not),
+# NEWEST_PYTHON names one; NEWEST=3.12 takes another. TESTS chooses: TESTS="-m 'not browser' tests/data".
 EXTRAS := --extra dev --extra metis
 build/uv/bin/uv:
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/python -m pip install --quiet uv
 
+LOWEST_PYTHON ?= 3.11
 test-lowest: build/uv/bin/uv
-	$< pip compile --quiet --resolution lowest-direct --python-version 3.11 $(EXTRAS) --output-file build/lowest.txt pyproject.toml
-	$< venv --quiet --clear --python 3.11 build/lowest
-	$< pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt
+	$< pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 $(EXTRAS) $(UV) \
+		--output-file build/lowest.txt pyproject.toml
+	$< venv --quiet --clear --python $(LOWEST_PYTHON) build/lowest
+	$< pip install --quiet $(UV) --python build/lowest/bin/python --requirement build/lowest.txt
 	PYTHONPATH=. build/lowest/bin/python -m pytest -W default $(TESTS)
 
 NEWEST ?= 3.13
+NEWEST_PYTHON ?= $(NEWEST)
 test-newest: build/uv/bin/uv
-	$< pip compile --quiet --resolution highest --python-version $(NEWEST) $(EXTRAS) --output-file build/newest.txt pyproject.toml
-	$< venv --quiet --clear --python $(NEWEST) build/newest
-	$< pip install --quiet --python build/newest/bin/python --requirement build/newest.txt
+	$< pip compile --quiet --upgrade --resolution highest --python-version $(NEWEST) $(EXTRAS) $(UV) \
+		--output-file build/newest.txt pyproject.toml
+	$< venv --quiet --clear --python $(NEWEST_PYTHON) build/newest
+	$< pip install --quiet $(UV) --python build/newest/bin/python --requirement build/newest.txt
 	PYTHONPATH=. build/newest/bin/python -m pytest $(TESTS)
 
 # Known vulnerabilities of the pinned versions, by the Python Packaging Advisory Database: needs a network.

@@ -31,6 +31,8 @@ def plain_column(values: Any) -> pyarrow.Array:
     kind = values.type
     if types.is_dictionary(kind):
         values, kind = values.cast(kind.value_type), kind.value_type
+    if types.is_float16(kind):  # pyarrow 15 does not cast it
+        values = pyarrow.array(_one_chunk(values).to_numpy(zero_copy_only=False).astype(np.float64))
     if types.is_floating(kind) or types.is_decimal(kind):
         return _one_chunk(compute.fill_null(values.cast(pyarrow.float64()), float("nan")))
     if types.is_integer(kind) or types.is_boolean(kind):
