@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
+from gpnn.build.finished import check_same, final_states
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
-from gpnn.build.predict import Trained, read_trained
+from gpnn.build.predict import read_trained
+from gpnn.build.sharded_report import report_shards
+from gpnn.engine.sharded import is_shard_folder
 from gpnn.report import Record, check_extra, measure_cost, write_report
-from gpnn.storage.read import read_json, read_text, shorten
+from gpnn.storage.read import read_json, read_text
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.run_folder import RunFolder
 
@@ -32,11 +31,13 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     run = RunFolder.open(path)
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
-    trained = read_trained(run)
-    built = build(load_config(run.config))
-    _check_same(trained, built)
+    trained, config, page = read_trained(run), load_config(run.config), out or run.report
+    if is_shard_folder(config.data.name):
+        report_shards(run, config, trained, page)
+        return page
+    built = build(config)
+    check_same(trained, built)
     built.model.load_state_dict(trained.model.state_dict())
-    page = out or run.report
     write_report(gather_record(run, built), page)
     return page
 
@@ -46,7 +47,7 @@ def gather_record(run: RunFolder, built: Built) -> Record:
     data, plan, model, config = built.data, built.plan, built.model, built.config
     x, precision = None if data.get("x") is None else data.x.to(plan.device), config.train.precision
     logits = predict_logits(model, x, plan, precision=precision)
-    states, states_name = _states(built, x, logits)
+    states, states_name = final_states(built, x, logits)
     return Record(
         name=Path(config.data.name).name,
         run=run.path.resolve().name,
@@ -63,27 +64,3 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
         seed=config.seed,
     )
-
-
-def _check_same(trained: Trained, built: Built) -> None:
-    now = json.loads(json.dumps(built.model_arguments))
-    for name in sorted({*now, *trained.arguments}):
-        then = trained.arguments.get(name)
-        if now.get(name) != then:
-            raise ValueError(
-                "A report needs the data and the config.toml that the run was trained with. "
-                f"Its model's {name} was {shorten(then)}, and would be {shorten(now.get(name))} now."
-            )
-
-
-def _states(built: Built, x: Tensor | None, logits: Tensor) -> tuple[Tensor, str]:
-    """What the propagation ended in: the states, or the scores where the model predicts before it propagates."""
-    if built.model.predict == "before":
-        return logits, "scores after propagation"
-    training = built.model.training
-    built.model.eval()
-    try:
-        with torch.no_grad():
-            return built.model.states(x, built.plan), "final states"
-    finally:
-        built.model.train(training)

@@ -42,6 +42,7 @@ class Request:
         timeout: seconds after which a process that does not answer counts as lost.
         silent: whether to show no progress.
         curves: whether to draw TensorBoard's curves.
+        page: whether to write the page at the end.
     """
 
     config: Callable[[], Config]
@@ -50,6 +51,7 @@ class Request:
     timeout: float
     silent: bool
     curves: bool
+    page: bool = True
 
 
 def trains_together(name: str | None, resume: Path | None) -> bool:
@@ -160,6 +162,8 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
 
 def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitResult:
     from gpnn.build.sharded import train_sharded_run
+    from gpnn.build.sharded_report import write_shared_report
+    from gpnn.report import ADVICE, can_write
     from gpnn.train.lock import lock_run
     from gpnn.train.tensorboard import TensorBoard
 
@@ -174,7 +178,12 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
         if leads and not request.silent:
             messages().print(_headline(built, peers), markup=False)
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
-        return train_sharded_run(run, built, watchers)
+            if request.page and not can_write():
+                messages().print(ADVICE, markup=False)
+        result = train_sharded_run(run, built, watchers)
+        if request.page and result.stopped != "interrupted":
+            write_shared_report(run, built)
+        return result
 
 
 def _headline(built: Built, peers: Peers) -> str:

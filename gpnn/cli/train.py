@@ -73,6 +73,7 @@ def train(
                 timeout,
                 silent=quiet or json,
                 curves=tensorboard,
+                page=report,
             ),
             search=search,
             quiet=quiet,

@@ -45,7 +45,7 @@ def propagate(
         if run not in table:
             raise ValueError(f"`runner` must be one of {', '.join(table)}. Got {run!r}.")
         run = table[run]
-    elif plan.runners is not None and run not in table.values():
+    elif plan.runners is not None and (run is fused or isinstance(run, Streamed)):
         raise ValueError(f"Under several processes `runner` must be one of {', '.join(table)}. Got {run!r}.")
     entered = plan.enter(state)
     h0 = None

@@ -96,8 +96,8 @@ def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = 
     return Quality(
         num_parts=k,
         edge_cut=float(num_cut_edges / max(structure.num_edges, 1)),
-        balance=_over_mean(partition.sizes.numpy()),
-        edge_balance=_over_mean(ends),
+        balance=largest_over_mean(partition.sizes.numpy()),
+        edge_balance=largest_over_mean(ends),
         num_cut_edges=int(num_cut_edges),
         num_cut_nodes=int(num_cut_nodes),
         num_empty=int((partition.sizes == 0).sum()),
@@ -109,7 +109,8 @@ def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = 
     )
 
 
-def _over_mean(values: np.ndarray) -> float:
+def largest_over_mean(values: np.ndarray) -> float:
+    """The largest of some counts over their mean; 1 where all are zero."""
     total = int(values.sum())
     return float(values.max() * len(values) / total) if total else 1.0
 

@@ -6,6 +6,7 @@ from gpnn.report.cost import Cost, measure_cost
 from gpnn.report.embed import ADVICE, can_write, check_extra
 from gpnn.report.page import SECTIONS, write_report
 from gpnn.report.record import Record
+from gpnn.report.shared_record import SharedRecord
 
 __all__ = [
     "ADVICE",
@@ -16,6 +17,7 @@ __all__ = [
     "Listing",
     "Record",
     "Section",
+    "SharedRecord",
     "Table",
     "can_write",
     "check_extra",

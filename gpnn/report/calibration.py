@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from gpnn.report.answers import BINS
 from gpnn.report.content import MUTED, Chart, Section, Trace, color, percent
-from gpnn.report.record import Record
-
-BINS = 10
+from gpnn.report.shared_record import AnyRecord
 
 
 @dataclass(frozen=True)
@@ -32,31 +30,25 @@ class Reliability:
     error: float
 
 
-def reliability(confidence: Tensor, right: Tensor, bins: int = BINS) -> Reliability:
-    """Bin answers by confidence, in bins of equal width.
+def reliability(bins: Tensor) -> Reliability:
+    """What the bins of :func:`gpnn.report.answers.bin_answers` say.
 
-    Args:
-        confidence: probability of each answer, `[M]`.
-        right: whether it was right, bool `[M]`.
-        bins: how many bins there are from 0 to 1.
-
-    >>> reliability(torch.tensor([0.95, 0.95, 0.65]), torch.tensor([True, True, False])).error
+    >>> import torch
+    >>> from gpnn.report.answers import bin_answers
+    >>> reliability(bin_answers(torch.tensor([0.95, 0.95, 0.65]), torch.tensor([True, True, False]))).error
     0.25
     """
-    place = (confidence.double() * bins).long().clamp(max=bins - 1)
-    count = torch.bincount(place, minlength=bins)
-    sure = torch.bincount(place, weights=confidence.double(), minlength=bins)
-    good = torch.bincount(place, weights=right.double(), minlength=bins)
+    count, sure, good = bins.T
     kept = count.nonzero().flatten()
-    error = float((good - sure).abs().sum() / max(1, confidence.numel()))
-    return Reliability(kept, sure[kept] / count[kept], good[kept] / count[kept], count[kept], round(error, 9))
+    error = float((good - sure).abs().sum() / max(1.0, float(count.sum())))
+    return Reliability(kept, (sure / count)[kept], (good / count)[kept], count[kept].long(), round(error, 9))
 
 
-def calibration(record: Record) -> Section | None:
+def calibration(record: AnyRecord) -> Section | None:
     """The reliability diagram and the expected calibration error of the held-out splits."""
-    found = {name: reliability(*_answers(record, nodes)) for name, nodes in record.held_out().items()}
-    if not found:
+    if record.answers is None:
         return None
+    found = {name: reliability(bins) for name, bins in record.answers.bins.items()}
     errors = ", ".join(f"{percent(each.error)} on {name}" for name, each in found.items())
     lead = (
         f"Expected calibration error: {errors}. A model is calibrated when its points lie on the diagonal: "
@@ -81,16 +73,6 @@ def calibration(record: Record) -> Section | None:
         Chart("confidence", "How sure the model is", "Histogram of confidence.", how_sure, axes),
     ]
     return Section("calibration", "Calibration", lead, parts)
-
-
-def _answers(record: Record, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Confidence and rightness of each answer, flat."""
-    likely, target = record.probabilities[nodes].nan_to_num(0.0), record.data.y[nodes]
-    if record.multi_label:
-        yes = likely > 0.5
-        return torch.where(yes, likely, 1 - likely).flatten(), (yes == (target > 0.5)).flatten()
-    confidence, answer = likely.max(1)
-    return confidence, answer == target
 
 
 def _diagonal() -> Trace:

@@ -2,60 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from gpnn.report.answers import MAX_CLASSES, Answers
 from gpnn.report.content import Chart, Section, Trace, color, label, percent
-from gpnn.report.record import Record
-
-MAX_CLASSES = 30
+from gpnn.report.shared_record import AnyRecord
 
 
-def classes(record: Record) -> Section | None:
+def classes(record: AnyRecord) -> Section | None:
     """Accuracy a class and the confusion matrix of the held-out splits; of several labels a node, F1 a label."""
-    splits = record.held_out()
-    if not splits:
+    found = record.answers
+    if found is None:
         return None
     if record.multi_label:
-        return Section("classes", "Labels", _lead(record, "F1 = 2·tp / (2·tp + fp + fn) of each label."), [_f1(record)])
-    first = next(iter(splits.values()))
-    shown = largest_classes(torch.bincount(record.data.y[first], minlength=len(record.classes)))
-    counts = {
-        name: confusion(record.data.y[nodes], record.prediction[nodes], shown, len(record.classes))
-        for name, nodes in splits.items()
-    }
+        lead = _lead(record, "F1 = 2·tp / (2·tp + fp + fn) of each label.")
+        return Section("classes", "Labels", lead, [_f1(record, found)])
     lead = _lead(record, "Rows are true classes, columns are predictions; a row adds up to 100 %.")
-    parts = [_accuracy(record, counts, shown), _matrix(record, counts, shown)]
+    parts = [_accuracy(record, found.classes, found.shown), _matrix(record, found.classes, found.shown)]
     return Section("classes", "Classes", lead, parts)
 
 
-def confusion(target: Tensor, prediction: Tensor, shown: Tensor, num_classes: int) -> Tensor:
-    """How many nodes of each shown class (row) were given each of them (column) or another (last column), `[k, k + 1]`.
-
-    >>> confusion(torch.tensor([0, 0, 2]), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), 3).tolist()
-    [[1, 0, 1], [0, 1, 0]]
-    """
-    size = len(shown)
-    place = torch.full((num_classes,), size)
-    place[shown] = torch.arange(size)
-    pairs = place[target] * (size + 1) + place[prediction]
-    return torch.bincount(pairs, minlength=(size + 1) ** 2).view(size + 1, size + 1)[:size]
-
-
-def largest_classes(counts: Tensor) -> Tensor:
-    """The classes with the most nodes, at most thirty, in their own order."""
-    return counts.argsort(descending=True, stable=True)[:MAX_CLASSES].sort().values
-
-
-def _lead(record: Record, words: str) -> str:
+def _lead(record: AnyRecord, words: str) -> str:
     if len(record.classes) > MAX_CLASSES:
         words += f" The {MAX_CLASSES} largest of {len(record.classes)} are shown."
     return words
 
 
-def _accuracy(record: Record, counts: dict[str, Tensor], shown: Tensor) -> Chart:
+def _accuracy(record: AnyRecord, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
     views = {}
     for split, matrix in counts.items():
         total, right = matrix.sum(1), matrix.diagonal()
@@ -67,7 +43,7 @@ def _accuracy(record: Record, counts: dict[str, Tensor], shown: Tensor) -> Chart
     return Chart("accuracy", "Accuracy a class", alt, views, _by_class(record, shown), _height(shown))
 
 
-def _matrix(record: Record, counts: dict[str, Tensor], shown: Tensor) -> Chart:
+def _matrix(record: AnyRecord, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
     rows = _names(record, shown)
     columns = [*rows, "others"] if len(record.classes) > len(shown) else rows
     views = {split: [_heat(matrix, rows, columns)] for split, matrix in counts.items()}
@@ -93,14 +69,12 @@ def _heat(matrix: Tensor, rows: list[str], columns: list[str]) -> Trace:
     return trace | ({"text": part.tolist(), "texttemplate": "%{text}"} if len(rows) <= 12 else {})
 
 
-def _f1(record: Record) -> Chart:
-    views, splits = {}, record.held_out()
-    shown = largest_classes((record.data.y[next(iter(splits.values()))] > 0.5).sum(0))
-    for split, nodes in splits.items():
-        true, given = record.data.y[nodes] > 0.5, record.probabilities[nodes] > 0.5
-        both = (true.sum(0) + given.sum(0))[shown]
-        share = (2 * (true & given).sum(0)[shown] / both.clamp(min=1)).tolist()
-        text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.sum(0)[shown].tolist())]
+def _f1(record: AnyRecord, found: Answers) -> Chart:
+    views, shown = {}, found.shown
+    for split, counts in found.classes.items():
+        true, given, both = counts.T
+        share = (2 * both / (true + given).clamp(min=1)).tolist()
+        text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.tolist())]
         views[split] = [_bars(share, text, shown)]
     alt = "The F1 score of each label."
     return Chart("accuracy", "F1 a label", alt, views, _by_class(record, shown), _height(shown), wide=True)
@@ -122,13 +96,13 @@ def _bars(share: list[float], text: list[str], shown: Tensor) -> Trace:
     }
 
 
-def _by_class(record: Record, shown: Tensor) -> dict[str, Any]:
+def _by_class(record: AnyRecord, shown: Tensor) -> dict[str, Any]:
     """An axis of positions named after the classes: names may repeat or be empty, positions do not."""
     axis = {"tickvals": list(range(len(shown))), "ticktext": _names(record, shown), "showgrid": False}
     return {"xaxis": {"range": [0, 1], "tickformat": ".0%"}, "yaxis": axis | {"autorange": "reversed"}}
 
 
-def _names(record: Record, shown: Tensor) -> list[str]:
+def _names(record: AnyRecord, shown: Tensor) -> list[str]:
     return [label(record.classes[number], 18) for number in shown.tolist()]
 
 

@@ -46,8 +46,10 @@ class Cost:
         return sum(self.seconds.values()) + self.backward
 
 
-def measure_cost(model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = "float32", seed: int = 0) -> Cost:
-    """Take up to three passes and give the one of median time; weights, gradients and random states stay as they are.
+def measure_cost(
+    model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = "float32", seed: int = 0, passes: int = PASSES
+) -> Cost:
+    """Take some passes and give the one of median time; weights, gradients and random states stay as they are.
 
     Args:
         model: on the plan's device.
@@ -55,12 +57,13 @@ def measure_cost(model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = 
         plan: the lowered schedule.
         precision: "float32" or "bf16".
         seed: names the random masks.
+        passes: how many passes at most; none begins after two seconds. Several processes must all take as many: 1.
     """
     training, runner, began = model.training, model.runner, time.monotonic()
     costs: list[Cost] = []
     model.train()
     try:
-        while len(costs) < PASSES and (not costs or time.monotonic() - began < LONGEST):
+        while len(costs) < passes and (not costs or time.monotonic() - began < LONGEST):
             costs.append(_measure(model, x, plan, runner, precision, seed))
     finally:
         model.runner = runner
@@ -70,7 +73,8 @@ def measure_cost(model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = 
 
 def _measure(model: GPNN, x: Tensor | None, plan: Plan, runner: Any, precision: str, seed: int) -> Cost:
     clock = _Clock(plan.device, set(_storages([*model.parameters(), *([] if x is None else [x])])))
-    run = RUNNERS[runner or "fused"] if runner is None or isinstance(runner, str) else runner
+    table = RUNNERS if plan.runners is None else plan.runners
+    run = table[runner or "fused"] if runner is None or isinstance(runner, str) else runner
     model.runner = lambda cell, *args, **kwargs: run(_TimedCell(cell, clock), *args, **kwargs)
     with clock.forward(), autocast(model, precision):
         logits = model(x, plan, draw=Draw(seed, 0, 0))

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpnn.report.content import Chart, Section, Trace, color, percent
-from gpnn.report.record import Record
+from gpnn.report.shared_record import AnyRecord
 
 MAX_POINTS = 1000
 
 
-def learning_curves(record: Record) -> Section | None:
+def learning_curves(record: AnyRecord) -> Section | None:
     """Loss of training and validation, and the metric that chose the weights, with the best epoch marked."""
     if not history_column(record.history, "loss")[0]:
         return None
@@ -33,23 +33,23 @@ def learning_curves(record: Record) -> Section | None:
     return Section("curves", "Learning curves", lead, charts)
 
 
-def _loss(record: Record) -> Chart:
+def _loss(record: AnyRecord) -> Chart:
     traces = []
     for number, (name, words) in enumerate((("loss", "training objective"), ("val_loss", "validation loss"))):
         epochs, values = history_column(record.history, name)
         if epochs:
-            traces.append(_line(words, epochs, values, number))
+            traces.append(curve(words, epochs, values, color(number)))
     layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"title": {"text": "loss"}, "rangemode": "tozero"}}
     first, last = traces[0]["y"][0], traces[0]["y"][-1]
     alt = f"The training objective goes from {first:.3g} to {last:.3g}."
     return Chart("loss", "Loss", alt, {"loss": traces}, layout)
 
 
-def _metric(record: Record, names: list[str]) -> Chart:
+def _metric(record: AnyRecord, names: list[str]) -> Chart:
     traces = []
     for number, name in enumerate(names):
         epochs, values = history_column(record.history, f"val_{name}")
-        traces.append(_line(f"validation {name.replace('_', ' ')}", epochs, values, number))
+        traces.append(curve(f"validation {name.replace('_', ' ')}", epochs, values, color(number)))
     best = record.metrics.get("best_epoch")
     if best in traces[0]["x"]:
         height = traces[0]["y"][traces[0]["x"].index(best)]
@@ -73,13 +73,14 @@ def history_column(history: Sequence[Mapping[str, Any]], name: str) -> tuple[lis
     return [epoch for epoch, _ in rows], [float(f"{value:.5g}") for _, value in rows]
 
 
-def _line(name: str, epochs: list[int], values: list[float], number: int) -> Trace:
+def curve(name: str, epochs: list[int], values: list[float], shade: str, hover: str = "epoch %{x}: %{y:.4g}") -> Trace:
+    """A line of one figure by epoch."""
     return {
         "type": "scatter",
         "mode": "lines" if len(epochs) > 1 else "markers",
         "name": name,
         "x": epochs,
         "y": values,
-        "line": {"color": color(number), "width": 2},
-        "hovertemplate": "epoch %{x}: %{y:.4g}",
+        "line": {"color": shade, "width": 2},
+        "hovertemplate": hover,
     }

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 
 from gpnn.graph import Graph, as_graph
-from gpnn.partition import Partition
 from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
-from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout, quotient
+from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout
 from gpnn.report.points import coloured_points, placed_points
+from gpnn.report.quotient import Quotient
 from gpnn.report.record import Record
+from gpnn.report.shared_record import AnyRecord, SharedRecord
 
 MAX_PAIRS = 15_000
-MAX_PARTS = 400
 BLANK: dict[str, Any] = {"visible": False, "showgrid": False, "zeroline": False}
 LOOK: dict[str, Any] = {
     "layout": {"xaxis": BLANK, "yaxis": BLANK | {"scaleanchor": "x"}, "hovermode": "closest", "dragmode": "pan"},
@@ -25,23 +25,22 @@ LOOK: dict[str, Any] = {
 }
 
 
-def drawing(record: Record) -> Section | None:
-    """The graph coloured by subgraph, prediction or class; a large one by its quotient graph.
+def drawing(record: AnyRecord) -> Section | None:
+    """The graph coloured by subgraph, prediction or class; a large or shared one by its quotient graph.
 
-    None where a large graph has no subgraphs to draw it by.
+    None where such a graph has no subgraphs to draw it by.
     """
-    graph = as_graph(record.data)
-    if graph.num_nodes <= MAX_NODES:
-        return _whole(record, graph)
-    if record.partition is None or record.partition.num_parts < 2:
+    if isinstance(record, Record) and record.data.num_nodes <= MAX_NODES:
+        return _whole(record, as_graph(record.data))
+    if record.quotient is None or record.quotient.num_parts < 2:
         return None
-    return _by_subgraph(record, graph, record.partition)
+    return _by_subgraph(record, record.quotient)
 
 
 def _whole(record: Record, graph: Graph) -> Section:
     places = force_layout(graph, record.partition, record.seed)
     src, dst = distinct_pairs(graph)
-    total, nodes = len(src), torch.arange(graph.num_nodes)
+    total, nodes = len(src), record.about(torch.arange(graph.num_nodes))
     lead = f"{graph.num_nodes:,} nodes and {total:,} pairs of neighbours. Hover over a node to read it; drag to move."
     if total > MAX_PAIRS:
         kept = np.random.default_rng(record.seed).choice(total, MAX_PAIRS, replace=False)
@@ -51,36 +50,36 @@ def _whole(record: Record, graph: Graph) -> Section:
         name="drawing",
         title="The graph",
         alt=f"A drawing of the graph's {graph.num_nodes:,} nodes.",
-        views=coloured_points(record, nodes, float(np.clip(90 / np.sqrt(graph.num_nodes), 4, 13))),
-        points=placed_points(record, nodes, places),
+        views=coloured_points(nodes, float(np.clip(90 / np.sqrt(graph.num_nodes), 4, 13))),
+        points=placed_points(nodes, places),
         ground=[_lines(src, dst, 0.7 if total > 1000 else 1.2)],
         **LOOK,
     )
     return Section("graph", "Graph", lead, [chart])
 
 
-def _by_subgraph(record: Record, graph: Graph, partition: Partition) -> Section:
-    counts = quotient(graph, partition)
-    shown = np.sort(np.argsort(-partition.sizes.numpy(), kind="stable")[:MAX_PARTS])
-    between = (counts + counts.T)[np.ix_(shown, shown)]
+def _by_subgraph(record: AnyRecord, found: Quotient) -> Section:
+    between = found.between + found.between.T
     low, high = np.triu(between, 1).nonzero()
     weight = torch.from_numpy(between[low, high].astype(np.float32))
-    small = Graph(torch.from_numpy(low), torch.from_numpy(high), num_nodes=len(shown), edge_weight=weight)
+    small = Graph(torch.from_numpy(low), torch.from_numpy(high), num_nodes=len(found.shown), edge_weight=weight)
     x, y = force_layout(small, None, record.seed).round(3).T.tolist()
     lead = (
-        f"A graph of {graph.num_nodes:,} nodes is drawn by its subgraphs: a mark grows with the nodes of its "
+        f"A graph of {found.num_nodes:,} nodes is drawn by its subgraphs: a mark grows with the nodes of its "
         "subgraph, a line with the edges between two."
     )
-    if partition.num_parts > MAX_PARTS:
-        lead += f" The {MAX_PARTS} largest of {partition.num_parts:,} are shown."
-    common, share = _commonest(record, partition, shown)
-    sizes = partition.sizes.numpy()[shown]
+    if isinstance(record, SharedRecord) and found.num_nodes <= MAX_NODES:
+        lead = lead.replace("nodes is drawn", "nodes that several processes share is drawn")
+    if found.num_parts > len(found.shown):
+        lead += f" The {len(found.shown)} largest of {found.num_parts:,} are shown."
+    common, share = found.given.argmax(1), found.given.max(1) / np.maximum(found.given.sum(1), 1)
+    texts = _texts(record, found.shown, found.sizes, found.between.diagonal(), common, share)
     chart = Chart(
         name="drawing",
         title="The subgraphs",
-        alt=f"A drawing of {len(shown)} subgraphs and the edges between them.",
-        views={"subgraph": [_marks(shown, sizes)], "most common prediction": [_marks(common, sizes)]},
-        points={"x": x, "y": y, "text": _texts(record, shown, sizes, counts.diagonal()[shown], common, share)},
+        alt=f"A drawing of {len(found.shown)} subgraphs and the edges between them.",
+        views={"subgraph": [_marks(found.shown, found.sizes)], "most common prediction": [_marks(common, found.sizes)]},
+        points={"x": x, "y": y, "text": texts},
         ground=_weighted_lines(low, high, between[low, high]),
         **LOOK,
     )
@@ -108,15 +107,7 @@ def _weighted_lines(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> li
     return [_lines(low[level == number], high[level == number], width) for number, width in widths.items()]
 
 
-def _commonest(record: Record, partition: Partition, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The class that most nodes of each shown subgraph are given, and their share, two arrays `[k]`."""
-    num_classes = record.probabilities.shape[1]
-    pairs = partition.labels * num_classes + record.prediction
-    given = torch.bincount(pairs, minlength=partition.num_parts * num_classes).view(-1, num_classes).numpy()[shown]
-    return given.argmax(1), given.max(1) / np.maximum(given.sum(1), 1)
-
-
-def _texts(record: Record, *columns: np.ndarray) -> list[str]:
+def _texts(record: AnyRecord, *columns: np.ndarray) -> list[str]:
     """What one reads over each subgraph: its number, nodes, edges inside, commonest class and that one's share."""
     return [
         f"<b>subgraph {part}</b><br>{nodes:,} nodes, {edges:,} edges inside"

@@ -14,14 +14,15 @@ from gpnn.report.curves import learning_curves
 from gpnn.report.drawing import drawing
 from gpnn.report.embed import check_extra, plotly_script, script_json
 from gpnn.report.phases import phases
-from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, reproduce
+from gpnn.report.shared_record import AnyRecord
 from gpnn.report.states import states
 from gpnn.report.subgraphs import subgraphs
 from gpnn.report.time_memory import time_memory
+from gpnn.report.traffic import traffic
 from gpnn.train.atomic import write_text
 
-SECTIONS: dict[str, Callable[[Record], Section | None]] = {
+SECTIONS: dict[str, Callable[[AnyRecord], Section | None]] = {
     "curves": learning_curves,
     "classes": classes,
     "calibration": calibration,
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "partition": subgraphs,
     "schedule": phases,
     "cost": time_memory,
+    "traffic": traffic,
     "configuration": configuration,
     "environment": environment,
     "reproduce": reproduce,
@@ -37,7 +39,7 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
 _KINDS = {Chart: "chart", Table: "table", Drawing: "drawing", Listing: "listing"}
 
 
-def write_report(record: Record, path: Path) -> None:
+def write_report(record: AnyRecord, path: Path) -> None:
     """Write the page of one run: one HTML file that needs nothing else, atomically.
 
     Raises:
@@ -49,7 +51,7 @@ def write_report(record: Record, path: Path) -> None:
     write_text(path, render(f"{record.name} · {record.run}", record.name, f"run {record.run}", cards, sections))
 
 
-def headline(record: Record) -> list[tuple[str, str]]:
+def headline(record: AnyRecord) -> list[tuple[str, str]]:
     """The figures at the top: name and value."""
     metrics = record.metrics
     names = ("macro_f1", "roc_auc") if record.multi_label else ("accuracy", "recall")

@@ -2,86 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.report.answers import SPLIT_NAMES
 from gpnn.report.content import MAX_LEGEND, Trace, color, label, percent
-from gpnn.report.record import SPLIT_NAMES, Record
+from gpnn.report.node_facts import NodeFacts
 
 UNKNOWN = "#b0b7bf"
 _WORDS = tuple(SPLIT_NAMES.values())
 
 
-def coloured_points(record: Record, nodes: Tensor, radius: float = 6.0) -> dict[str, list[Trace]]:
+def coloured_points(nodes: NodeFacts, radius: float = 6.0) -> dict[str, list[Trace]]:
     """The traces of some nodes, one view a colouring; where they lie is the chart's `points`.
 
     Args:
-        record: the run.
-        nodes: which nodes, `[n]`.
+        nodes: which nodes.
         radius: size of a mark in pixels.
     """
-    found = _colourings(record, nodes)
-    return {name: _traces(groups, names, radius) for name, (groups, names) in found.items()}
+    return {name: _traces(groups, names, radius) for name, (groups, names) in _colourings(nodes).items()}
 
 
-def placed_points(record: Record, nodes: Tensor, places: np.ndarray) -> dict[str, list[Any]]:
-    """Where the nodes lie and what one reads over them: the `points` of a chart.
-
-    Args:
-        record: the run.
-        nodes: which nodes, `[n]`.
-        places: where they lie, `[n, 2]`.
-    """
+def placed_points(nodes: NodeFacts, places: np.ndarray) -> dict[str, list[Any]]:
+    """Where n nodes lie, `[n, 2]`, and what one reads over them: the `points` of a chart."""
     x, y = places.astype(np.float64).round(3).T.tolist()
-    return {"x": x, "y": y, "text": hover_texts(record, nodes)}
+    return {"x": x, "y": y, "text": hover_texts(nodes)}
 
 
-def hover_texts(record: Record, nodes: Tensor) -> list[str]:
+def hover_texts(nodes: NodeFacts) -> list[str]:
     """What one reads over each node: its id, subgraph, prediction, class and split."""
-    confidence, top = record.probabilities[nodes].max(1)
-    classes = record.classes
-    lines = [[f"<b>{label(name)}</b>"] for name in record.node_names(nodes)]
-    if record.partition is not None:
-        for line, part in zip(lines, record.partition.labels[nodes].tolist()):
+    confidence, top = nodes.likely.max(1)
+    lines = [[f"<b>{label(name)}</b>"] for name in nodes.names]
+    if nodes.parts is not None:
+        for line, part in zip(lines, nodes.parts.tolist()):
             line.append(f"subgraph {part}")
     for line, given, sure in zip(lines, top.tolist(), confidence.tolist()):
-        line.append(f"prediction {label(classes[given])} ({percent(sure)})")
-    splits = _splits(record)[nodes].tolist()
-    for line, true, split in zip(lines, record.data.y[nodes], splits):
-        line.append(f"class {_known(true, classes)}" + (f", {_WORDS[split]} node" if split >= 0 else ""))
+        line.append(f"prediction {label(nodes.classes[given])} ({percent(sure)})")
+    for line, true, split in zip(lines, nodes.y, nodes.splits.tolist()):
+        line.append(f"class {_known(true, nodes.classes)}" + (f", {_WORDS[split]} node" if split >= 0 else ""))
     return ["<br>".join(line) for line in lines]
 
 
-def _known(true: Tensor, classes: list[str]) -> str:
+def _known(true: Tensor, classes: Sequence[str]) -> str:
     """The names of one node's class, or of its labels."""
     numbers = true.reshape(-1).tolist() if not true.dim() else (true > 0.5).nonzero().flatten().tolist()
     names = [label(classes[number]) for number in numbers if number >= 0]
     return ", ".join(names) or ("none" if true.dim() and bool((true >= 0).all()) else "unknown")
 
 
-def _splits(record: Record) -> Tensor:
-    """The split of each node as a position in SPLIT_NAMES, −1 for none, `[N]`."""
-    splits = torch.full((record.data.num_nodes,), -1)
-    for number, name in enumerate(SPLIT_NAMES):
-        splits[record.split(name)] = number
-    return splits
-
-
-def _colourings(record: Record, nodes: Tensor) -> dict[str, tuple[Tensor, list[str]]]:
+def _colourings(nodes: NodeFacts) -> dict[str, tuple[Tensor, list[str]]]:
     """The group of each node, −1 for none, and the groups' names, by the name of the view."""
-    classes = [label(name, 24) for name in record.classes]
+    classes = [label(name, 24) for name in nodes.classes]
     found = {}
-    if record.partition is not None:
-        parts = [f"subgraph {part}" for part in range(record.partition.num_parts)]
-        found["subgraph"] = (record.partition.labels[nodes], parts)
-    found["prediction"] = (record.prediction[nodes], classes)
-    if not record.multi_label:
-        found["true class"] = (record.data.y[nodes], classes)
-        wrong = (record.prediction[nodes] != record.data.y[nodes]).long()
-        found["right or wrong"] = (torch.where(record.data.y[nodes] >= 0, wrong, -1), ["right", "wrong"])
+    if nodes.parts is not None:
+        found["subgraph"] = (nodes.parts, [f"subgraph {part}" for part in range(nodes.num_parts)])
+    found["prediction"] = (nodes.prediction, classes)
+    if nodes.y.dim() == 1:
+        found["true class"] = (nodes.y, classes)
+        wrong = (nodes.prediction != nodes.y).long()
+        found["right or wrong"] = (torch.where(nodes.y >= 0, wrong, -1), ["right", "wrong"])
     return found
 
 

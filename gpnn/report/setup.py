@@ -8,16 +8,16 @@ from pathlib import PurePath
 from typing import Any
 
 from gpnn.report.content import Listing, Section, Table
-from gpnn.report.record import Record
+from gpnn.report.shared_record import AnyRecord, SharedRecord
 
 
-def configuration(record: Record) -> Section:
+def configuration(record: AnyRecord) -> Section:
     """The run's settings, each "auto" replaced by what was chosen."""
     lead = "Every setting of the run; what was left to choose stands as it was chosen."
     return Section("configuration", "Configuration", lead, [Listing("config.toml", record.config)])
 
 
-def environment(record: Record) -> Section:
+def environment(record: AnyRecord) -> Section:
     """Versions and machine."""
     packages = record.environment.get("packages", {})
     machine = {key: value for key, value in record.environment.items() if key not in ("command", "packages")}
@@ -29,17 +29,21 @@ def environment(record: Record) -> Section:
     return Section("environment", "Environment", "Where the run took place.", parts)
 
 
-def reproduce(record: Record) -> Section:
+def reproduce(record: AnyRecord) -> Section:
     """The commands that make the run again."""
     version = record.environment.get("gpnn", "")
     lead = (
         "The same seed on the same machine gives the same bits. On another machine, or with other versions, sums are "
         "rounded differently."
     )
-    again = f'pip install "gpnn=={version}"\ngpnn train --config config.toml --out again'
+    start = "gpnn"
+    if isinstance(record, SharedRecord) and len(record.shares) > 1:
+        start = f"torchrun --nproc-per-node {len(record.shares)} -m gpnn"
+    again = f'pip install "gpnn=={version}"\n{start} train --config config.toml --out again'
     parts = [Listing("With the configuration above saved as config.toml", again)]
     if record.environment.get("command"):
-        parts.append(Listing("The command it was", command_line(record.environment["command"])))
+        command = command_line(record.environment["command"])
+        parts.append(Listing("The command it was", start + command.removeprefix("gpnn")))
     page = "gpnn report " + shlex.quote(record.run)
     return Section("reproduce", "Reproduce", lead, [*parts, Listing("This page, written again", page)])
 

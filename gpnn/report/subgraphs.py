@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from gpnn.partition import Quality
 from gpnn.report.content import Chart, Section, Table, Trace, color, percent
-from gpnn.report.record import Record
+from gpnn.report.shared_record import AnyRecord
 
 MAX_BARS = 200
 
 
-def subgraphs(record: Record) -> Section | None:
+def subgraphs(record: AnyRecord) -> Section | None:
     """Nodes, halo and training labels of each subgraph, and what the cut costs; None without a partition."""
-    if record.partition is None:
+    quality = record.quality
+    if quality is None:
         return None
-    quality = record.partition.quality(record.data)
     lead = (
         f"{quality.num_parts:,} subgraphs; {percent(quality.edge_cut)} of the edges run between them. The halo of a "
         "subgraph is the distinct nodes outside that send into it: rows to fetch before a cut phase."

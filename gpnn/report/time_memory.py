@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gpnn.report.content import Chart, Section, Table, Trace, color, size
 from gpnn.report.cost import Cost
-from gpnn.report.record import Record
+from gpnn.report.shared_record import AnyRecord, SharedRecord
 
 
-def time_memory(record: Record) -> Section | None:
+def time_memory(record: AnyRecord) -> Section | None:
     """Seconds and kept bytes of one training pass by phase; None where they were not measured."""
     cost = record.cost
     if cost is None:
@@ -15,6 +15,8 @@ def time_memory(record: Record) -> Section | None:
     times = [row["seconds"] for row in record.history if row.get("seconds") is not None]
     lead = f"One forward and backward pass, measured after training on {cost.device}"
     lead += f" with {cost.threads} thread{'s' if cost.threads > 1 else ''}." if cost.device == "cpu" else "."
+    if isinstance(record, SharedRecord):
+        lead += f" The first of {len(record.shares)} processes: its nodes, and its waiting for the others."
     lead += " Kept: what the forward pass keeps for the backward pass, each tensor once."
     rows: list[tuple[str, str]] = [
         ("forward pass", f"{sum(cost.seconds.values()):.4g} s"),

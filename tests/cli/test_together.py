@@ -79,6 +79,9 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
     assert metrics["num_nodes"] == 300
     assert 0 < metrics["sent_bytes"] < metrics["synchronous_bytes"]
     assert_same_nodes(tmp_path / "alone", tmp_path / "killed")
+    page = (tmp_path / "killed" / "report.html").read_text()
+    assert "2 processes trained together" in page
+    assert "torchrun --nproc-per-node 2 -m gpnn train --config config.toml" in page
 
 
 def assert_same_nodes(one: Path, other: Path) -> None:
@@ -122,8 +125,12 @@ def test_shards_train_without_torchrun(gpnn, tmp_path):
     metrics = json.loads(ended.stdout)
     assert metrics["num_parts"] == 4
     assert metrics["sent_bytes"] == 0
+    assert (tmp_path / "run" / "report.html").exists()
     again = gpnn("train", "--resume", "run")
     assert again.exit_code == 0
+    page = gpnn("report", "run", "--out", "again.html", "-q")
+    assert page.exit_code == 0, page.stderr
+    assert "What each holds" in (tmp_path / "again.html").read_text()
     assert (tmp_path / "run" / "checkpoint" / "epoch-000005").is_dir()
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 import gpnn
 from gpnn.engine import propagate
-from gpnn.engine.sharded import Cutter, Line, Ownership, Peers, lower_shard
+from gpnn.engine.sharded import Cutter, Line, Ownership, Peers, lower_shard, measure_shards, negotiate, number_parts
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
 LABELS = torch.tensor([0, 3, 1, 0, 3, 1, 0, 1, 3, 3])  # part 2 is empty
@@ -50,6 +50,16 @@ def convolution_case(peers: Peers) -> None:
     gpnn.nn.Scheduled(GCNConv(3, 3))(torch.ones(plan.num_nodes, 3), plan)
 
 
+def quality_case(peers: Peers, src: Tensor, dst: Tensor, labels: Tensor, train: Tensor) -> gpnn.partition.Quality:
+    """What the processes measure of a partition into seven subgraphs, with these training nodes."""
+    graph = gpnn.Graph(src, dst, num_nodes=len(labels))
+    where = Line.of(graph, gpnn.Partition(labels, 7), peers.size)
+    shard = Cutter(graph, where).cut(peers.rank)
+    halo = negotiate(shard.halo, shard.bounds, peers)
+    own = torch.isin(shard.nodes, train).nonzero().flatten()
+    return measure_shards(shard, halo, peers, number_parts(shard, halo, peers), own)
+
+
 def whole_case(plan: gpnn.Plan, cell: dict) -> tuple[Tensor, list[Tensor | None], Tensor]:
     """States, parameter gradients and gradients of the initial states in one process."""
     _, out, grads, state_grad, _ = _run(plan, make_cell(**cell))
@@ -66,4 +76,4 @@ def _run(plan: gpnn.Plan, cell: torch.nn.Module, runner: str = "fused") -> tuple
     return nodes, out.detach(), grads, state_grad, (plan.num_messages, plan.num_updates)
 
 
-__all__ = ["gradients", "line", "owned_case", "shard_case", "whole_case"]
+__all__ = ["gradients", "line", "owned_case", "quality_case", "shard_case", "whole_case"]

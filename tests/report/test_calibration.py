@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.report.calibration import BINS, calibration, reliability
+from gpnn.report.answers import BINS, bin_answers
+from gpnn.report.calibration import calibration, reliability
 
 
 def slow_error(confidence: list[float], right: list[bool]) -> float:
@@ -22,13 +23,14 @@ def slow_error(confidence: list[float], right: list[bool]) -> float:
 @settings(max_examples=50, deadline=None)
 def test_the_error_is_the_definition(pairs):
     confidence, right = (list(column) for column in zip(*pairs))
-    found = reliability(torch.tensor(confidence, dtype=torch.float64), torch.tensor(right))
+    found = reliability(bin_answers(torch.tensor(confidence, dtype=torch.float64), torch.tensor(right)))
     assert found.error == pytest.approx(slow_error(confidence, right), abs=1e-8)
     assert int(found.count.sum()) == len(pairs)
 
 
 def test_a_calibrated_model_has_no_error():
-    found = reliability(torch.tensor([0.75] * 4 + [1.0] * 2), torch.tensor([True, True, True, False, True, True]))
+    right = torch.tensor([True, True, True, False, True, True])
+    found = reliability(bin_answers(torch.tensor([0.75] * 4 + [1.0] * 2), right))
     assert found.error == 0
     assert found.bin.tolist() == [7, 9]
     assert found.accuracy.tolist() == [0.75, 1.0]

@@ -3,19 +3,9 @@ from dataclasses import replace
 import torch
 from torch_geometric.data import Data
 
-from gpnn.report.classes import MAX_CLASSES, classes, confusion, largest_classes
+from gpnn.report.answers import MAX_CLASSES
+from gpnn.report.classes import classes
 from tests.oracle.multi_hot import multi_hot_graph
-
-
-def test_rows_are_true_classes():
-    target, given = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([0, 1, 2, 2, 0])
-    assert confusion(target, given, torch.arange(3), 3).tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 2, 0]]
-    assert confusion(target, given, torch.tensor([0, 2]), 3).tolist() == [[1, 0, 1], [1, 2, 0]]
-
-
-def test_the_largest_classes_keep_their_order():
-    counts = torch.tensor([5, 1, *[3] * MAX_CLASSES])
-    assert largest_classes(counts).tolist() == [0, *range(2, MAX_CLASSES + 1)]
 
 
 def test_of_many_classes_the_others_are_one_column(record):

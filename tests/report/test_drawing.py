@@ -53,7 +53,7 @@ def test_hover_tells_what_is_known(record):
     data = record.data.clone()
     data.y = data.y.clone()
     data.y[0] = -1
-    known, unknown = (hover_texts(replace(record, data=data), torch.tensor([node]))[0] for node in (1, 0))
+    known, unknown = hover_texts(replace(record, data=data).about(torch.tensor([1, 0])))
     assert known.startswith("<b>1</b><br>subgraph")
     assert "prediction" in known
     assert "class unknown" in unknown
@@ -63,7 +63,7 @@ def test_hover_names_every_label_of_a_node(record):
     data = multi_hot_graph(90)
     data.y[0], data.y[1] = torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.zeros(4)
     likely = torch.full((90, 4), 0.25)
-    texts = hover_texts(replace(record, data=data, probabilities=likely), torch.tensor([0, 1, 89]))
+    texts = hover_texts(replace(record, data=data, probabilities=likely).about(torch.tensor([0, 1, 89])))
     assert [text.rpartition("class ")[2] for text in texts] == [
         "0, 2, training node",
         "none, training node",

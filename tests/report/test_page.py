@@ -61,6 +61,8 @@ def test_every_section_is_there_and_reachable(page):
     assert not outline.open
     assert len(outline.ids) == len(set(outline.ids))
     for name in SECTIONS:
+        if name == "traffic":  # of several processes
+            continue
         assert name in outline.ids
         assert f'href="#{name}"' in page
 
@@ -75,8 +77,8 @@ def test_it_asks_nothing_of_the_network(page):
 
 def test_every_chart_is_one_that_plotly_takes(record):
     graph_objects = pytest.importorskip("plotly.graph_objects")
-    for make in SECTIONS.values():
-        for chart in make(record).parts:
+    for section in (make(record) for make in SECTIONS.values()):
+        for chart in section.parts if section else ():
             if isinstance(chart, Chart):
                 for traces in chart.views.values():
                     plain = [

@@ -4,6 +4,7 @@ from gpnn.engine.sharded.exchange import Exchange, negotiate
 from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, write_shards
 from gpnn.engine.sharded.peers import Peers, Traffic
 from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
+from gpnn.engine.sharded.quality import Numbering, measure_shards, number_parts
 from gpnn.engine.sharded.read import read_shard, read_sizes
 from gpnn.engine.sharded.runner import Sharded
 from gpnn.engine.sharded.schedules import SHARD_SCHEDULES
@@ -14,6 +15,7 @@ __all__ = [
     "Cutter",
     "Exchange",
     "Line",
+    "Numbering",
     "Ownership",
     "Peers",
     "Shard",
@@ -25,7 +27,9 @@ __all__ = [
     "is_shard_folder",
     "lower_owned",
     "lower_shard",
+    "measure_shards",
     "negotiate",
+    "number_parts",
     "read_index",
     "read_shard",
     "read_sizes",

@@ -1,0 +1,100 @@
+"""The record that several processes gather is the one that a process with the whole graph would make."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpnn.build import build, create_run, load_config, report_run, train_run
+from gpnn.build.report import gather_record
+from gpnn.build.shard_data import write_data
+from gpnn.build.sharded import build_sharded, read_own
+from gpnn.build.sharded_report import gather_shared
+from gpnn.engine.sharded import Peers, read_index
+from gpnn.report import SECTIONS, SharedRecord, write_report
+from gpnn.report.record import Record
+from gpnn.storage.atomic import write_text
+from gpnn.train import RunFolder
+
+WORDS = ["data.name=planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=12", "data.label_rate=0.3"]
+WORDS += ["device=cpu", "model.hidden_channels=8", "train.epochs=3", "partition.k=5", "schedule.intra=2"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Record:
+    """A run in one process, and beside it the same graph as a folder of two shards."""
+    folder = tmp_path_factory.mktemp("shared")
+    built = build(load_config(overrides=WORDS))
+    built.data.node_name = np.array([f"node {number}" for number in range(120)], dtype=object)
+    run = create_run(built, folder / "run")
+    train_run(run, built, page=False)
+    write_data(built.data, built.partition, 2, folder / "shards", name="planted")
+    record = gather_record(run, built)
+    write_text(run.config, replace_data(run.config.read_text(), folder / "shards"))
+    return replace(record, environment={**record.environment, "folder": str(folder)})
+
+
+def replace_data(text: str, shards: Path) -> str:
+    """The configuration of the same run from a folder of shards."""
+    head, _, rest = text.partition("[data]")
+    return f'{head}[data]\nname = "{shards}"\n\n[' + rest.split("\n[", 1)[1]
+
+
+def gather(peers: Peers, folder: Path) -> SharedRecord | None:
+    run = RunFolder(folder / "run")
+    config, index = load_config(run.config), read_index(folder / "shards")
+    shard, data = read_own(index, peers)
+    built = build_sharded(config, index, shard, data, peers)
+    built.model.load_state_dict(run.read_model()[0])
+    return gather_shared(run, built)
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def shared(request, processes, whole) -> SharedRecord:
+    first, *others = processes(gather, Path(whole.environment["folder"]), size=request.param)
+    assert others == [None] * (request.param - 1)
+    assert len(first.shares) == request.param
+    return first
+
+
+def test_answers_are_those_of_the_whole(shared, whole):
+    assert torch.equal(shared.answers.shown, whole.answers.shown)
+    assert list(shared.answers.classes) == list(whole.answers.classes) == ["test", "validation"]
+    for split, counts in whole.answers.classes.items():
+        assert torch.equal(shared.answers.classes[split], counts)
+        torch.testing.assert_close(shared.answers.bins[split], whole.answers.bins[split], rtol=0, atol=1e-4)
+
+
+def test_partition_and_schedule_are_those_of_the_whole(shared, whole):
+    assert shared.quality.num_cut_nodes == whole.quality.num_cut_nodes
+    assert sorted(shared.quality.halo) == sorted(whole.quality.halo)
+    assert sorted(shared.quality.train_labels) == sorted(whole.quality.train_labels)
+    assert sorted(shared.quotient.sizes) == sorted(whole.quotient.sizes)
+    assert sorted(shared.quotient.between.ravel()) == sorted(whole.quotient.between.ravel())
+    assert (shared.quotient.given.sum(0) == whole.quotient.given.sum(0)).all()
+    assert shared.phases == whole.phases
+    assert sum(share["nodes"] for share in shared.shares) == 120
+    assert sum(share["subgraphs"] for share in shared.shares) == 5
+
+
+def test_the_sample_is_that_of_the_whole(shared, whole):
+    assert shared.sample.facts.names == whole.sample.facts.names
+    assert shared.sample.num_nodes == 120
+    torch.testing.assert_close(shared.sample.states, whole.sample.states, rtol=1e-4, atol=1e-5)
+    for name in ("y", "splits"):
+        assert torch.equal(getattr(shared.sample.facts, name), getattr(whole.sample.facts, name))
+
+
+def test_the_page_has_every_section(shared, tmp_path):
+    assert all(make(shared) is not None for make in SECTIONS.values())
+    write_report(shared, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "120 nodes that several processes share is drawn by its subgraphs" in page
+    assert "What each holds" in page
+
+
+def test_report_writes_the_page_of_shards_anew(whole, tmp_path):
+    page = report_run(Path(whole.environment["folder"]) / "run", tmp_path / "again.html")
+    assert "1 process trained together" in page.read_text()
