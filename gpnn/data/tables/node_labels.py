@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 UNLABELLED = (-1, "-1")
+MISSING = ("na", "n/a", "nan", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
 
 
 def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | None, choices: Choices) -> None:
@@ -64,6 +65,7 @@ def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.nda
 
     y, found = nodes.numbered(choices.label, UNLABELLED)
     if choices.vocabulary is None or choices.vocabulary.classes is None:
+        remarks += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
         return y, found
     known = list(choices.vocabulary.classes)
     place = places(pyarrow.array(found), pyarrow.array(known)) if found else np.empty(0, np.int64)
@@ -71,6 +73,14 @@ def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.nda
     if unseen:
         remarks.append(f"nodes of classes that the model does not know count as unlabelled: {unseen[:5]}")
     return np.append(place, -1)[y], known
+
+
+def _means_none(name: str | int) -> bool:
+    return str(name).lower() in MISSING
+
+
+def _doubt(name: str | int, count: int) -> str:
+    return f"{name!r} counts as a class, of {count} nodes: leave their labels empty if it means unknown"
 
 
 def _add_split(data: Data, nodes: Table, choices: Choices) -> None:

@@ -44,6 +44,13 @@ class TestReading:
         assert data.y.tolist() == [1, 0, -1, 0]
         assert data.edge_index.tolist() == [[0], [3]]
 
+    @pytest.mark.parametrize("word", ["NA", "nan", "None", "?"])
+    def test_a_class_that_may_mean_no_class_is_remarked_on(self, tmp_path: Path, word: str) -> None:
+        data = load_dataset(write(tmp_path, f"id,label\n1,a\n2,{word}\n3,b\n4,{word}\n", "source,target\n1,2\n"))
+        assert word in data.class_names
+        doubt = f"{word!r} counts as a class, of 2 nodes: leave their labels empty if it means unknown"
+        assert data.remarks[0] == doubt
+
     def test_further_columns_are_features(self, tmp_path: Path) -> None:
         data = load_dataset(write(tmp_path, "id,age,size\na,1,0.5\nb,2,-1e3\n", "source,target\na,b\n"), numbers="raw")
         assert data.x.tolist() == [[1, 0.5], [2, -1000]]
