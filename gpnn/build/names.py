@@ -34,8 +34,18 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Conf
     config, problems = parse_config(read_settings(file, overrides))
     problems += check_names(config)
     if problems:
-        raise ValueError("\n".join(problems))
+        raise ValueError("\n".join(_shown(problems)))
     return config
+
+
+def _shown(problems: Sequence[str], longest: int = 500, together: int = 1500) -> list[str]:
+    """The first sentences, those with long values cut, and how many more there are."""
+    shown: list[str] = []
+    for problem in problems:
+        if sum(map(len, shown)) > together:
+            return [*shown, f"Further settings that must be put right: {len(problems) - len(shown)}."]
+        shown.append(problem if len(problem) <= longest else f"{problem[: longest - 2]}….")
+    return shown
 
 
 def check_names(config: Config) -> list[str]:

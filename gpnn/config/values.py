@@ -44,7 +44,7 @@ def convert(value: Any, hint: Any) -> Any:
         fits = False
     elif hint is float:
         fits = isinstance(value, int | float) and not isinstance(value, bool)
-        value = float(value) if fits else value
+        value = _to_float(value) if fits else value
     elif hint is int:
         fits = isinstance(value, int) and not isinstance(value, bool)
     else:
@@ -70,6 +70,13 @@ def describe(hint: Any) -> str:
     if (origin or hint) is dict:
         return "a table"
     return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _to_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer past the largest float
+        raise TypeError from None
 
 
 def _convert_first(value: Any, hints: tuple[Any, ...]) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ARCHIVE = "http://cs.cmu.edu/~zhiliny/data/diel_data.tar.gz"
 RECALL_K = 240_000
+LARGEST_WORD = 2**31 - 2
 SEEDS = "{split}/{category}_devel_50p_proppr_seed_forTrainList"
 GOLD = "{split}/coverage_eva_multiAdded"
 
@@ -91,7 +92,11 @@ def _read_words(path: Path, lists: dict[str, int]) -> tuple[np.ndarray, np.ndarr
                 f"{path.name}, line {line}: words must be integers. Got {shorten(_not_integer(entries))}."
             ) from None
         if numbers and min(numbers) < 0:
-            raise ValueError(f"{path.name}, line {line}: words must not be negative. Got {min(numbers)}.")
+            raise ValueError(f"{path.name}, line {line}: words must not be negative. Got {shorten(min(numbers))}.")
+        if numbers and max(numbers) > LARGEST_WORD:
+            raise ValueError(
+                f"{path.name}, line {line}: words must be at most {LARGEST_WORD}. Got {shorten(max(numbers))}."
+            )
         widest = max([widest, *numbers])
         if name in lists:
             words.extend(numbers)

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+MOST_CLASSES = 1_000_000  # a score for each is kept of every node
+
 
 def check_labels(y: Any, num_nodes: int) -> Tensor:
     """The labels in the form that training takes: classes `[N]` int64, or zeros and ones `[N, C]` float32.
@@ -73,6 +75,11 @@ def _check_classes(y: Any, num_nodes: int) -> Tensor:
     if int(y.min()) < -1:
         node = int((y < -1).nonzero()[0])
         raise ValueError(f"`y` must hold classes from 0, -1 where unknown. Got {int(y[node])} at node {node}.")
+    if int(y.max()) >= MOST_CLASSES:
+        node = int((y >= MOST_CLASSES).nonzero()[0])
+        raise ValueError(
+            f"`y` must hold classes below {MOST_CLASSES:,}, numbered without gaps. Got {int(y[node])} at node {node}."
+        )
     return y.long()
 
 

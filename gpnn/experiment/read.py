@@ -39,12 +39,14 @@ def read_experiment(path: Path) -> Experiment:
     grid = list(_grid_rows(path, content.pop("grid", {})))
     number = typed(path, "samples", content.pop("samples", len(grid)), int)
     if not 0 <= number <= len(grid):
-        raise ValueError(f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {number}.")
+        raise ValueError(
+            f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {shorten(number)}."
+        )
     rows = [*_lines(path, "rows", content.pop("rows", [])), *random.Random(0).sample(grid, number)]
     columns = _lines(path, "columns", content.pop("columns", []))
     if unknown := sorted(set(content) - KEYS):
         names = ", ".join(sorted(KEYS))
-        raise ValueError(f"{path.name} must hold {names}, rows, columns, grid or samples. Got {unknown[0]!r}.")
+        raise ValueError(f"{path.name} must hold {names}, rows, columns, grid or samples. Got {shorten(unknown[0])}.")
     if not rows or not columns:
         raise ValueError(f"{path.name} must have rows and columns. Got {len(rows)} and {len(columns)}.")
     content = {"title": path.stem} | content
@@ -104,7 +106,9 @@ def _line(path: Path, content: Mapping[str, Any]) -> Line:
 
 def _check_pair(path: Path, names: tuple[str, ...], rows: set[str]) -> None:
     if len(names) != 2 or not rows.issuperset(names):
-        raise ValueError(f"Each of the `pairs` of {path.name} must be the names of two rows. Got {list(names)}.")
+        raise ValueError(
+            f"Each of the `pairs` of {path.name} must be the names of two rows. Got {shorten(list(names))}."
+        )
 
 
 def _check_names(path: Path, experiment: Experiment) -> None:
@@ -114,7 +118,7 @@ def _check_names(path: Path, experiment: Experiment) -> None:
 
     if experiment.picture not in PICTURES:
         choices = ", ".join(PICTURES)
-        raise ValueError(f"`picture` of {path.name} must be one of {choices}. Got {experiment.picture!r}.")
+        raise ValueError(f"`picture` of {path.name} must be one of {choices}. Got {shorten(experiment.picture)}.")
     lines = (*experiment.rows, *experiment.columns)
     settings = [
         experiment.settings,
@@ -128,7 +132,7 @@ def _check_names(path: Path, experiment: Experiment) -> None:
     for row in experiment.rows:
         for name in [*row.at, *row.only]:
             if name not in columns:
-                raise ValueError(f"The row {row.name!r} of {path.name} must name columns. Got {name!r}.")
+                raise ValueError(f"The row {shorten(row.name)} of {path.name} must name columns. Got {shorten(name)}.")
 
 
 def _grid_rows(path: Path, grid: Any) -> Iterator[Line]:

@@ -27,7 +27,7 @@ def test_all_problems_are_reported_together():
     _, problems = parse_config(
         {
             "sed": 1,
-            "train": {"epoch": 10, "clip": "tight", "patience": -1},
+            "train": {"epoch": 10, "clip": "tight", "temperature": 10**400, "patience": -1},
             "model": {"hiden_channels": 3, "concat": 1},
             "modell": {},
         }
@@ -36,6 +36,7 @@ def test_all_problems_are_reported_together():
         "`sed` is not a setting. Did you mean `seed`?",
         "`train.epoch` is not a setting. Did you mean `train.epochs`?",
         "`train.clip` must be a number. Got 'tight'.",
+        f"`train.temperature` must be a number. Got 1{'0' * 75}…0.",
         "`train.patience` must be at least 0. Got -1.",
         "`model.hiden_channels` is not a setting. Did you mean `model.hidden_channels`?",
         "`model.concat` must be text. Got 1.",

@@ -51,6 +51,7 @@ def test_classes_are_columns() -> None:
         (torch.tensor([[0, 0.5], [1, 0], [0, 0]]), {}, r"zeros and ones, .*\. Got 0\.5 at node 0, label 1\."),
         (torch.tensor([[0, 1], [1, 0], [0, NAN]]), {}, r"all labels .* or none\. Got nan beside .* node 2, label 1\."),
         (torch.tensor([[0, 1], [1, 0], [-1, 0]]), {}, r"all labels .* or none\. Got -1 beside .* node 2, label 0\."),
+        (torch.tensor([0, 1 << 40, 0]), {}, r"classes below 1,000,000, .*\. Got 1099511627776 at node 1\."),
         (torch.zeros(2, 4), {}, r"`y` must have one row of labels for each of the 3 nodes\. Got 2\."),
         (torch.zeros(3, 4), {"num_classes": 3}, r"`num_classes` must be the 4 columns of `y`\. Got 3\."),
         (

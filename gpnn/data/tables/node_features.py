@@ -39,9 +39,10 @@ def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix 
     further = [name for name in nodes.columns if name not in ("id", choices.label, "split", *choices.ignore)]
     if matrix is not None:
         if further and choices.vocabulary is None:
+            shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in further[:12]]
             raise ValueError(
                 f"Features must stand either in {matrix.file} or in columns of {nodes.file} "
-                f"(data.ignore={','.join(further[:5])} leaves columns out). Got both: {', '.join(further[:12])}."
+                f"(data.ignore={','.join(shown[:5])} leaves columns out). Got both: {', '.join(shown)}."
             )
         check_finite(matrix)
         data.x = matrix_rows(matrix, names, nodes.file, data.remarks)
