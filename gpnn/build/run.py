@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from gpnn.build.predict import predict
 from gpnn.build.report import gather_record
 from gpnn.build.search import Search
 from gpnn.data import recall_at_k
+from gpnn.data.digest import digest_data
 from gpnn.report import can_write, write_report
+from gpnn.storage.read import read_json
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.fit import FitResult, Watcher, fit
@@ -27,7 +30,7 @@ def create_run(built: Built, path: Path, search: Search | None = None) -> RunFol
     Raises:
         ValueError: when there is something at `path` already.
     """
-    environment = finite(describe_environment(built.plan.device))
+    environment = finite(describe_environment(built.plan.device) | _digests(built))
     files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     if search is not None:
         files["search.json"] = search.to_json()
@@ -38,10 +41,16 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
     """The run at `path` and its objects, built anew from its configuration.
 
     Raises:
-        ValueError: when there is none.
+        ValueError: when there is none, or its data or its file of subgraphs is no longer what it began with.
     """
     run = RunFolder.open(path)
-    return run, build(load_config(run.config))
+    built = build(load_config(run.config))
+    began = read_json(run.environment) if run.environment.is_file() else {}
+    for name, digest in _digests(built).items():
+        if began.get(name, digest) != digest:  # runs of older versions tell none
+            what = built.config.data.name if name == "data_sha256" else built.config.partition.file
+            raise ValueError(f"A run must go on with what it began with. {what!r} has changed since; train anew.")
+    return run, built
 
 
 def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, page: bool = True) -> FitResult:
@@ -83,6 +92,14 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
     if data.get("gold_class") is not None:
         figures["test_recall"] = recall_at_k(data, likely)
     run.write_metrics(figures)
+
+
+def _digests(built: Built) -> dict[str, str]:
+    """Digests of what lies outside the run folder: the data and, where one was given, the file of subgraphs."""
+    found = {"data_sha256": digest_data(built.data)}
+    if built.partition is not None and built.config.partition.file:
+        found["partition_sha256"] = hashlib.sha256(built.partition.labels.numpy().data).hexdigest()
+    return found
 
 
 def _figures(built: Built) -> dict[str, Any]:

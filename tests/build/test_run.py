@@ -47,3 +47,32 @@ def test_several_labels_a_node(tmp_path):
     assert likely.sum(1).max() > 1.5  # a probability a label, not a share
     right = ((likely > 0.5) == (data.y.numpy() > 0))[data.test_mask]
     assert metrics["test_accuracy"] == pytest.approx(right.mean())
+
+
+@pytest.mark.parametrize("file", ["nodes.csv", "edges.csv", "parts.part.2"])
+def test_a_run_does_not_go_on_with_other_data(tmp_path, monkeypatch, file):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes.csv").write_text("id,label,size,age\na,red,1,7\nb,blue,2,7\nc,red,3,8\nd,blue,4,9\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\nc,d\n")
+    (tmp_path / "parts.part.2").write_text("0\n0\n1\n1\n")
+    run = create_run(build(load_config(overrides=["data.name=.", "partition.file=parts.part.2"])), tmp_path / "run")
+    open_run(run.path)
+    text = (tmp_path / file).read_text()
+    changed = {
+        "nodes.csv": ("d,blue,4", "d,blue,5"),
+        "edges.csv": ("c,d", "c,c"),
+        "parts.part.2": ("0\n0\n1", "0\n1\n1"),
+    }
+    (tmp_path / file).write_text(text.replace(*changed[file]))
+    with pytest.raises(ValueError, match=r"must go on with what it began with\. '.*' has changed since; train anew\."):
+        open_run(run.path)
+    (tmp_path / file).write_text(text)
+    open_run(run.path)
+
+
+def test_a_run_of_a_version_that_kept_no_digest_opens(tmp_path):
+    run = create_run(build(load_config(overrides=["data.name=planted", "data.num_nodes=60"])), tmp_path / "run")
+    kept = json.loads(run.environment.read_text())
+    assert len(kept.pop("data_sha256")) == 64
+    run.environment.write_text(json.dumps(kept))
+    open_run(run.path)
