@@ -85,12 +85,7 @@ def _read_words(path: Path, lists: dict[str, int]) -> tuple[np.ndarray, np.ndarr
 
     owner, words, widest = array("q"), array("q"), -1
     for line, (name, *entries) in _rows(path, 1, more=True):
-        try:
-            numbers = [int(entry) for entry in entries]
-        except ValueError:
-            raise ValueError(
-                f"{path.name}, line {line}: words must be integers. Got {shorten(_not_integer(entries))}."
-            ) from None
+        numbers = [_integer(path, line, entry) for entry in entries]
         if numbers and min(numbers) < 0:
             raise ValueError(f"{path.name}, line {line}: words must not be negative. Got {shorten(min(numbers))}.")
         if numbers and max(numbers) > LARGEST_WORD:
@@ -147,5 +142,8 @@ def _rows(path: Path, width: int, *, more: bool = False) -> Iterator[tuple[int, 
                 yield number, fields
 
 
-def _not_integer(entries: list[str]) -> str:
-    return next(entry for entry in entries if not entry.lstrip("-").isdigit())
+def _integer(path: Path, line: int, entry: str) -> int:
+    try:
+        return int(entry)
+    except ValueError:
+        raise ValueError(f"{path.name}, line {line}: words must be integers. Got {shorten(entry)}.") from None

@@ -6,6 +6,8 @@ import os
 
 import torch
 
+from gpnn.storage.read import shorten
+
 
 def choose_device(name: str = "auto") -> torch.device:
     """ "auto" is the GPU where there is one, else the CPU; other names are torch's own.
@@ -21,7 +23,7 @@ def choose_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N. Got {name!r}.") from None
+        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N. Got {shorten(name)}.") from None
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"`device` must be here: this machine has {torch.cuda.device_count()} GPUs. Got {name!r}.")
     return device

@@ -120,6 +120,7 @@ class TestRefusing:
             ("hasItem.cfacts", "\n", r"hasItem\.cfacts must hold at least one fact\. Got none\."),
             ("hasItem.cfacts", "hasItem l1\n", r"hasItem\.cfacts, line 1: 3 fields must stand here\. Got 2\."),
             ("list_features.txt", "l1 0\nl2 x\n", r"list_features\.txt, line 2: words must be integers\. Got 'x'\."),
+            ("list_features.txt", "l1 --5\n", r"list_features\.txt, line 1: words must be integers\. Got '--5'\."),
             ("list_features.txt", "l1 -1\n", r"list_features\.txt, line 1: words must not be negative\. Got -1\."),
             ("list_features.txt", f"l1 {2**31 - 1}\n", r"line 1: words must be at most 2147483646\. Got 2147483647\."),
             ("sim.dict", "c\n", r"sim\.dict, line 1: 2 fields must stand here\. Got 1\."),

@@ -32,7 +32,7 @@ def read_pyg(path: Path) -> Data:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except (
         pickle.UnpicklingError, RuntimeError, ValueError, EOFError, TypeError, AttributeError, KeyError, IndexError,
-        OverflowError, AssertionError, ImportError, UnicodeError, NotImplementedError, MemoryError,
+        OverflowError, AssertionError, ImportError, UnicodeError, NotImplementedError, MemoryError, OSError,
     ) as error:  # fmt: skip
         raise ValueError(f"{path.name} must hold a PyG Data that is safe to load. Got: {_reason(error)}.") from None
     fields = _fields(path, content)
