@@ -1,15 +1,32 @@
-"""A finished run's objects: whether they are still those of the training, and the states that they end in."""
+"""A finished run: what its folder says, whether its objects are those of the training, the states they end in."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
-from gpnn.storage.read import shorten
+from gpnn.config import Config
+from gpnn.storage.read import read_json, read_text, shorten
+from gpnn.train.run_folder import RunFolder
+
+
+def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
+    """What a record says of a run besides its data, by the names of the record's attributes."""
+    return {
+        "name": Path(config.data.name).name,
+        "run": run.path.resolve().name,
+        "metrics": run.read_metrics(),
+        "history": run.read_history(),
+        "config": read_text(run.config),
+        "environment": read_json(run.environment),
+        "seed": config.seed,
+    }
 
 
 def check_same(trained: Trained, built: Built) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpnn.build.finished import check_same, final_states
+from gpnn.build.finished import check_same, final_states, run_facts
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import read_trained
 from gpnn.build.sharded_report import report_shards
 from gpnn.engine.sharded import is_shard_folder
 from gpnn.report import Record, check_extra, measure_cost, write_report
-from gpnn.storage.read import read_json, read_text
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.run_folder import RunFolder
 
@@ -49,12 +48,7 @@ def gather_record(run: RunFolder, built: Built) -> Record:
     logits = predict_logits(model, x, plan, precision=precision)
     states, states_name = final_states(built, x, logits)
     return Record(
-        name=Path(config.data.name).name,
-        run=run.path.resolve().name,
-        metrics=run.read_metrics(),
-        history=run.read_history(),
-        config=read_text(run.config),
-        environment=read_json(run.environment),
+        **run_facts(run, config),
         data=data,
         probabilities=probabilities(logits, multi_label=data.y.dim() == 2).cpu(),
         schedule=plan.schedule,
@@ -62,5 +56,4 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         states=states.cpu(),
         states_name=states_name,
         cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
-        seed=config.seed,
     )

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from gpnn.build.finished import check_same, final_states
+from gpnn.build.finished import check_same, final_states, run_facts
 from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
 from gpnn.build.sharded import build_sharded, read_own
@@ -23,7 +23,6 @@ from gpnn.report.node_facts import NodeFacts, Sample
 from gpnn.report.phase_counts import count_phases
 from gpnn.report.quotient import draw_together
 from gpnn.report.record import draw_sample, split_nodes, split_numbers
-from gpnn.storage.read import read_json, read_text
 from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.parameters import own_names
@@ -88,13 +87,7 @@ def gather_shared(run: RunFolder, built: Built) -> SharedRecord | None:
     if peers.rank:
         return None
     return SharedRecord(
-        name=Path(config.data.name).name,
-        run=run.path.resolve().name,
-        metrics=run.read_metrics(),
-        history=run.read_history(),
-        config=read_text(run.config),
-        environment=read_json(run.environment),
-        seed=config.seed,
+        **run_facts(run, config),
         classes=_class_names(data, likely),
         multi_label=data.y.dim() == 2,
         cost=cost,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpnn.data.constructors import CONSTRUCTORS, Array, DType, Matrix, Name, finish
+from gpnn.data.pickle_machine import Action, Machine
 
 MAX_BYTES = 1 << 28  # the largest file of the Planetoid family has 7.6 MB
 
@@ -48,82 +48,34 @@ def read_pickle_bytes(content: bytes) -> Any:
     >>> read_pickle_bytes(pickle.dumps({0: [1, 2]}))
     {0: [1, 2]}
     """
-    machine = _Machine(content)
+    machine = Machine(content)
     try:
-        return finish(machine.run())
+        return finish(machine.run(OPCODES))
     except (IndexError, KeyError, TypeError, struct.error, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"it is damaged ({type(error).__name__} at byte {machine.position}).") from None
 
 
-@dataclass
-class _Machine:
-    """The pickle machine's state: what is on the stack, where marks stand, what was memoised."""
-
-    content: bytes
-    position: int = 0
-    stack: list[Any] = field(default_factory=list)
-    marks: list[list[Any]] = field(default_factory=list)
-    memo: dict[int, Any] = field(default_factory=dict)
-
-    def run(self) -> Any:
-        content = self.content
-        while True:
-            code = content[self.position]
-            self.position += 1
-            if code == _STOP:
-                if len(self.stack) != 1 or self.marks:
-                    raise ValueError("it does not end with one value.")
-                return self.stack.pop()
-            action = OPCODES.get(code)
-            if action is None:
-                raise ValueError(f"opcode {bytes([code])!r} at byte {self.position - 1} is not admitted.")
-            action(self)
-
-    def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        end = self.position + count
-        if end > len(self.content):
-            raise ValueError(f"it ends early: {count} bytes are announced at byte {self.position}.")
-        taken = self.content[self.position : end]
-        self.position = end
-        return taken
-
-    def unsigned(self, width: int) -> int:
-        return int.from_bytes(self.take(width), "little")
-
-    def line(self) -> str:
-        end = self.content.find(b"\n", self.position)
-        if end < 0:
-            raise ValueError(f"it ends early: a line begins at byte {self.position}.")
-        return self.take(end + 1 - self.position)[:-1].decode("ascii")
-
-    def since_mark(self) -> list[Any]:
-        """What was pushed since the last mark."""
-        items, self.stack = self.stack, self.marks.pop()
-        return items
-
-
-def _mark(machine: _Machine) -> None:
+def _mark(machine: Machine) -> None:
     machine.marks.append(machine.stack)
     machine.stack = []
 
 
-def _append(machine: _Machine) -> None:
+def _append(machine: Machine) -> None:
     value = machine.stack.pop()
     _last(machine, list).append(value)
 
 
-def _appends(machine: _Machine) -> None:
+def _appends(machine: Machine) -> None:
     items = machine.since_mark()
     _last(machine, list).extend(items)
 
 
-def _set_item(machine: _Machine) -> None:
+def _set_item(machine: Machine) -> None:
     value, key = machine.stack.pop(), machine.stack.pop()
     _last(machine, dict)[_plain(key)] = value
 
 
-def _set_items(machine: _Machine) -> None:
+def _set_items(machine: Machine) -> None:
     items = machine.since_mark()
     target = _last(machine, dict)
     if len(items) % 2:
@@ -132,7 +84,7 @@ def _set_items(machine: _Machine) -> None:
         target[_plain(key)] = value
 
 
-def _last(machine: _Machine, kind: type) -> Any:
+def _last(machine: Machine, kind: type) -> Any:
     if type(machine.stack[-1]) is not kind:
         raise ValueError(f"items are put into a {type(machine.stack[-1]).__name__}, not a {kind.__name__}.")
     return machine.stack[-1]
@@ -144,8 +96,8 @@ def _plain(key: Any) -> Any:
     return key
 
 
-def _tuple(count: int) -> Callable[[_Machine], None]:
-    def build(machine: _Machine) -> None:
+def _tuple(count: int) -> Action:
+    def build(machine: Machine) -> None:
         start = len(machine.stack) - count
         if start < 0:
             raise ValueError("it takes from an empty stack.")
@@ -154,17 +106,17 @@ def _tuple(count: int) -> Callable[[_Machine], None]:
     return build
 
 
-def _tuple_since_mark(machine: _Machine) -> None:
+def _tuple_since_mark(machine: Machine) -> None:
     items = machine.since_mark()
     machine.stack.append(tuple(items))
 
 
-def _push(read: Callable[[_Machine], Any]) -> Callable[[_Machine], None]:
+def _push(read: Callable[[Machine], Any]) -> Action:
     return lambda machine: machine.stack.append(read(machine))
 
 
-def _put(read: Callable[[_Machine], int]) -> Callable[[_Machine], None]:
-    def put(machine: _Machine) -> None:
+def _put(read: Callable[[Machine], int]) -> Action:
+    def put(machine: Machine) -> None:
         machine.memo[read(machine)] = machine.stack[-1]
 
     return put
@@ -176,38 +128,37 @@ def _name(module: Any, name: Any) -> Name:
     return Name(module, name)
 
 
-def _stack_global(machine: _Machine) -> None:
+def _stack_global(machine: Machine) -> None:
     name, module = machine.stack.pop(), machine.stack.pop()
     machine.stack.append(_name(module, name))
 
 
-def _reduce(machine: _Machine) -> None:
+def _reduce(machine: Machine) -> None:
     arguments, name = machine.stack.pop(), machine.stack.pop()
     if type(name) is not Name or type(arguments) is not tuple:
         raise ValueError("it calls something that is not an admitted constructor.")
     machine.stack.append(CONSTRUCTORS[name.module, name.name](*arguments))
 
 
-def _new_object(machine: _Machine) -> None:
+def _new_object(machine: Machine) -> None:
     arguments, name = machine.stack.pop(), machine.stack.pop()
     if type(name) is not Name or name.name != "csr_matrix" or arguments != ():
         raise ValueError("it makes an object that is not an empty csr_matrix.")
     machine.stack.append(Matrix())
 
 
-def _build(machine: _Machine) -> None:
+def _build(machine: Machine) -> None:
     state, target = machine.stack.pop(), machine.stack[-1]
     if not isinstance(target, Array | DType | Matrix):
         raise ValueError(f"it sets the state of a {type(target).__name__}.")
     target.set_state(state)
 
 
-def _long(machine: _Machine) -> int:
+def _long(machine: Machine) -> int:
     return int.from_bytes(machine.take(machine.unsigned(1)), "little", signed=True)
 
 
-_STOP = ord(".")
-OPCODES: dict[int, Callable[[_Machine], None]] = {
+OPCODES: dict[int, Action] = {
     ord(code): action
     for code, action in {
         "\x80": lambda machine: machine.take(1),  # PROTO

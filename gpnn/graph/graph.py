@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from gpnn.graph.check import check_structure, count, integers, selection, weights
+from gpnn.graph.distinct import distinct_edges, reduce_equal, twice
 from gpnn.graph.read import or_fill, read_data, read_hetero, read_networkx, read_scipy
+from gpnn.graph.write import write_data, write_networkx, write_scipy
 
 if TYPE_CHECKING:
     import networkx
@@ -109,7 +111,7 @@ class Graph:
     def to_undirected(self) -> Graph:
         """Every edge joined by its reverse (same type and weight), each distinct edge kept once."""
         src, dst = torch.cat([self.src, self.dst]), torch.cat([self.dst, self.src])
-        doubled = Graph(src, dst, self.num_nodes, _twice(self.edge_type), _twice(self.edge_weight))
+        doubled = Graph(src, dst, self.num_nodes, twice(self.edge_type), twice(self.edge_weight))
         return doubled.coalesce(reduce="first")
 
     def coalesce(self, reduce: str = "sum") -> Graph:
@@ -120,11 +122,11 @@ class Graph:
         """
         if reduce not in ("sum", "mean", "max", "first"):
             raise ValueError(f"`reduce` must be one of sum, mean, max, first. Got {reduce!r}.")
-        order, first = _distinct(self)
+        order, first = distinct_edges(self)
         keep = order[first]
         weight = self.edge_weight
         if weight is not None:
-            weight = weight[keep] if reduce == "first" else _reduce(weight[order], first, reduce)
+            weight = weight[keep] if reduce == "first" else reduce_equal(weight[order], first, reduce)
         edge_type = None if self.edge_type is None else self.edge_type[keep]
         return Graph(self.src[keep], self.dst[keep], self.num_nodes, edge_type, weight)
 
@@ -189,37 +191,15 @@ class Graph:
 
     def to_data(self) -> Data:
         """A PyG `Data` with `edge_index`, `num_nodes`, and `edge_type` and `edge_weight` where there are any."""
-        from torch_geometric.data import Data
-
-        data = Data(edge_index=torch.stack([self.src, self.dst]), num_nodes=self.num_nodes)
-        if self.edge_type is not None:
-            data.edge_type = self.edge_type
-        if self.edge_weight is not None:
-            data.edge_weight = self.edge_weight
-        return data
+        return write_data(self)
 
     def to_scipy(self, *, weighted: bool = True) -> scipy.sparse.csr_matrix:
         """The adjacency matrix, `[N, N]`, rows are senders; parallel edges add up."""
-        import numpy as np
-        from scipy.sparse import csr_matrix
-
-        if weighted and self.edge_weight is not None:
-            values = self.edge_weight.numpy()
-        else:
-            values = np.ones(self.num_edges, np.float32)
-        return csr_matrix((values, (self.src.numpy(), self.dst.numpy())), (self.num_nodes, self.num_nodes))
+        return write_scipy(self, weighted=weighted)
 
     def to_networkx(self) -> networkx.MultiDiGraph:
         """A networkx `MultiDiGraph` with `type` and `weight` on the edges where there are any."""
-        import networkx
-
-        graph = networkx.MultiDiGraph()
-        graph.add_nodes_from(range(self.num_nodes))
-        columns = {"type": self.edge_type, "weight": self.edge_weight}
-        present = {name: values.tolist() for name, values in columns.items() if values is not None}
-        for edge, (u, v) in enumerate(zip(self.src.tolist(), self.dst.tolist())):
-            graph.add_edge(u, v, **{name: values[edge] for name, values in present.items()})
-        return graph
+        return write_networkx(self)
 
 
 def as_graph(graph: GraphLike) -> Graph:
@@ -243,29 +223,3 @@ def as_graph(graph: GraphLike) -> Graph:
         "A graph must be a gpnn.Graph, a PyG Data or HeteroData, a scipy sparse matrix or a networkx graph. "
         f"Got {type(graph).__name__}."
     )
-
-
-def _distinct(graph: Graph) -> tuple[Tensor, Tensor]:
-    """An order that puts equal edges together, and the positions in it where a new edge begins."""
-    import numpy as np
-
-    keys = [graph.dst.numpy(), graph.src.numpy()]
-    if graph.edge_type is not None:
-        keys.insert(0, graph.edge_type.numpy())
-    order = torch.from_numpy(np.lexsort(keys))
-    new = torch.ones(graph.num_edges, dtype=torch.bool)
-    if graph.num_edges:
-        columns = [graph.src, graph.dst] + ([graph.edge_type] if graph.edge_type is not None else [])
-        new[1:] = torch.stack([values[order].diff() != 0 for values in columns]).any(0)
-    return order, new.nonzero().flatten()
-
-
-def _reduce(values: Tensor, first: Tensor, reduce: str) -> Tensor:
-    if not values.numel():
-        return values
-    lengths = torch.diff(first, append=torch.tensor([values.numel()]))
-    return torch.segment_reduce(values, reduce, lengths=lengths)
-
-
-def _twice(values: Tensor | None) -> Tensor | None:
-    return None if values is None else torch.cat([values, values])

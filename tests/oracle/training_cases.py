@@ -13,6 +13,7 @@ import gpnn
 from gpnn.engine.sharded import Line, Ownership, Peers
 from gpnn.nn import GPNN
 from gpnn.train import Recipe, fit
+from tests.oracle.planted import planted_graph
 
 RECIPE: dict[str, Any] = {
     "epochs": 20,
@@ -27,29 +28,14 @@ MODEL: dict[str, Any] = {"input_dropout": 0.3, "state_dropout": 0.1, "dropout": 
 
 def planted(*, typed: bool = False, multi_label: bool = False, dtype: torch.dtype = torch.float64) -> Data:
     """Sixty nodes in three classes that mostly know each other; words that hint at the class."""
-    generator = torch.Generator().manual_seed(0)
-    num_nodes, num_edges = 60, 180
-    y = torch.arange(num_nodes) % 3
-    src = torch.randint(num_nodes, (num_edges,), generator=generator)
-    friend = torch.randint(num_nodes // 3, (num_edges,), generator=generator) * 3 + y[src]
-    anyone = torch.randint(num_nodes, (num_edges,), generator=generator)
-    dst = torch.where(torch.rand(num_edges, generator=generator) < 0.8, friend, anyone)
-    x = torch.nn.functional.one_hot(y, 6) + torch.randn(num_nodes, 6, generator=generator)
-    shuffled = torch.randperm(num_nodes, generator=generator)
-    masks = torch.zeros(3, num_nodes, dtype=torch.bool)
-    for mask, chosen in zip(masks, (shuffled[:12], shuffled[12:30], shuffled[30:])):
-        mask[chosen] = True
-    data = Data(
-        x=x.to(dtype),
-        y=torch.nn.functional.one_hot(y, 3).float() if multi_label else y,
-        edge_index=torch.stack([torch.cat([src, dst]), torch.cat([dst, src])]),
-        train_mask=masks[0],
-        val_mask=masks[1],
-        test_mask=masks[2],
-        num_classes=3,
+    data, generator = planted_graph(
+        60, 180, friends=0.8, features=lambda y: torch.nn.functional.one_hot(y, 6), splits=(12, 18)
     )
+    data.x = data.x.to(dtype)
+    if multi_label:
+        data.y = torch.nn.functional.one_hot(data.y, 3).float()
     if typed:
-        data.edge_type = torch.randint(3, (2 * num_edges,), generator=generator)
+        data.edge_type = torch.randint(3, (data.num_edges,), generator=generator)
     return data
 
 

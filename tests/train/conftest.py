@@ -1,38 +1,18 @@
 """A graph small enough to train on in a blink: three classes whose nodes mostly know each other."""
 
 import pytest
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
 from gpnn.nn import GPNN
-
-
-def mask(nodes: Tensor, num_nodes: int) -> Tensor:
-    return torch.zeros(num_nodes, dtype=torch.bool).index_fill_(0, nodes, True)
+from tests.oracle.planted import planted_graph
 
 
 @pytest.fixture(scope="session")
 def planted() -> Data:
-    generator = torch.Generator().manual_seed(0)
-    num_nodes, num_edges = 90, 300
-    y = torch.arange(num_nodes) % 3
-    src = torch.randint(num_nodes, (num_edges,), generator=generator)
-    friend = torch.randint(num_nodes // 3, (num_edges,), generator=generator) * 3 + y[src]
-    anyone = torch.randint(num_nodes, (num_edges,), generator=generator)
-    dst = torch.where(torch.rand(num_edges, generator=generator) < 0.9, friend, anyone)
-    x = nn.functional.one_hot(y, 3) * 1.5 + torch.randn(num_nodes, 3, generator=generator)
-    shuffled = torch.randperm(num_nodes, generator=generator)
-    return Data(
-        x=x,
-        y=y,
-        edge_index=torch.stack([torch.cat([src, dst]), torch.cat([dst, src])]),
-        train_mask=mask(shuffled[:15], num_nodes),
-        val_mask=mask(shuffled[15:45], num_nodes),
-        test_mask=mask(shuffled[45:], num_nodes),
-        num_classes=3,
-    )
+    features = lambda y: nn.functional.one_hot(y, 3) * 1.5  # noqa: E731
+    return planted_graph(90, 300, friends=0.9, features=features, splits=(15, 30))[0]
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,10 @@ from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.formats.xml_graph import read_gexf, read_graphml
 from gpnn.data.labels import check_labels
 from gpnn.data.tables.assemble import assemble
-from gpnn.data.tables.choices import Choices
+from gpnn.data.tables.choices import Choices, split_list
 from gpnn.data.tables.draw import draw_split
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
-from gpnn.data.tables.tables import split_list
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.data.transform import transform_data
 

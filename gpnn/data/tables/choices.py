@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from gpnn.data.tables.vocabulary import Vocabulary
 
+NUMBERS = ("standard", "raw")
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -18,3 +20,16 @@ class Choices:
     undirected: bool = False
     seed: int = 0
     vocabulary: Vocabulary | None = None
+
+    def __post_init__(self) -> None:
+        if self.numbers not in NUMBERS:
+            raise ValueError(f"`numbers` must be one of {', '.join(NUMBERS)}. Got {self.numbers!r}.")
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The names of a list that is separated by commas.
+
+    >>> split_list("age, size")
+    ('age', 'size')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 1000
 SPARSE_BELOW = 0.2  # share of entries that are not zero
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-NUMBERS = ("standard", "raw")
 
 
 def choose_column(

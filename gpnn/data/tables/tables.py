@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpnn.data.tables.assemble import assemble
-from gpnn.data.tables.choices import Choices
-from gpnn.data.tables.encode import NUMBERS
+from gpnn.data.tables.choices import Choices, split_list
 from gpnn.data.tables.files import find_files, read_part
 from gpnn.data.tables.vocabulary import Vocabulary
 
@@ -57,18 +56,8 @@ def tables(
     Raises:
         ValueError: in one sentence that names the file, the line, the column and the value.
     """
-    if numbers not in NUMBERS:
-        raise ValueError(f"`numbers` must be one of {', '.join(NUMBERS)}. Got {numbers!r}.")
+    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary)
     files = find_files(Path(folder), {"nodes": nodes, "edges": edges, "features": features, "labels": labels})
-    choices = Choices(
-        label=label,
-        categorical=split_list(categorical),
-        ignore=split_list(ignore),
-        numbers=numbers,
-        undirected=undirected,
-        seed=seed,
-        vocabulary=vocabulary,
-    )
     return assemble(
         None if files.nodes is None else read_part(files.nodes, "nodes"),
         read_part(files.edges, "edges"),
@@ -76,12 +65,3 @@ def tables(
         features=None if files.features is None else read_part(files.features, "features"),
         labels=None if files.labels is None else read_part(files.labels, "labels"),
     )
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """The names of a list that is separated by commas.
-
-    >>> split_list("age, size")
-    ('age', 'size')
-    """
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -71,3 +71,9 @@ def test_a_wrong_weight_names_the_edge(tmp_path: Path) -> None:
     networkx.write_graphml(graph, tmp_path / "graph.graphml")
     with pytest.raises(ValueError, match=r"edge a to b, column weight: must be a finite number\. Got 'heavy'\."):
         load_dataset(tmp_path / "graph.graphml")
+
+
+def test_an_unknown_way_with_numbers_lists_the_choices(tmp_path: Path) -> None:
+    networkx.write_graphml(people(), tmp_path / "people.graphml")
+    with pytest.raises(ValueError, match=r"`numbers` must be one of standard, raw\. Got 'odd'\."):
+        load_dataset(tmp_path / "people.graphml", numbers="odd")
