@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, replace
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
+from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, labelled_nodes
-from gpnn.data.transform import transform_data
+from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
@@ -62,7 +65,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self_loops: let every node hear itself.
         hidden_channels: width of the states.
         cell: the update function: "linear" (the default recipe's), "gru" (the paper's), "lstm", "mlp", "gcnii".
-        scale_features: "rows": the absolute values of each node's features sum to one; "none" leaves them.
+        scale_features: "rows": the absolute values of each node's features sum to one; "none" leaves them; "auto":
+            "none" where one is negative, so that measurements keep their size, else "rows".
         input_dropout: of the features.
         dropout: of hidden layers.
         drop_node: probability that a node's whole initial state is dropped in a pass.
@@ -110,7 +114,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self_loops: bool = True,
         hidden_channels: int | str = "auto",
         cell: str = "linear",
-        scale_features: str = "rows",
+        scale_features: str = "auto",
         input_dropout: float = 0.5,
         dropout: float = 0.2,
         drop_node: float = 0.5,
@@ -168,7 +172,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if data.get("y") is None:
             raise ValueError("`y` must give labels to learn from. Got none.")
         recipe = self._recipe()
-        data = hold_out(transform_data(data, scale_features=self.scale_features), self.validation_fraction, self.seed)
+        scale = self.scale_features
+        self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
+        data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
         self.multilabel_ = data.y.dim() == 2
         self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
@@ -181,6 +187,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         data = self._run_within_memory(data, plan, recipe)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
+        if result.problem is not None:
+            warnings.warn(result.problem, ConvergenceWarning, stacklevel=2)
         if self.verbose:
             print(f"GPNNClassifier: {json.dumps(self.metrics_)}")
         return self
@@ -192,7 +200,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         learnt from or another; embeddings know their own graph only.
         """
         check_is_fitted(self, "model_")
-        data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features)
+        data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features_)
         part = None
         if needs_partition(self.schedule):
             known = fingerprint(as_graph(data)) == self.graph_
@@ -231,9 +239,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if self.partition_ is not None:
             self.partition_.save(run.path / "partition.safetensors")
         learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_), "graph_": self.graph_}
-        learned["multilabel_"] = self.multilabel_
+        learned |= {"multilabel_": self.multilabel_, "scale_features_": self.scale_features_}
         figures = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
-        write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures})
+        whole = {"model_sha256": sha256_of(run.model)}  # what a kill leaves of two classifiers is none
+        write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures, **whole})
 
     @classmethod
     def load(cls, folder: str | Path) -> GPNNClassifier:
@@ -250,6 +259,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             classifier.sizes_ = Sizes(**saved["sizes_"])
             classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
             classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], bool(saved["multilabel_"])
+            classifier.scale_features_ = saved["scale_features_"]
+            if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
+                raise ValueError("the model of another")
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {error}.") from None
         weights, arguments = RunFolder(path).read_model()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from torch_geometric.data import Data
 
 import gpnn
@@ -189,3 +189,37 @@ def test_the_engine_is_chosen_by_memory(data, tmp_path, capsys):
     np.testing.assert_allclose(fused.predict_proba(data), mapped.predict_proba(data), atol=1e-3)
     with pytest.raises(ValueError, match=r"Training must fit in 0\.0 GB of memory"):
         small(memory=0.001).fit(data)
+
+
+def test_the_size_of_measurements_is_learnt_and_later_graphs_are_scaled_alike(tmp_path):
+    """Two classes inside and outside a circle: rows scaled to sum one would tell the direction only."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 2, generator=generator)
+    y = (x.norm(dim=1) > 1.18).long()
+    order = y.argsort()
+    edge_index = torch.stack([order[:-1], order[1:]])  # neighbours are alike
+    known = torch.rand(200, generator=generator) < 0.6
+    circle = Data(x=x, edge_index=edge_index, y=y, train_mask=known, test_mask=~known)
+    learnt = small(epochs=60, learning_rate=0.05).fit(circle)
+    assert learnt.score(circle) > 0.8
+    learnt.save(tmp_path)
+    inside = Data(x=x.abs(), edge_index=edge_index)  # no negative value, and yet not scaled
+    loaded = GPNNClassifier.load(tmp_path)
+    assert loaded.scale_features_ == "none"
+    assert np.array_equal(loaded.predict_proba(inside), learnt.predict_proba(inside))
+
+
+def test_a_training_that_is_not_finite_says_so(data):
+    with pytest.warns(ConvergenceWarning, match=r"no weights to keep yet\. Try a smaller learning rate"):
+        small(epochs=3, scale_features="none").fit(Data(**data.to_dict() | {"x": data.x.to_dense() * 3e38}))
+
+
+def test_two_classifiers_in_one_folder_are_none(data, fitted, tmp_path):
+    """What a kill in the midst of saving over another leaves."""
+    small(hidden_channels=4, epochs=1).fit(data).save(tmp_path)
+    old = (tmp_path / "classifier.json").read_text()
+    fitted.save(tmp_path)
+    GPNNClassifier.load(tmp_path)
+    (tmp_path / "classifier.json").write_text(old)
+    with pytest.raises(ValueError, match=r"must hold a saved classifier\. Got: the model of another\."):
+        GPNNClassifier.load(tmp_path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.tables import Vocabulary
-from gpnn.data.transform import transform_data
+from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
@@ -79,7 +79,7 @@ def build_data(config: Config, vocabulary: Vocabulary | None = None) -> Data:
 
 
 def resolve(config: Config, data: Data) -> Config:
-    """The configuration with K, rounds, hidden channels and weight decay chosen for the graph where they are "auto".
+    """The configuration with what is "auto" chosen for the graph: K, rounds, channels, decay, scale of the features.
 
     Raises:
         ValueError: when there are no labels to learn from.
@@ -89,6 +89,8 @@ def resolve(config: Config, data: Data) -> Config:
     config = resolve_structure(config, data)
     sizes = Sizes(1, 1, config.model.hidden_channels).resolve(data)
     model = replace(config.model, hidden_channels=int(sizes.hidden_channels))
+    if config.data.scale_features == "auto":  # a later graph is scaled like this one
+        config = replace(config, data=replace(config.data, scale_features=choose_scale(data.get("x"))))
     return replace(config, model=model, train=resolve_recipe(config.train, data))
 
 

@@ -22,7 +22,7 @@ class DataConfig:
     name: str = "digits"
     root: str = ""
     undirected: bool = False
-    scale_features: Literal["none", "rows"] = "rows"
+    scale_features: Literal["auto", "none", "rows"] = "auto"
     options: Options = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ from gpnn.graph import Graph
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-SCALES = ("none", "rows")
+SCALES = ("auto", "none", "rows")
 
 
 def transform_data(data: Data, *, undirected: bool = False, scale_features: str = "none") -> Data:
@@ -23,13 +23,15 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     Args:
         data: any dataset.
         undirected: join every edge by its reverse and keep each distinct edge once.
-        scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty).
+        scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty), or
+            "auto": as :func:`choose_scale` has it.
 
     Raises:
         ValueError: when the scale is unknown.
     """
     if scale_features not in SCALES:
         raise ValueError(f"`scale_features` must be one of {', '.join(SCALES)}. Got {scale_features!r}.")
+    scale_features = choose_scale(data.get("x")) if scale_features == "auto" else scale_features
     if not undirected and scale_features == "none":
         return data
     data = copy(data)  # not clone(), which would go through long lists of names
@@ -42,6 +44,18 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     if scale_features == "rows" and data.get("x") is not None:
         data.x = scale_rows(data.x)
     return data
+
+
+def choose_scale(x: Tensor | None) -> str:
+    """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose size a row would lose.
+
+    Scaled rows have no negative values where the others had none, so that the answer stays the same.
+
+    >>> choose_scale(torch.tensor([[1.0, 3.0]])), choose_scale(torch.tensor([[1.0, -3.0]]))
+    ('rows', 'none')
+    """
+    values = None if x is None else x if x.layout == torch.strided else x.values()
+    return "none" if values is None or (values.numel() and values.min() < 0) else "rows"
 
 
 def scale_rows(x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from gpnn.data.sparse import csr_tensor
-from gpnn.data.transform import scale_rows, transform_data
+from gpnn.data.transform import choose_scale, scale_rows, transform_data
 
 
 def example() -> Data:
@@ -48,7 +48,7 @@ def test_data_without_features_is_fine() -> None:
 
 
 def test_unknown_scale_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`scale_features` must be one of none, rows\. Got 'columns'"):
+    with pytest.raises(ValueError, match=r"`scale_features` must be one of auto, none, rows\. Got 'columns'"):
         transform_data(example(), scale_features="columns")
 
 
@@ -62,3 +62,12 @@ def test_a_row_whose_sum_passes_the_largest_number(kind: torch.dtype, layout: to
     scaled = scale_rows(x if layout == torch.strided else x.to_sparse_csr()).to_dense()
     assert scaled.dtype == torch.float32
     assert torch.allclose(scaled, torch.tensor([[0.25, -0.25, 0.25, 0.25], [0.0, 0.25, 0.0, 0.75]]))
+
+
+def test_measurements_keep_their_size_and_counts_are_scaled() -> None:
+    data = example()
+    assert torch.equal(transform_data(data, scale_features="auto").x, data.x)
+    data.x = data.x.abs()
+    assert transform_data(data, scale_features="auto").x.tolist() == [[0.25, 0.75], [0, 0], [0.5, 0.5]]
+    assert choose_scale(csr_tensor(np.array([0, 1]), np.array([0]), np.array([-1.0], np.float32), (1, 2))) == "none"
+    assert choose_scale(None) == "none"
