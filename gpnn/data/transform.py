@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -46,7 +46,7 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     return data
 
 
-def choose_scale(x: Tensor | None) -> str:
+def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose size a row would lose.
 
     Scaled rows have no negative values where the others had none, so that the answer stays the same.
