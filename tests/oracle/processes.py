@@ -22,6 +22,7 @@ class Processes:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
+        self.asked = 0
         self.pipes, self.workers = [], []
         for rank in range(WORLD):
             ours, theirs = context.Pipe()
@@ -32,17 +33,22 @@ class Processes:
 
     def __call__(self, function: Callable[..., Any], *arguments: Any, size: int = WORLD) -> list[Any]:
         """What `function(peers, *arguments)` returned in each process, by rank."""
+        self.asked += 1
         for pipe in self.pipes[:size]:
-            pipe.send((function, arguments, size))
-        replies = []
-        for rank, pipe in enumerate(self.pipes[:size]):
-            if not pipe.poll(TIMEOUT):
-                raise TimeoutError(f"Process {rank} of {size} did not answer in {TIMEOUT} seconds.")
-            replies.append(pipe.recv())
+            pipe.send((self.asked, function, arguments, size))
+        replies = [self._reply(rank, size) for rank in range(size)]
         for failed, reply in replies:
             if failed:
                 raise AssertionError(reply)
         return [reply for _, reply in replies]
+
+    def _reply(self, rank: int, size: int) -> tuple[bool, Any]:
+        """What a process answers to the last question; late answers to earlier ones are passed over."""
+        while self.pipes[rank].poll(TIMEOUT):
+            number, *reply = self.pipes[rank].recv()
+            if number == self.asked:
+                return reply[0], reply[1]
+        raise TimeoutError(f"Process {rank} of {size} did not answer in {TIMEOUT} seconds.")
 
     def close(self) -> None:
         for pipe in self.pipes:
@@ -62,12 +68,12 @@ def _work(rank: int, port: int, pipe: Connection) -> None:
     groups = {size: dist.new_group(list(range(size))) for size in (1, 2, WORLD)}
     while True:
         try:
-            function, arguments, size = pipe.recv()
+            number, function, arguments, size = pipe.recv()
         except EOFError:
             return
         try:
             from gpnn.engine.sharded import Peers
 
-            pipe.send((False, function(Peers(groups[size]), *arguments)))
+            pipe.send((number, False, function(Peers(groups[size]), *arguments)))
         except BaseException:
-            pipe.send((True, f"process {rank}: {traceback.format_exc()}"))
+            pipe.send((number, True, f"process {rank}: {traceback.format_exc()}"))
