@@ -22,8 +22,12 @@ def draw_bars(experiment: Experiment, entries: list[Entry], results: Results, fo
     columns, path = drawn_columns(experiment, entries), folder / f"{experiment.name}.svg"
     figure = Figure(figsize=(3.2 * len(columns) + 1.5, 0.28 * len(experiment.rows) + 1.2), layout="constrained")
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    drawn = list(finished(entries, experiment.measure))
+    found = {entry.row for entry, _ in drawn}
+    rows = [row.name for row in experiment.rows if row.name in found]
+    panels[0].barh(rows, [0.0] * len(rows))  # or the rows of the first panel would come first
     for panel, column in zip(panels, columns):
-        _panel(panel, [pair for pair in finished(entries, experiment.measure) if pair[0].column == column])
+        _panel(panel, [pair for pair in drawn if pair[0].column == column])
         panel.set_title(column)
     panels[0].invert_yaxis()
     figure.supxlabel(f"{words(experiment.measure)} (red: {experiment.source})")

@@ -16,7 +16,7 @@ def draw_tradeoff(
 ) -> list[tuple[str, Path]]:
     """One picture; rows whose names agree up to the last comma are one curve, and what follows it names the point."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     path, columns = folder / f"{experiment.name}.svg", drawn_columns(experiment, entries)
     figure = Figure(figsize=(4.6 * len(columns), 4.4), layout="constrained")
@@ -32,6 +32,8 @@ def draw_tradeoff(
             for point in own:
                 panel.annotate(point[4], point[:2], textcoords="offset points", xytext=(3, 4), fontsize=6, color=colour)
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))  # powers would need formulas
         panel.xaxis.set_minor_formatter(NullFormatter())  # or labels run into each other
         panel.set_title(column)
         panel.set_xlabel(words(experiment.also[0]))

@@ -37,6 +37,20 @@ def test_a_picture_is_the_same_for_the_same_results(name, tmp_path):
     assert again.read_bytes() == first
 
 
+def test_rows_keep_their_order_where_the_first_column_lacks_one(tmp_path):
+    rows = (Line("beta", only=("2",)), Line("alpha"))
+    (path,) = draw("bars", tmp_path, replace(TABLE, rows=rows), {})
+    text = path.read_text(encoding="utf-8")
+    assert text.index("beta") < text.index("alpha")
+
+
+def test_messages_are_written_in_full(tmp_path):
+    (path,) = draw("tradeoff", tmp_path, TABLE, {})
+    text = path.read_text(encoding="utf-8")
+    assert "mathdefault" not in text
+    assert "<!-- 70 -->" in text
+
+
 def test_a_missing_entry_leaves_a_gap(tmp_path):
     empty = Results.open(tmp_path / "none.jsonl")
     for name in ("bars", "curves", "tradeoff", "planes"):
