@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import typer
 
 import gpnn
@@ -34,6 +36,8 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """Run the command line."""
+    # torch tells it of a line in torch_geometric, which the user cannot change
+    warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated")
     app()
 
 
