@@ -140,6 +140,8 @@ def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bo
 
     try:
         with lock_run(run.path), Interrupt(silent=silent) as interrupt:
+            if run.finished:  # by another process, while this one read the graph
+                return None
             searched = _search(run, built, interrupt, silent=silent)
             settings = {"silent": silent, "curves": curves, "page": page}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)

@@ -42,6 +42,25 @@ def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
         pass
 
 
+def test_a_run_that_another_process_finished_meanwhile_is_left_as_it_is(gpnn, tiny, tmp_path, monkeypatch) -> None:
+    from gpnn import build
+
+    assert gpnn("train", *tiny, "--no-report", "--out", "run", "-q").exit_code == 0
+    metrics = tmp_path / "run" / "metrics.json"
+    content, before = metrics.read_text(), (tmp_path / "run" / "history.jsonl").stat().st_mtime_ns
+    metrics.unlink()
+    opened = build.open_run
+
+    def slow(path: Path) -> object:
+        both = opened(path)
+        metrics.write_text(content)  # the other is done while this one reads the graph
+        return both
+
+    monkeypatch.setattr(build, "open_run", slow)
+    assert gpnn("train", "--resume", "run", "-q").exit_code == 0
+    assert (tmp_path / "run" / "history.jsonl").stat().st_mtime_ns == before
+
+
 def test_a_bug_exits_with_one(gpnn, monkeypatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
