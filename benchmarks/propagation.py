@@ -119,7 +119,8 @@ def measure(options: argparse.Namespace) -> None:
         state.grad = None
         out = step(state)
         out.sum(dtype=torch.float32).backward()
-        answers.update(out=out.detach()[:1000].float(), grad=state.grad[:1000].float(), weight=leaves[1].grad.clone())
+        first = {"out": out.detach()[:1000].float().clone(), "grad": state.grad[:1000].float().clone()}  # not all rows
+        answers.update(first, weight=leaves[1].grad.clone())
         for leaf in leaves:
             leaf.grad = None
 

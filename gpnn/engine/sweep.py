@@ -12,6 +12,7 @@ from gpnn.engine.boundary import Kept
 from gpnn.engine.replay import AnyPhase, Replay, own_rows, phase_steps
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.step import Step
+from gpnn.kernels.gated import for_gradients
 
 
 class Sweep:
@@ -103,7 +104,7 @@ class Sweep:
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
-            with self._only_gradients(inputs, steps):
+            with self._only_gradients(steps):
                 output = self.replay.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
         grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
@@ -114,13 +115,10 @@ class Sweep:
             self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
         return grad_inputs
 
-    def _only_gradients(self, inputs: Tensor, steps: list[Step]) -> AbstractContextManager[None]:
-        """On a GPU, a step whose value nobody reads need not be computed, where the cell hands it on as it is."""
-        if not inputs.is_cuda or len(steps) > 1 or not getattr(self.replay.cell, "hands_on", False):
-            return nullcontext()
-        from gpnn.kernels.gpu_gated import for_gradients
-
-        return for_gradients()
+    def _only_gradients(self, steps: list[Step]) -> AbstractContextManager[None]:
+        """A step whose value nobody reads need not be computed, where the cell hands it on as it is."""
+        alone = len(steps) == 1 and getattr(self.replay.cell, "hands_on", False)
+        return for_gradients() if alone else nullcontext()
 
 
 def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:

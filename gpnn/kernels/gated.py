@@ -1,25 +1,35 @@
-"""A whole step of a gated graph network on the CPU: hear, then update.
-
-In the backward pass the messages' gradients take the messages' place, so that besides the states and their gradients
-one tensor of their size is all that a step needs. Hearing and updating are passes of their own: taking turns at every
-chunk, each would find the other's rows in the cache, and the two together take half as long again.
-"""
+"""A whole step of a gated graph network as one function of the states, with a kernel for each kind of device."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
-from gpnn.kernels.cpu import add_weighted_sum, as_array, launch, weighted_sum
-from gpnn.kernels.gates import GateWeights
-from gpnn.kernels.gru import differentiate_all, update_all
 from gpnn.kernels.operator import Operator
-from gpnn.kernels.pages import empty_large
-from gpnn.kernels.threads import share_rows
+
+_for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
+
+
+class StepUse(NamedTuple):
+    """What will be asked of a step: its values, its gradients, or both."""
+
+    values: bool
+    gradients: bool
+
+
+@contextmanager
+def for_gradients() -> Iterator[None]:
+    """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing."""
+    token = _for_gradients.set(True)
+    try:
+        yield
+    finally:
+        _for_gradients.reset(token)
 
 
 def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
@@ -31,80 +41,10 @@ def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, para
         inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
         parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
     """
-    keep = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    return _GatedStep.apply(operator, diagonal, keep, inputs, *parameters)
-
-
-class _GatedStep(Function):
-    @staticmethod
-    def forward(
-        ctx: Any, operator: Operator, diagonal: Tensor | None, keep: bool, inputs: Tensor, *parameters: Tensor
-    ) -> Tensor:
-        inputs, hearing = inputs.contiguous(), _Hearing(operator, diagonal)
-        shape = (operator.shape[0], inputs.shape[1])
-        messages = empty_large(*shape, dtype=inputs.dtype)
-        out = empty_large(*shape, dtype=inputs.dtype)
-        hearing.hear_all(inputs, messages)
-        update_all(GateWeights.of(*parameters), messages, inputs[: len(out)], out)
-        ctx.hearing, ctx.spent = hearing, False
-        ctx.save_for_backward(inputs, messages if keep else None, *parameters)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, messages, *parameters = ctx.saved_tensors
-        hearing: _Hearing = ctx.hearing
-        messages = messages.data  # their gradient takes their place, which autograd need not know
-        if ctx.spent:
-            hearing.hear_all(inputs, messages)
-        ctx.spent = True
-        grad_inputs = empty_large(*inputs.shape, dtype=inputs.dtype)
-        own, num_rows = inputs[: len(grad)], len(grad)
-        weights = GateWeights.of(*parameters)
-        totals = differentiate_all(weights, messages, own, grad, grad_inputs[:num_rows])
-        grad_inputs[num_rows:] = 0
-        hearing.add_back(messages, grad_inputs)
-        return None, None, None, grad_inputs, *totals.as_parameters()
-
-
-class _Hearing:
-    """Weighted sums over an operator and a diagonal, by runs of rows, and their transpose."""
-
-    def __init__(self, operator: Operator, diagonal: Tensor | None) -> None:
-        self.operator = operator
-        self.diagonal = None if diagonal is None else diagonal.detach()[:, None]
-        self.scale = None if operator.row_scale is None else operator.row_scale.detach()[:, None]
-
-    def hear(self, chunk: slice, inputs: Tensor, messages: Tensor) -> None:
-        """Put what the rows of `chunk` hear into `messages`, `[c, d]`."""
-        ptr = self.operator.ptr[chunk.start : chunk.stop + 1]
-        index, none = self.operator.col, self.operator.col[:0]
-        tensors = (ptr, index, none, _weights(self.operator, inputs), inputs, messages)
-        weighted_sum(0, len(messages), *map(as_array, tensors))
-        if self.scale is not None:
-            messages.mul_(self.scale[chunk])
-        if self.diagonal is not None:
-            messages.addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
-
-    def hear_all(self, inputs: Tensor, messages: Tensor) -> None:
-        amount = self.operator.num_entries * inputs.shape[1]
-        share_rows(
-            len(messages), amount, lambda start, stop: self.hear(slice(start, stop), inputs, messages[start:stop])
-        )
-
-    def add_back(self, grad: Tensor, out: Tensor) -> None:
-        """Add the transpose's product with the messages' gradient, which is overwritten, to `out`, `[m, d]`."""
-        operator, amount = self.operator, self.operator.num_entries * grad.shape[1]
-        if self.diagonal is not None:
-            out[: len(grad)].addcmul_(self.diagonal.to(out.dtype), grad)
-        if self.scale is not None:
-            grad.mul_(self.scale)
-        entries = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator, grad))
-        launch(add_weighted_sum, operator.shape[1], amount, *entries, grad, out)
-
-
-def _weights(operator: Operator, x: Tensor) -> Tensor:
-    """The weights in the type that sums are taken in; empty: all one."""
-    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
-    return torch.empty(0, dtype=dtype) if operator.weight is None else operator.weight.detach().to(dtype)
+    if inputs.is_cuda:
+        from gpnn.kernels.gpu_gated import GatedStep
+    else:
+        from gpnn.kernels.cpu_gated import GatedStep  # type: ignore[assignment]
+    gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
+    use = StepUse(values=not _for_gradients.get(), gradients=gradients)
+    return GatedStep.apply(operator, diagonal, use, inputs, *parameters)

@@ -6,9 +6,6 @@ takes their place, and the transposed sum adds to the gradient of the states whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -16,45 +13,23 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gru import differentiate_all, update_all
 from gpnn.kernels.operator import Operator
 
-_for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
 
+class GatedStep(Function):
+    """:func:`gpnn.kernels.gated.gated_step` on a GPU."""
 
-@contextmanager
-def for_gradients() -> Iterator[None]:
-    """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing."""
-    token = _for_gradients.set(True)
-    try:
-        yield
-    finally:
-        _for_gradients.reset(token)
-
-
-def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
-    """gru_cell(A h + diag · h, h) over the first n of the rows `h`, `[n, d]`; A is `[n, m]`.
-
-    Args:
-        operator: A, who hears whom.
-        diagonal: weight with which each updating row hears itself, `[n]`, or None.
-        inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
-        parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
-    """
-    keep = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    return _GatedStep.apply(operator, diagonal, keep, inputs, *parameters)
-
-
-class _GatedStep(Function):
     @staticmethod
     def forward(
-        ctx: Any, operator: Operator, diagonal: Tensor | None, keep: bool, inputs: Tensor, *parameters: Tensor
+        ctx: Any, operator: Operator, diagonal: Tensor | None, use: StepUse, inputs: Tensor, *parameters: Tensor
     ) -> Tensor:
         inputs = inputs.contiguous()
         messages, own = _hear(operator, diagonal, inputs), inputs[: operator.shape[0]]
-        out = own.new_zeros(1, 1).expand_as(own) if _for_gradients.get() else update_all(messages, own, parameters)
-        ctx.operator, ctx.diagonal, ctx.messages = operator, diagonal, messages if keep else None
+        out = update_all(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
+        ctx.operator, ctx.diagonal, ctx.messages = operator, diagonal, messages if use.gradients else None
         ctx.save_for_backward(inputs, *parameters)
         return out
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Block
+from gpnn.kernels.gated import gated_step
 from gpnn.nn.message import IdentityMessage, LinearMessage
 from gpnn.nn.update.gru import GRUUpdate
 
@@ -18,17 +19,11 @@ if TYPE_CHECKING:
 def advance_gated(cell: Cell, block: Block, inputs: Tensor) -> Tensor | None:
     """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it does not apply.
 
-    A GPU has a kernel of its own, :func:`gpnn.kernels.gpu_gated.gated_step`.
-
     A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
     A product of [d, d] then takes the place of one of [m, d].
     """
     if not _applies(cell, block, inputs):
         return None
-    if inputs.is_cuda:
-        from gpnn.kernels.gpu_gated import gated_step
-    else:
-        from gpnn.kernels.gated import gated_step
     message, update = cell.message, cell.update
     assert isinstance(update, GRUUpdate)
     weight: Tensor = update.weight_ih

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gpnn.kernels import Operator, aggregate, gates
-from gpnn.kernels.gated import gated_step
+from gpnn.kernels.gated import for_gradients, gated_step
 
 Leaves = tuple[Tensor, ...]
 
@@ -55,6 +55,15 @@ def test_a_factor_of_each_row():
     operator = replace(operator, row_scale=torch.linspace(0, 2, operator.shape[0], dtype=torch.float64))
     got, expected = (results(step, operator, diagonal, leaves) for step in (gated_step, by_parts))
     torch.testing.assert_close(got, expected, atol=1e-12, rtol=1e-12)
+
+
+def test_a_step_for_its_gradients_alone():
+    operator, diagonal, leaves = problem(torch.float64)
+    expected = results(gated_step, operator, diagonal, leaves)
+    with for_gradients():
+        got = results(gated_step, operator, diagonal, leaves)
+    assert got[0].shape == expected[0].shape
+    torch.testing.assert_close(got[1:], expected[1:], rtol=0, atol=0)
 
 
 def test_gradients_are_those_of_finite_differences():
