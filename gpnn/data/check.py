@@ -46,6 +46,8 @@ def check_data(data: Data) -> Data:
     Graph.from_data(data)
     _check_features(data.get("x"), data.num_nodes)
     checked = copy(data)
+    if data.get("x") is not None and data.x.dtype == torch.bfloat16 and data.x.layout == torch.sparse_csr:
+        checked.x = data.x.float()  # sparse features go through numpy, which has no such type
     if data.get("y") is not None:
         checked.y = check_labels(data.y, data.num_nodes)
         checked.num_classes = count_classes(checked.y, data.get("num_classes"))
