@@ -11,8 +11,7 @@ from gpnn.build.objects import model_options
 from gpnn.config import Config, parse_config, read_settings, unknown_setting
 from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
-from gpnn.data.formats.graph_file import GRAPH_READERS
-from gpnn.data.load import own_loader
+from gpnn.data.load import own_loader, unknown_source
 from gpnn.data.tables import tables
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN
@@ -59,12 +58,18 @@ def check_names(config: Config) -> list[str]:
         settings = getattr(config, section)
         name = getattr(settings, key)
         if name not in table:
-            problems.append(f"`{section}.{key}` must be one of {', '.join(table)}. Got {name!r}.")
+            problems.append(
+                unknown_source("`data.name`", name)
+                if section == "data"
+                else f"`{section}.{key}` must be one of {', '.join(table)}. Got {name!r}."
+            )
         else:
             problems += _check_options(section, settings.options, options(name))
     rule = config.schedule.normalization
     if rule not in NORMALIZATIONS:
         problems.append(f"`schedule.normalization` must be one of {', '.join(NORMALIZATIONS)}. Got {rule!r}.")
+    if config.seed < 0:
+        problems.append(f"`seed` must be at least 0. Got {config.seed}.")
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
     if config.memory != "auto" and config.memory <= 0:
@@ -91,8 +96,7 @@ def partition_options(method: str) -> dict[str, inspect.Parameter]:
 
 
 def _datasets(name: str) -> list[str]:
-    files = f"a file that ends in {', '.join(GRAPH_READERS)}"
-    return [*DATASETS, *([name] if own_loader(Path(name)) else []), "a folder of tables", files]
+    return [*DATASETS, *([name] if own_loader(Path(name)) else [])]
 
 
 def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> list[str]:

@@ -15,6 +15,7 @@ from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.schedule import Schedule
+from gpnn.storage.read import shorten
 from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_parts, needs_partition, resolve_recipe
 from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, EngineChoice, choose_engine
@@ -86,6 +87,9 @@ def resolve(config: Config, data: Data) -> Config:
     """
     if data.get("y") is None:
         raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
+    if data.num_classes < 2 and data.y.dim() == 1:
+        only = shorten((data.get("class_names") or ["one"])[0])
+        raise ValueError(f"A training needs at least two classes to tell apart. Got {only} alone.")
     config = resolve_structure(config, data)
     sizes = Sizes(1, 1, config.model.hidden_channels).resolve(data)
     model = replace(config.model, hidden_channels=int(sizes.hidden_channels))

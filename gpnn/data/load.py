@@ -75,7 +75,7 @@ def load_dataset(
         path = Path(source).expanduser()
         loader = own_loader(path)
         if loader is None:
-            raise ValueError(_unknown(str(source)))
+            raise ValueError(unknown_source("A dataset", str(source)))
         check_options(loader, str(source), options)
         return check_data(loader(path, vocabulary, **options))
     if options:
@@ -144,12 +144,26 @@ def _complete(data: Data, dataset: Any) -> Data:
 def check_name(name: str) -> None:
     """Refuse a name that is not in `DATASETS`."""
     if name not in DATASETS:
-        raise ValueError(_unknown(name))
+        raise ValueError(unknown_source("A dataset", name))
 
 
-def _unknown(name: str) -> str:
-    files = f"a folder of tables, or a file that ends in {', '.join(GRAPH_READERS)}"
-    return f"A dataset must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{_nearest(name, DATASETS)}."
+def unknown_source(what: str, name: str) -> str:
+    """What to tell of a name that is no dataset, folder or file: the choices, and the nearest of them.
+
+    Args:
+        what: what was to be named, "A dataset" or a setting.
+        name: what was given.
+    """
+    path = Path(name).expanduser()
+    if path.is_file() and path.suffix.lower() in (".csv", ".tsv", ".parquet", ".npz"):
+        return (
+            f"{what} must be the folder that holds nodes.* and edges.* (or give the files with --nodes and --edges). "
+            f"Got one table, {str(name)!r}."
+        )
+    files = f"a folder of tables, a file that ends in {', '.join(GRAPH_READERS)}"
+    beside = [each.name for each in path.parent.iterdir() if own_loader(each)] if path.parent.is_dir() else []
+    near = _nearest(name, DATASETS) or _nearest(path.name, beside)
+    return f"{what} must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{near}."
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ def write(partition: Partition, path: str | PathLike[str]) -> None:
     """Write `partition` so that a kill leaves the old file or the new one.
 
     Raises:
-        ValueError: when a `.part.K` name states another K than the partition has.
+        ValueError: when a `.part.K` name states another K than the partition has, or the name ends otherwise.
         OSError: when the disk is full or the folder cannot be written.
     """
     path = Path(path)
@@ -30,6 +30,10 @@ def write(partition: Partition, path: str | PathLike[str]) -> None:
         if named[1] != str(partition.num_parts):
             raise ValueError(f"`{path.name}` must end in .part.{partition.num_parts}. Got .part.{named[1]}.")
         replace_file(path, lambda partial: np.savetxt(partial, partition.labels.numpy(), fmt="%d"))
+    elif path.suffix != ".safetensors":
+        raise ValueError(
+            f"A partition file must end in .safetensors or .part.{partition.num_parts}. Got {path.name!r}."
+        )
     else:
         write_tensors(path, {"labels": partition.labels.to(torch.int32)}, {"num_parts": partition.num_parts})
 

@@ -12,8 +12,8 @@ from gpnn.build import build, create_run, load_config, train_run
 def graph(tmp_path: Path) -> Path:
     folder = tmp_path / "people"
     folder.mkdir()
-    rows = "".join(f"{node},{'cat' if node % 2 else 'dog'},{node / 7},{'ab'[node % 2]}\n" for node in range(30))
-    (folder / "nodes.csv").write_text("id,label,age,kind\n" + rows)
+    rows = "".join(f"{node},{'cat' if node % 2 else 'dog'},{node / 7},{'ab'[node % 2]},1\n" for node in range(30))
+    (folder / "nodes.csv").write_text("id,label,age,kind,one\n" + rows)
     (folder / "edges.csv").write_text("source,target\n" + "".join(f"{n},{(n + 2) % 30}\n" for n in range(30)))
     return folder
 
@@ -115,9 +115,14 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
         (["cora", "--edges", "people/edges.csv"], "`--edges` goes with a folder of tables or stands alone."),
         (["--edges", "nowhere.csv"], "`--edges` must be a file."),
         (["--edges", "people/edges.csv"], "A training needs labels"),
-        (["people", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind."),
+        (["people", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind, one."),
         (["people", "data.numbers=odd"], "`numbers` must be one of standard, raw. Got 'odd'."),
-        (["people/nodes.csv"], "a folder of tables, a file that ends in .graph"),
+        (["people/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
+        (["peple"], "a folder of tables, a file that ends in .graph, .metis, .graphml, .gexf, .pt."),
+        (["peple"], "Got 'peple' (the nearest is people)."),
+        (["people", "seed=-1"], "`seed` must be at least 0. Got -1."),
+        (["coar"], "Got 'coar' (the nearest is cora)."),
+        (["people", "data.label=one"], "A training needs at least two classes to tell apart. Got 1 alone."),
     ],
 )
 def test_mistakes(gpnn, graph, tmp_path, words, sentence) -> None:

@@ -67,6 +67,9 @@ def test_the_text_is_that_of_metis(tmp_path):
 def test_the_name_of_a_text_states_its_parts(tmp_path):
     with pytest.raises(ValueError, match=r"`graph.part.3` must end in .part.2. Got .part.3."):
         Partition([0, 1], 2).save(tmp_path / "graph.part.3")
+    with pytest.raises(ValueError, match=r"must end in \.safetensors or \.part\.2\. Got 'parts\.csv'\."):
+        Partition([0, 1], 2).save(tmp_path / "parts.csv")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

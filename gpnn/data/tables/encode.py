@@ -48,7 +48,8 @@ def choose_column(
         if not compute.all(alike).as_py():
             row = alike.index(False).as_py()
             hint = f", like the others (data.categorical={name} makes all of them categories)"
-            nodes.refuse(name, row, "must be a finite number" + (hint if values[row].as_py() else ""))
+            empty = f" (data.ignore={name} leaves the column out)"
+            nodes.refuse(name, row, "must be a finite number" + (hint if values[row].as_py() else empty))
     numbers_of = nodes.numbers(name)
     if numbers == "raw":
         return NumberColumn(name)
