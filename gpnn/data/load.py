@@ -160,7 +160,7 @@ def unknown_source(what: str, name: str) -> str:
             f"{what} must be the folder that holds nodes.* and edges.* (or give the files with --nodes and --edges). "
             f"Got one table, {str(name)!r}."
         )
-    files = f"a folder of tables, a file that ends in {', '.join(GRAPH_READERS)}"
+    files = f"a folder of tables, or a file that ends in {', '.join(GRAPH_READERS)}"
     beside = [each.name for each in path.parent.iterdir() if own_loader(each)] if path.parent.is_dir() else []
     near = _nearest(name, DATASETS) or _nearest(path.name, beside)
     return f"{what} must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{near}."
