@@ -51,18 +51,26 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _make(path: Path) -> tuple[Path, int | None]:
-    """The folder and the handle that holds it."""
+    """The folder and the handle that holds it; anew where one who cleans up came between making and locking it."""
     while True:
         folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         folder.mkdir()
         try:
             handle = open_folder(folder)
-            if handle is not None:
-                lock(handle, wait=False)
-            if handle is None or folder.exists():
-                return folder, handle
-        except (FileNotFoundError, BlockingIOError):  # somebody who cleans up was here between two lines of ours
-            pass
+        except FileNotFoundError:
+            continue
+        if handle is None or (_try_lock(handle) and folder.exists()):
+            return folder, handle
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """False when another process holds the lock."""
+    try:
+        lock(handle, wait=False)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _remove_unless_held(folder: Path) -> None:
