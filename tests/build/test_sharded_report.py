@@ -51,7 +51,7 @@ def gather(peers: Peers, folder: Path) -> SharedRecord | None:
     return gather_shared(run, built)
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+@pytest.fixture(scope="module", params=[2])
 def shared(request, processes, whole) -> SharedRecord:
     first, *others = processes(gather, Path(whole.environment["folder"]), size=request.param)
     assert others == [None] * (request.param - 1)

@@ -47,23 +47,26 @@ def test_every_cell(processes, cell, size):
 
 
 def test_one_process_of_torchrun(processes):
-    assert_same(processes, 1, CELLS["linear"], {})
+    assert_same(processes, 1, {**CELLS["linear"], "recipe": {"epochs": 6}}, {})
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_embeddings_live_where_their_nodes_do(processes, size):
-    options = {**CELLS["gru"], "input": "both", "recipe": {"optimizer": "lazy_adam", "clip": 0.5}}
+    recipe = {"optimizer": "lazy_adam", "clip": 0.5, "epochs": 8}
+    options = {**CELLS["gru"], "input": "both", "recipe": recipe}
     assert_same(processes, size, options, {})
 
 
 @pytest.mark.parametrize("recipe", [{"class_weight": "balanced"}, {"consistency_threshold": 0.5}, {"patience": 2}])
 def test_recipes(processes, recipe):
-    options = {**CELLS["linear"], "recipe": {**recipe, "label_smoothing": 0.1, "consistency_on": "unlabelled"}}
+    recipe = {**recipe, "label_smoothing": 0.1, "consistency_on": "unlabelled", "epochs": 10}
+    options = {**CELLS["linear"], "recipe": recipe}
     assert_same(processes, 2, options, {})
 
 
 def test_several_labels_a_node(processes):
-    assert_same(processes, 2, {**CELLS["linear"], "recipe": {"class_weight": "balanced"}}, {"multi_label": True})
+    recipe = {"class_weight": "balanced", "epochs": 10}
+    assert_same(processes, 2, {**CELLS["linear"], "recipe": recipe}, {"multi_label": True})
 
 
 def test_single_precision(processes):
@@ -72,56 +75,49 @@ def test_single_precision(processes):
 
 
 def test_traffic_is_counted(processes):
-    """T_S = 2 and T_C = 1: cut phases send a third of what synchronous propagation of three steps a round would."""
-    (history, metrics, _), (other, _, _) = processes(train, {"cell": "gru"}, {}, size=2)
+    """T_S = 2 and T_C = 1: cut phases send a third of what synchronous propagation of three steps a round would.
+
+    By hand: rows that cross, 8 columns of 8 bytes, two rounds, forward twice and once to validate, backward twice.
+    """
+    from gpnn import Graph, partition_graph
+    from gpnn.engine.sharded import Cutter, Line
+
+    (history, metrics, _), (other, _, _) = processes(train, {"cell": "gru", "recipe": {"epochs": 3}}, {}, size=2)
     for record, same in zip(history, other):
         assert record["sent_bytes"] == same["sent_bytes"] > 0
         assert 3 * record["sent_bytes"] == record["synchronous_bytes"]
     assert metrics["num_processes"] == 2
     assert metrics["sent_bytes"] == max(record["sent_bytes"] for record in history)
-
-
-def test_bytes_by_hand(processes):
-    """Rows that cross, 8 columns of 8 bytes: two rounds, forward twice and once to validate, backward twice."""
-    from gpnn import Graph, partition_graph
-    from gpnn.engine.sharded import Cutter, Line
-
     data = planted()
     graph = Graph.from_data(data)
     line = Line.of(graph, partition_graph(data, 6, seed=3), 2)
     halo = [len(Cutter(graph, line).cut(rank).halo) for rank in (0, 1)]
     expected = max(2 * 64 * (3 * halo[1 - rank] + 2 * halo[rank]) for rank in (0, 1))
-    history, _, _ = processes(train, {"cell": "gru"}, {}, size=2)[0]
     assert {record["sent_bytes"] for record in history} == {expected}
 
 
 @pytest.mark.parametrize(("first", "then"), [(2, 2), (2, 4), (4, 1)])
 def test_a_checkpoint_continues_with_another_number_of_processes(processes, tmp_path, first, then):
-    options = {**CELLS["gru"], "input": "embedding", "concat": "none", "recipe": {"checkpoint_every": 4}}
+    options = {**CELLS["gru"], "input": "embedding", "concat": "none", "recipe": {"checkpoint_every": 2, "epochs": 8}}
     history, metrics, rows = train_alone(options, {})
     path = tmp_path / "checkpoint" / "training.safetensors"
     path.parent.mkdir()
-    halted = processes(train, {**options, "stop": 10}, {}, path, size=first)[0]
-    assert len(halted[0]) == 10
+    halted = processes(train, {**options, "stop": 5}, {}, path, size=first)[0]
+    assert len(halted[0]) == 5
     assert halted[1] == {}
-    assert [each.name for each in path.parent.iterdir()] == ["epoch-000010"]
+    assert [each.name for each in path.parent.iterdir()] == ["epoch-000005"]
     for other_history, other, other_rows in processes(train, options, {}, path, size=then):
-        assert [record["epoch"] for record in other_history] == list(range(1, 21))
+        assert [record["epoch"] for record in other_history] == list(range(1, 9))
         for ours, theirs in zip(history, other_history):
             assert theirs["loss"] == pytest.approx(ours["loss"], rel=0, abs=1e-10)
         assert other["test_accuracy"] == metrics["test_accuracy"]
         torch.testing.assert_close(other_rows, rows, rtol=0, atol=1e-10)
 
 
-def test_a_checkpoint_of_another_model_is_refused(processes, tmp_path):
-    path = tmp_path / "training.safetensors"
-    processes(train, {"cell": "gru", "stop": 2}, {}, path, size=2)
-    with pytest.raises(AssertionError, match="must fit the model"):
-        processes(train, {"cell": "lstm"}, {}, path, size=2)
-
-
-def test_nothing_is_unpickled(processes, tmp_path):
+def test_a_checkpoint_is_plain_and_fits_its_model_alone(processes, tmp_path):
     path = tmp_path / "training.safetensors"
     processes(train, {"cell": "gru", "stop": 2}, {}, path, size=2)
     names = {file.suffix for file in (tmp_path / "epoch-000002").iterdir()}
-    assert names == {".safetensors", ".json"}
+    assert names == {".safetensors", ".json"}  # nothing to unpickle
+    with pytest.raises(AssertionError, match="must fit the model"):
+        processes(train, {"cell": "lstm"}, {}, path, size=2)
