@@ -1,11 +1,13 @@
 """Every Python block of every page runs, in the order in which a reader meets them.
 
 Blocks marked `python` run; `py` is for code that cannot (another library's, or a sketch) and must at least be Python.
+DGL's run where DGL is installed.
 """
 
 import ast
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,9 @@ def blocks(page: str, kind: str) -> list[tuple[int, str]]:
 )
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, request):
     code = blocks(page, "python")
+    if page == "neighbours.md" and find_spec("dgl"):
+        monkeypatch.setenv("DGLBACKEND", "pytorch")
+        code = sorted(code + blocks(page, "py"))
     if any(DOWNLOADED.search(text) for _, text in code):
         request.getfixturevalue("data_root")
     monkeypatch.chdir(tmp_path)
