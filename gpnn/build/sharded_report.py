@@ -16,7 +16,15 @@ from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.config import Config
-from gpnn.engine.sharded import Numbering, Peers, ShardedPlan, measure_shards, number_parts, read_index
+from gpnn.engine.sharded import (
+    Numbering,
+    Peers,
+    ShardedPlan,
+    is_shard_folder,
+    measure_shards,
+    number_parts,
+    read_index,
+)
 from gpnn.report import Cost, SharedRecord, can_write, measure_cost, write_report
 from gpnn.report.answers import SPLIT_NAMES, count_answers
 from gpnn.report.node_facts import NodeFacts, Sample
@@ -87,7 +95,7 @@ def gather_shared(run: RunFolder, built: Built) -> SharedRecord | None:
     if peers.rank:
         return None
     return SharedRecord(
-        **run_facts(run, config),
+        **run_facts(run, config) | {"name": _dataset_name(config)},
         classes=_class_names(data, likely),
         multi_label=data.y.dim() == 2,
         cost=cost,
@@ -126,6 +134,12 @@ def _gather_texts(texts: list[str], peers: Peers) -> list[str]:
     """Everyone's texts, one after the other by rank."""
     written = torch.frombuffer(bytearray(json.dumps(texts).encode()), dtype=torch.uint8)
     return [text for part in peers.gather(written) for text in json.loads(bytes(part.numpy()))]
+
+
+def _dataset_name(config: Config) -> str:
+    """The name of the dataset, also where it was trained on as a folder of shards."""
+    name = config.data.name
+    return Path(read_index(name).facts["name"] if is_shard_folder(name) else name).name
 
 
 def _class_names(data: Data, likely: Tensor) -> list[str]:

@@ -88,6 +88,7 @@ def test_the_sample_is_that_of_the_whole(shared, whole):
 
 
 def test_the_page_has_every_section(shared, tmp_path):
+    assert shared.name == "planted"
     assert all(make(shared) is not None for make in SECTIONS.values())
     write_report(shared, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
