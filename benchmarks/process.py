@@ -27,15 +27,15 @@ def run_alone(file: str, arguments: list[str], environment: dict[str, str] | Non
 
 
 def time_steps(step: Callable[[], object], repeats: int) -> dict[str, float]:
-    """Median wall and CPU seconds of a step, and the resident bytes at its peak, what was there before included."""
-    reset_peak()
+    """Median wall and CPU seconds of a step, the resident bytes at its peak, and those that were there before."""
+    before = reset_peak()
     walls, cpus = [], []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), cpu_seconds()
         step()
         walls.append(time.perf_counter() - wall)
         cpus.append(cpu_seconds() - cpu)
-    return {"wall": median(walls), "cpu": median(cpus), "peak": peak_bytes()}
+    return {"wall": median(walls), "cpu": median(cpus), "peak": peak_bytes(), "before": before}
 
 
 def cpu_seconds() -> float:

@@ -4,8 +4,8 @@
 
 Every contender computes h' = GRU(Σ h W, h) over the same planted graph, nodes in random order, with the same weights,
 and its gradients for h and all weights, in a process of its own. "Peak" is the resident memory of that process during
-the steps, graph and plan included. The first contender's results are kept, and all others of the same function are
-compared with them.
+the steps, interpreter, graph and plan included; "step" is what of it the steps added. The first contender's results are
+kept, and all others of the same function are compared with them.
 """
 
 import argparse
@@ -170,9 +170,10 @@ def floor(options: argparse.Namespace, width: int) -> dict[str, float]:
 def table(options: argparse.Namespace, width: int, folder: Path) -> list[str]:
     """A line for each contender at one width."""
     lines = [
-        "| contender | wall s | CPU s | × edge_index | × CSR | peak GB | of edge_index | node updates | differs by |"
+        "| contender | wall s | CPU s | × edge_index | × CSR | peak GB | of edge_index | step GB | of edge_index "
+        "| node updates | differs by |"
     ]
-    lines.append("|---" * 9 + "|")
+    lines.append("|---" * 11 + "|")
     rows: dict[str, dict] = {}
     for name in CONTENDERS:
         settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "degree", "mixing", "parts", "repeats")]
@@ -190,16 +191,20 @@ def table(options: argparse.Namespace, width: int, folder: Path) -> list[str]:
 def _line(name: str, rows: dict[str, dict]) -> str:
     row = rows[name]
     if "failed" in row:
-        return f"| {name} | {row['failed']} |" + " |" * 7
+        return f"| {name} | {row['failed']} |" + " |" * 9
     edge_index, csr = (rows.get(peer, {}) for peer in list(CONTENDERS)[:2])
 
     def ratio(peer: dict, key: str) -> str:
         return f"{peer[key] / row[key]:.1f}" if key in peer else ""
 
-    part = f"{row['peak'] / edge_index['peak']:.2f}" if "peak" in edge_index else ""
+    row["step"] = row["peak"] - row["before"]
+
+    def memory(key: str) -> list[str]:
+        return [f"{row[key] / 1e9:.2f}", f"{row[key] / edge_index[key]:.2f}" if key in edge_index else ""]
+
     differs = "" if row["difference"] is None else f"{row['difference']:.0e}"
     figures = [f"{row['wall']:.2f}", f"{row['cpu']:.2f}", ratio(edge_index, "wall"), ratio(csr, "wall")]
-    figures += [f"{row['peak'] / 1e9:.2f}", part, f"{row['updates']:,}", differs]
+    figures += [*memory("peak"), *memory("step"), f"{row['updates']:,}", differs]
     return f"| {name} | {' | '.join(figures)} |"
 
 
