@@ -139,8 +139,11 @@ def _bar(progress: Progress | None) -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _silent
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+    with Bars(*columns, console=console) as bars:
         tasks: dict[str, Any] = {}
 
         def report(name: str, have: int, total: int | None) -> None:
