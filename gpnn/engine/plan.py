@@ -13,6 +13,7 @@ from torch import Tensor
 from gpnn.engine.block import BlockBuilder
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import bind_rule
+from gpnn.engine.rows import permute_rows
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
 
@@ -82,10 +83,9 @@ class Plan:
         return self.schedule.num_updates
 
     @cached_property
-    def _place(self) -> Tensor | None:
+    def _place(self) -> Tensor:
         """Plan row of each of the user's nodes, `[N + V]`."""
-        if self.order is None:
-            return None
+        assert self.order is not None
         place = torch.empty_like(self.order)
         place[self.order] = torch.arange(self.order.numel(), device=self.device)
         return place
@@ -97,13 +97,13 @@ class Plan:
             raise ValueError(f"`state` must have one row for each of the {self.num_nodes} nodes. Got shape {shape}.")
         if self.num_virtual:
             state = torch.cat([state, state.new_zeros(self.num_virtual, state.shape[1])])
-        return state if self.order is None else state.index_select(0, self.order)
+        return state if self.order is None else permute_rows(state, self.order, self._place)
 
     def leave(self, state: Tensor) -> Tensor:
         """A state in the user's order, `[N, d]`, from one in plan order."""
-        if self._place is None:
-            return state[: self.num_nodes] if self.num_virtual else state
-        return state.index_select(0, self._place[: self.num_nodes])
+        if self.order is not None:
+            state = permute_rows(state, self._place, self.order)
+        return state[: self.num_nodes] if self.num_virtual else state
 
 
 def lower(

@@ -1,8 +1,27 @@
-"""Rows of a state read and written outside autograd: views where they are contiguous, one kernel where they are not."""
+"""Rows of a state put in another order, and, outside autograd, read and written: views where they are contiguous."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
+from torch.autograd import Function
+
+
+def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:
+    """state[order], `[n, s]`, where `place` is the permutation back; gradients are gathered by it, not added up."""
+    return _Permute.apply(state, order, place)
+
+
+class _Permute(Function):
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, order: Tensor, place: Tensor) -> Tensor:
+        ctx.order, ctx.place = order, place
+        return state.index_select(0, order) if state.is_cuda else read_rows(state, order)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return permute_rows(grad, ctx.place, ctx.order), None, None
 
 
 def read_rows(state: Tensor, rows: Tensor | slice) -> Tensor:
@@ -11,9 +30,9 @@ def read_rows(state: Tensor, rows: Tensor | slice) -> Tensor:
         return state[rows]
     if state.is_cuda:
         from gpnn.kernels.gpu_move import gather_rows
-
-        return gather_rows(state, rows)
-    return state.index_select(0, rows)
+    else:
+        from gpnn.kernels.cpu import gather_rows
+    return gather_rows(state, rows)
 
 
 def write_rows(state: Tensor, rows: Tensor | slice, values: Tensor) -> None:

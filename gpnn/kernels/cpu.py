@@ -8,6 +8,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from gpnn.kernels.pages import empty_large
 from gpnn.kernels.threads import share_rows
 from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
 
@@ -25,6 +26,29 @@ def as_array(tensor: Tensor) -> np.ndarray:
     """The tensor's own memory as kernels read it: bfloat16 as int16."""
     tensor = tensor.detach()
     return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows], `[m, d]`, on as many threads as torch uses, each row asked for before its turn; outside autograd."""
+    if x.dtype not in (torch.float32, torch.float64, torch.bfloat16):
+        return x.detach().index_select(0, rows)
+    out = empty_large(rows.numel(), x.shape[1], dtype=x.dtype)
+    launch(copy_rows, len(out), out.numel(), rows, x.contiguous(), out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def copy_rows(start, stop, index, x, out):  # type: ignore[no-untyped-def]
+    """out[r] = x[index[r]]."""
+    step, far = CACHE_LINE // x.itemsize, x.nbytes > NEAR_BYTES
+    for row in range(start, stop):
+        if far:
+            later = index[min(row + AHEAD, len(index) - 1)]
+            for j in range(0, x.shape[1], step):
+                prefetch(x, later, j)
+        source = index[row]
+        for j in range(x.shape[1]):
+            out[row, j] = x[source, j]
 
 
 @njit(cache=True, nogil=True)
