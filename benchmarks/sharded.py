@@ -27,8 +27,8 @@ from process import cpu_seconds, describe_machine, peak_bytes, reset_peak
 
 CHANNELS, ROUNDS = 64, 3
 GRAPHS = {
-    "planted": {"num_nodes": 16_384, "num_classes": 16, "degree": 12.0, "mixing": 0.1, "num_features": 100},
-    "rmat": {"scale": 13, "edge_factor": 8, "num_classes": 8, "num_features": 100},
+    "planted": {"num_nodes": 32_768, "num_classes": 16, "degree": 12.0, "mixing": 0.1, "num_features": 100},
+    "rmat": {"scale": 14, "edge_factor": 8, "num_classes": 8, "num_features": 100},
     "dense": {"num_nodes": 4_096, "num_classes": 16, "degree": 80.0, "mixing": 0.1, "num_features": 100},
 }
 CALIBRATION = ("dense",)  # run in one process only: it tells the speed of messages from that of updates
