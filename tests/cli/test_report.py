@@ -1,5 +1,9 @@
 import json
 
+import pytest
+
+pytest.importorskip("plotly")
+
 ADVICE = 'report.html not written: pip install "gpnn[report]"'
 
 

@@ -11,6 +11,8 @@ from gpnn.report.content import Chart
 from tests.oracle.multi_hot import multi_hot_graph
 from tests.report.conftest import HOSTILE, record_of
 
+pytest.importorskip("plotly")
+
 VOID = {"meta", "img", "input", "br", "link", "hr"}
 
 
