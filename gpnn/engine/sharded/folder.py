@@ -124,7 +124,8 @@ def read_index(folder: str | Path) -> ShardIndex:
         index = ShardIndex(Path(folder), Totals(**found["totals"]), lists[0], lists[1], lists[2], found["facts"])
         _check_index(index)
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({error}).") from None
+        reason = str(error)[:100]  # it may quote the file
+        raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({reason}).") from None
     return index
 
 

@@ -73,7 +73,7 @@ class _Piece:
         try:
             self.file = stack.enter_context(safe_open(path, framework="pt"))
         except SafetensorError as error:
-            raise ValueError(f"{path} must be a shard. Got a damaged file ({error}).") from None
+            raise ValueError(f"{path} must be a shard. Got a damaged file ({str(error)[:100]}).") from None
         self.names = set(self.file.keys())
         begin, end = (int(bound) for bound in index.bounds[number : number + 2])
         self.begin, self.num_rows, self.num_nodes = begin, end - begin, index.totals.num_nodes

@@ -1,5 +1,7 @@
 """A folder of shards gives back what was cut, to as many processes as one likes."""
 
+import json
+
 import pytest
 import torch
 
@@ -84,3 +86,12 @@ def test_mistakes_are_named(folder):
     (folder / "shards.json").write_text('{"format": 1}')
     with pytest.raises(ValueError, match="damaged"):
         read_index(folder)
+
+
+def test_a_refusal_quotes_little_of_the_file(folder):
+    found = json.loads((folder / "shards.json").read_text())
+    found["totals"]["num" + "9" * 5000] = 1
+    (folder / "shards.json").write_text(json.dumps(found))
+    with pytest.raises(ValueError, match="damaged") as refusal:
+        read_index(folder)
+    assert len(str(refusal.value)) < 400 + len(str(folder))
