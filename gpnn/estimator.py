@@ -263,7 +263,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {error}.") from None
+            raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {str(error)[:100]}.") from None
         weights, arguments = RunFolder(path).read_model()
         classifier._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
         stored = path / "partition.safetensors"
