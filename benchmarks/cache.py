@@ -108,7 +108,7 @@ def main() -> None:
             lines.append(f"| {size:,} | {size * options.width // 256:,} | {steps} | {' | '.join(figures)} |")
             print(lines[-1], flush=True)
     if options.out:
-        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
+        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]
         text += [f"![Nanoseconds a message]({options.out.stem}.svg)", ""]
         text.append(f"{options.nodes:,} nodes, degree {options.degree}, d = {options.width}, float32, CPU seconds. ")
         text[-1] += f"Machine: {describe_machine()}."

@@ -117,7 +117,7 @@ def main() -> None:
         lines.append(_line(name, run_alone(__file__, [f"--contender={name}", *settings])))
         print(lines[-1], flush=True)
     if options.out:
-        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
+        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]
         text.append(f"Scale {options.scale:g}; at most {options.most:g} GiB a process. Machine: {describe_machine()}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 

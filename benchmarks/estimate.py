@@ -92,7 +92,7 @@ def main() -> None:
             lines.append(f"| {words} | {' | '.join(f'{each:.2f}' for each in figures)} | {ratio:.2f} |")
         print(lines[-1], flush=True)
     if options.out:
-        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
+        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]
         text.append(f"Numbers of nodes times {options.scale:g}. Machine: {describe_machine()}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
