@@ -214,7 +214,7 @@ def main() -> None:
     keys = ("checked_wall", "checked_cpu", "unchecked_wall", "unchecked_cpu")
     lines += ["", "## Cora's sizes, 200 epochs", "", *_table(SMALL, "small", CORA, options.repeats, keys, *heads)]
     if options.out:
-        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]
+        text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
         text.append(f"Medians of {options.repeats}. Machine: {describe_machine()}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
