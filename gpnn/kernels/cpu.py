@@ -37,15 +37,21 @@ def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
     return out
 
 
+@njit(inline="always")
+def _ask_ahead(at, index, x):  # type: ignore[no-untyped-def]
+    """Ask for the row of `x` that the entry `AHEAD` places after `at` will read."""
+    later = index[min(at + AHEAD, len(index) - 1)]
+    for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):
+        prefetch(x, later, j)
+
+
 @njit(cache=True, nogil=True)
 def copy_rows(start, stop, index, x, out):  # type: ignore[no-untyped-def]
     """out[r] = x[index[r]]."""
-    step, far = CACHE_LINE // x.itemsize, x.nbytes > NEAR_BYTES
+    far = x.nbytes > NEAR_BYTES
     for row in range(start, stop):
         if far:
-            later = index[min(row + AHEAD, len(index) - 1)]
-            for j in range(0, x.shape[1], step):
-                prefetch(x, later, j)
+            _ask_ahead(row, index, x)
         source = index[row]
         for j in range(x.shape[1]):
             out[row, j] = x[source, j]
@@ -80,12 +86,10 @@ def add_weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: i
 @njit(inline="always")
 def _add_row(first, last, index, entry, weight, x, total):  # type: ignore[no-untyped-def]
     """Add the entries of one row, up to `last`, to `total`; ask for the rows of later entries meanwhile."""
-    step, far = CACHE_LINE // x.itemsize, x.nbytes > NEAR_BYTES
+    far = x.nbytes > NEAR_BYTES
     for e in range(first, last):
         if far:
-            later = index[min(e + AHEAD, len(index) - 1)]
-            for j in range(0, x.shape[1], step):
-                prefetch(x, later, j)
+            _ask_ahead(e, index, x)
         source = index[e]
         if len(weight):
             w = weight[entry[e]] if len(entry) else weight[e]
