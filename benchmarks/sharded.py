@@ -62,21 +62,25 @@ class Clock:
 
 def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
     """What one process does: every schedule on every graph; the first process prints everyone's figures."""
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    import torch
-
-    torch.set_num_threads(1)
-    from gpnn.train.processes import Launch, join
-
-    peers = join(Launch(rank, size, rank, size), torch.device("cpu"), 600)
-    import torch_geometric.data  # noqa: F401  counted before the shard is
-
+    peers = join_all(port, rank, size)
     figures = {"link": measure_link(peers)}
     measure(folders[0], "T_S = 1", 2, peers)  # compiles kernels and loads libraries
     for folder in folders:
         figures[Path(folder).name] = {name: measure(folder, name, epochs, peers) for name in SCHEDULES}
     if rank == 0:
         print(json.dumps(figures))
+
+
+def join_all(port: int, rank: int, size: int):
+    """This process's peers, one thread each."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    import torch
+    import torch_geometric.data  # noqa: F401  counted before a shard is
+
+    torch.set_num_threads(1)
+    from gpnn.train.processes import Launch, join
+
+    return join(Launch(rank, size, rank, size), torch.device("cpu"), 600)
 
 
 def measure(folder: str, name: str, epochs: int, peers) -> dict:
@@ -102,6 +106,7 @@ def measure(folder: str, name: str, epochs: int, peers) -> dict:
     cpu = peers.gather(torch.tensor([median(clock.epochs[1:])]))
     return {
         "wall": median(record["seconds"] for record in history[1:]),
+        "epochs": [record["seconds"] for record in history[1:]],
         "cpu": max(float(each) for each in cpu),
         "sent": history[-1]["sent_bytes"],
         "synchronous": history[-1]["synchronous_bytes"],
@@ -135,8 +140,8 @@ def measure_link(peers) -> dict:
     return figures
 
 
-def run(folders: list[Path], epochs: int, size: int) -> dict:
-    """The figures of `size` processes."""
+def run(folders: list[Path], epochs: int, size: int, script: str = __file__) -> dict:
+    """The figures of `size` processes of a script."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -144,7 +149,7 @@ def run(folders: list[Path], epochs: int, size: int) -> dict:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
-            [sys.executable, __file__, "--worker", spec, "--rank", str(rank)], env=environment, stdout=subprocess.PIPE
+            [sys.executable, script, "--worker", spec, "--rank", str(rank)], env=environment, stdout=subprocess.PIPE
         )
         for rank in range(size)
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from gpnn.build.objects import Built, build
 from gpnn.build.predict import predict
 from gpnn.build.report import gather_record
 from gpnn.build.search import Search
+from gpnn.build.unchanged import check_unchanged
 from gpnn.data import recall_at_k
-from gpnn.data.digest import digest_data
+from gpnn.data.digest import digest_data, digest_labels
 from gpnn.report import can_write, write_report
-from gpnn.storage.read import read_json
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.fit import FitResult, Watcher, fit
@@ -45,11 +44,7 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
     """
     run = RunFolder.open(path)
     built = build(load_config(run.config))
-    began = read_json(run.environment) if run.environment.is_file() else {}
-    for name, digest in _digests(built).items():
-        if began.get(name, digest) != digest:  # runs of older versions tell none
-            what = built.config.data.name if name == "data_sha256" else built.config.partition.file
-            raise ValueError(f"A run must go on with what it began with. {what!r} has changed since; train anew.")
+    check_unchanged(run, _digests(built), built.config)
     return run, built
 
 
@@ -98,7 +93,7 @@ def _digests(built: Built) -> dict[str, str]:
     """Digests of what lies outside the run folder: the data and, where one was given, the file of subgraphs."""
     found = {"data_sha256": digest_data(built.data)}
     if built.partition is not None and built.config.partition.file:
-        found["partition_sha256"] = hashlib.sha256(built.partition.labels.numpy().data).hexdigest()
+        found["partition_sha256"] = digest_labels(built.partition.labels)
     return found
 
 

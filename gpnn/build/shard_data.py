@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.digest import digest_data, digest_labels
 from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph
@@ -31,6 +32,8 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "class_names": data.get("class_names"),
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
+        "data_sha256": digest_data(data),
+        "partition_sha256": digest_labels(part.labels),
     }
     if names is not None:
         kind, values = _encode_names(names)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
+from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build_data, model_options, resolve
 from gpnn.build.shard_data import read_data, write_data
+from gpnn.build.unchanged import check_unchanged
 from gpnn.config import Config
 from gpnn.engine.sharded import (
     SHARD_SCHEDULES,
@@ -124,11 +126,23 @@ def _check(config: Config, index: ShardIndex) -> None:
         raise ValueError("The shards must have labels to learn from. Got none.")
 
 
-def create_sharded_run(config: Config, path: Path, device: torch.device, num_processes: int) -> RunFolder:
+def create_sharded_run(
+    config: Config, index: ShardIndex, path: Path, device: torch.device, num_processes: int
+) -> RunFolder:
     """The run folder of a training by several processes."""
-    environment = finite(describe_environment(device) | {"processes": num_processes})
+    environment = finite(describe_environment(device) | {"processes": num_processes} | _digests(index))
     files = {"config.toml": config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     return RunFolder.create(path, files)
+
+
+def check_shards(run: RunFolder, index: ShardIndex) -> None:
+    """Raise ValueError where a run began with other data or other subgraphs than the shards have."""
+    check_unchanged(run, _digests(index), load_config(run.config))
+
+
+def _digests(index: ShardIndex) -> dict[str, str]:
+    """Of the data and its subgraphs; folders of older versions tell none."""
+    return {name: index.facts[name] for name in ("data_sha256", "partition_sha256") if name in index.facts}
 
 
 def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = ()) -> FitResult:

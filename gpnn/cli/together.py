@@ -59,8 +59,16 @@ def trains_together(name: str | None, resume: Path | None) -> bool:
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= set(os.environ):
         return True
     if resume is not None:
-        return (resume / SHARDS).is_dir() or any((resume / "checkpoint").glob("epoch-*"))
+        return (resume / SHARDS).is_dir() or _began_together(resume)
     return name is not None and (Path(name) / "shards.json").is_file()
+
+
+def _began_together(run: Path) -> bool:
+    """Whether shards were what a run began with, in one process or several."""
+    from gpnn.storage.read import read_json
+
+    environment = run / "environment.json"
+    return environment.is_file() and "processes" in read_json(environment)
 
 
 def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
@@ -120,8 +128,8 @@ def _train(
 def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     """What the first process does before the others can start: the run's folder, and the shards."""
     from gpnn.build import load_config
-    from gpnn.build.sharded import prepare_shards
-    from gpnn.engine.sharded import is_shard_folder
+    from gpnn.build.sharded import check_shards, prepare_shards
+    from gpnn.engine.sharded import is_shard_folder, read_index
     from gpnn.train import RunFolder
 
     path = request.resume
@@ -135,6 +143,8 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     if not run.finished and not is_shard_folder(shards):  # one process began it
         prepare_shards(config, launch.size, own)
         shards = own
+    if not run.finished:
+        check_shards(run, read_index(shards))
     return {"run": str(path), "shards": str(shards), "finished": run.finished}
 
 
@@ -150,12 +160,13 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
     path = request.out or default_run_path(Path(config.data.name).name)
     check_free(path)
     if is_shard_folder(config.data.name):
-        create_sharded_run(resolve_sizes(config, read_index(config.data.name)), path, device, launch.size)
+        index = read_index(config.data.name)
+        create_sharded_run(resolve_sizes(config, index), index, path, device, launch.size)
         return {"run": str(path), "shards": config.data.name, "finished": False}
     path.parent.mkdir(parents=True, exist_ok=True)
     with workplace(path) as folder:
-        config, _ = prepare_shards(config, launch.size, folder / SHARDS)
-        create_sharded_run(config, path, device, launch.size)
+        config, index = prepare_shards(config, launch.size, folder / SHARDS)
+        create_sharded_run(config, index, path, device, launch.size)
         (folder / SHARDS).replace(path / SHARDS)
     return {"run": str(path), "shards": str(path / SHARDS), "finished": False}
 
@@ -190,7 +201,7 @@ def _headline(built: Built, peers: Peers) -> str:
     totals = built.plan.shard.totals  # type: ignore[attr-defined]
     return (
         f"{Path(built.config.data.name).name}: {totals.num_nodes:,} nodes, {totals.num_edges:,} edges; "
-        f"{totals.num_parts} subgraphs in {peers.size} processes, {built.plan.num_rounds} rounds, "
+        f"{totals.num_parts} subgraphs in {peers.size} processes ({peers.backend}), {built.plan.num_rounds} rounds, "
         f"{built.config.model.hidden_channels} channels, {built.plan.device}"
     )
 

@@ -38,6 +38,11 @@ def digest_data(data: Data) -> str:
     return digest.hexdigest()
 
 
+def digest_labels(labels: Tensor) -> str:
+    """The sha256 of which node is in which subgraph, `[N]`."""
+    return hashlib.sha256(labels.numpy().data).hexdigest()
+
+
 def _parts(values: Tensor) -> tuple[Tensor, ...]:
     if values.layout == torch.sparse_csr:
         return values.crow_indices(), values.col_indices(), values.values()

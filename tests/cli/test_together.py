@@ -60,17 +60,17 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
     """From a folder of shards, with a kill in mid-training: the curve of one process that nobody disturbed."""
     prepared = gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--json")
     assert [shard["nodes"] > 0 for shard in json.loads(prepared.stdout)["shards"]] == [True, True]
-    words = [*TRAIN, "train.epochs=60"]
+    words = [*TRAIN, "train.epochs=40"]
     with torchrun("shards", *words, "--out", "killed", "--timeout", "30", restarts=1) as job:
-        wait_for_epoch(tmp_path / "killed", 12)
+        wait_for_epoch(tmp_path / "killed", 7)
         os.kill(workers(job)[1], signal.SIGKILL)
+        alone = gpnn("train", "planted", *DATA, *words, "partition.k=4", "--out", "alone", "--quiet", "--no-report")
         output, _ = job.communicate(timeout=200)
+    assert alone.exit_code == 0, alone.stderr
     assert job.returncode == 0, output
     assert output.count("gpnn: process 0 of 2") == 1, output
     assert "--resume killed" in output
     assert "continuing after epoch" in output
-    alone = gpnn("train", "planted", *DATA, *words, "partition.k=4", "--out", "alone", "--quiet", "--no-report")
-    assert alone.exit_code == 0, alone.stderr
     for ours, theirs in zip(history(tmp_path / "alone"), history(tmp_path / "killed"), strict=True):
         assert theirs["loss"] == pytest.approx(ours["loss"], abs=1e-3)
         assert theirs["sent_bytes"] > 0
@@ -132,6 +132,19 @@ def test_shards_train_without_torchrun(gpnn, tmp_path):
     assert page.exit_code == 0, page.stderr
     assert "What each holds" in (tmp_path / "again.html").read_text()
     assert (tmp_path / "run" / "checkpoint" / "epoch-000005").is_dir()
+
+
+def test_a_run_does_not_go_on_with_other_shards(gpnn, tmp_path):
+    for seed in (0, 1):
+        words = ["-k", 4, "--shards", 2, "--out", f"shards-{seed}", "--quiet", f"data.seed={seed}"]
+        assert gpnn("partition", "planted", *DATA, *words).exit_code == 0
+    gpnn("train", "shards-0", *TRAIN, "train.epochs=3", "--out", "run", "--quiet", "--no-report")
+    (tmp_path / "run" / "metrics.json").unlink()  # as a kill before the end would leave it
+    (tmp_path / "shards-0").rename(tmp_path / "away")
+    (tmp_path / "shards-1").rename(tmp_path / "shards-0")
+    refused = gpnn("train", "--resume", "run")
+    assert refused.exit_code == 2
+    assert "shards-0' has changed since; train anew." in refused.stderr
 
 
 def test_mistakes_of_shards(gpnn):

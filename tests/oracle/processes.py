@@ -18,7 +18,8 @@ class Processes:
     """Runs a function in the first `size` of four processes at once and gives what each returned."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["torch.distributed", "torch_geometric.data", "gpnn.train"])  # read once for all
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
