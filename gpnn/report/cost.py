@@ -15,7 +15,7 @@ from torch import Tensor
 from gpnn.engine import Block, CellLike, Plan, Step
 from gpnn.engine.propagate import RUNNERS
 from gpnn.nn import GPNN, Draw
-from gpnn.train.evaluate import autocast
+from gpnn.train.evaluate import autocast, products
 
 OUTSIDE = "encoder and head"
 PASSES, LONGEST = 3, 2.0  # passes to take the median of, and the seconds after which no other begins
@@ -55,7 +55,7 @@ def measure_cost(
         model: on the plan's device.
         x: features, `[N, F]`, or None.
         plan: the lowered schedule.
-        precision: "float32" or "bf16".
+        precision: "float32", "tf32" or "bf16".
         seed: names the random masks.
         passes: how many passes at most; none begins after two seconds. Several processes must all take as many: 1.
     """
@@ -64,7 +64,8 @@ def measure_cost(
     model.train()
     try:
         while len(costs) < passes and (not costs or time.monotonic() - began < LONGEST):
-            costs.append(_measure(model, x, plan, runner, precision, seed))
+            with products(precision):
+                costs.append(_measure(model, x, plan, runner, precision, seed))
     finally:
         model.runner = runner
         model.train(training)

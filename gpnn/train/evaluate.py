@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,12 +24,12 @@ def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision:
         model: called as `model(x, plan)`; its mode is left as it was found.
         x: features `[N, F]` on the model's device, or None.
         plan: the lowered schedule.
-        precision: "float32" or "bf16".
+        precision: "float32", "tf32" or "bf16".
     """
     training = model.training
     model.eval()
     try:
-        with torch.no_grad(), autocast(model, precision):
+        with torch.no_grad(), products(precision), autocast(model, precision):
             return full_precision(model(x, plan))
     finally:
         model.train(training)
@@ -57,3 +57,14 @@ def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:
     """The context in which the model's products run in bf16, where that is asked for."""
     device = next(model.parameters()).device.type
     return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+@contextmanager
+def products(precision: str) -> Iterator[None]:
+    """Inside, also in a backward pass, float32 products may be rounded to TF32 where that is asked for and there."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

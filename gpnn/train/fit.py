@@ -14,7 +14,7 @@ from torch import nn
 
 from gpnn.nn import Draw
 from gpnn.train.assemble import resolve_recipe
-from gpnn.train.evaluate import autocast, predict_logits
+from gpnn.train.evaluate import autocast, predict_logits, products
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
 from gpnn.train.objective import Objective
@@ -193,11 +193,12 @@ class _Trainer:
             group["lr"] = self.rate(epoch)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        with autocast(self.model, self.recipe.precision):
-            draws = [Draw(self.seed, epoch, number) for number in range(self.recipe.passes)]
-            logits = [full_precision(self.model(self.task.x, self.plan, draw=draw)) for draw in draws]
-        loss = self.objective.loss(logits, epoch)
-        loss.backward()
+        with products(self.recipe.precision):
+            with autocast(self.model, self.recipe.precision):
+                draws = [Draw(self.seed, epoch, number) for number in range(self.recipe.passes)]
+                logits = [full_precision(self.model(self.task.x, self.plan, draw=draw)) for draw in draws]
+            loss = self.objective.loss(logits, epoch)
+            loss.backward()
         value, norm = self.team.whole(loss), self.team.clip(self.model, self.recipe.clip)
         if math.isfinite(value + norm):
             self.optimizer.step()

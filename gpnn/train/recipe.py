@@ -31,7 +31,8 @@ class Recipe:
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
         consistency_threshold: only nodes whose average prediction is at least this sure take part.
         temperature: of the sharpening; below 1 is sharper.
-        precision: "float32", or "bf16" (autocast; weights, loss and optimiser stay float32).
+        precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), or "bf16"
+            (autocast; weights, loss and optimiser stay float32).
         metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
         check_every: epochs between two validations.
         patience: validations without improvement after which training stops; 0 never stops early.
@@ -61,7 +62,7 @@ class Recipe:
     consistency_on: Literal["all", "unlabelled"] = "all"
     consistency_threshold: float = 0.0
     temperature: float = 0.5
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
     metric: str = "auto"
     check_every: int = 1
     patience: int = 50

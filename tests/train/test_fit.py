@@ -250,6 +250,38 @@ def test_bf16_stays_close_to_float32(planted, plan, model):
     assert rounded.history[-1]["loss"] == pytest.approx(exact.history[-1]["loss"], rel=0.05)
 
 
+class Precision:
+    """Remembers what torch may do with float32 products after each epoch."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def start(self, history):
+        self.seen.add(torch.get_float32_matmul_precision())
+
+    def epoch(self, record):
+        self.seen.add(torch.get_float32_matmul_precision())
+
+
+@pytest.mark.parametrize(("precision", "inside"), [("tf32", "high"), ("float32", "highest")])
+def test_products_are_rounded_in_the_passes_alone(planted, plan, model, monkeypatch, precision, inside):
+    """Forward, backward and validation; what stands around a training finds torch as it was."""
+    passes, forward = [], type(model).forward
+
+    def note(self, *args, **kwargs):
+        passes.append(torch.get_float32_matmul_precision())
+        logits = forward(self, *args, **kwargs)
+        if logits.requires_grad:
+            logits.register_hook(lambda grad: passes.append(torch.get_float32_matmul_precision()))
+        return logits
+
+    monkeypatch.setattr(type(model), "forward", note)
+    watcher = Precision()
+    fit(model, planted, plan, recipe=Recipe(epochs=2, precision=precision), watchers=[watcher])
+    assert passes.count(inside) == len(passes) >= 6
+    assert watcher.seen == {"highest"} == {torch.get_float32_matmul_precision()}
+
+
 def test_embeddings_learn_without_features(planted, plan):
     model = GPNN(0, 8, 3, input="embedding", concat="none", num_nodes=90)
     data = planted.clone()
