@@ -65,7 +65,9 @@ def describe_machine() -> str:
     products = [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
     words = f"bf16 products in hardware: {', '.join(products) or 'none'}"
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB; {words}; {versions}"
+    used, present = len(os.sched_getaffinity(0)), os.cpu_count()
+    cores = f"{used} cores" if used == present else f"{used} of {present} cores"
+    return f"{cores} ({model}), {memory:.0f} GiB; {words}; {versions}"
 
 
 def _lines(path: str) -> list[str]:

@@ -7,8 +7,11 @@ nothing of the size of the gates is ever stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -61,7 +64,8 @@ def update_all(weights: GateWeights, messages: Tensor, state: Tensor, out: Tenso
         for chunk in chunks(start, stop, rows):
             gates.update(messages[chunk], state[chunk], out[chunk])
 
-    share_rows(len(state), work(state), do, multiple=rows)
+    with _products(state.dtype):
+        share_rows(len(state), work(state), do, multiple=rows)
 
 
 def differentiate_all(
@@ -78,9 +82,21 @@ def differentiate_all(
             gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)
         return totals
 
-    return add_up(share_rows(len(state), work(state), do, multiple=rows))
+    with _products(state.dtype):
+        return add_up(share_rows(len(state), work(state), do, multiple=rows))
 
 
 def work(state: Tensor) -> int:
     """Multiplications that one update of these rows takes."""
     return 6 * state.numel() * state.shape[1]
+
+
+@contextmanager
+def _products(dtype: torch.dtype) -> Iterator[None]:
+    """Inside, products are taken in bfloat16, summed in float32, where the states are bfloat16 and the CPU has such."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if dtype == torch.bfloat16 else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
