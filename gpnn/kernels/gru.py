@@ -7,8 +7,7 @@ nothing of the size of the gates is ever stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from gpnn.kernels.gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, chunks
 from gpnn.kernels.pages import empty_large
+from gpnn.kernels.precision import float32_products
 from gpnn.kernels.threads import share_rows
 
 
@@ -64,7 +64,7 @@ def update_all(weights: GateWeights, messages: Tensor, state: Tensor, out: Tenso
         for chunk in chunks(start, stop, rows):
             gates.update(messages[chunk], state[chunk], out[chunk])
 
-    with _products(state.dtype):
+    with _products(state):
         share_rows(len(state), work(state), do, multiple=rows)
 
 
@@ -82,7 +82,7 @@ def differentiate_all(
             gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)
         return totals
 
-    with _products(state.dtype):
+    with _products(state):
         return add_up(share_rows(len(state), work(state), do, multiple=rows))
 
 
@@ -91,12 +91,6 @@ def work(state: Tensor) -> int:
     return 6 * state.numel() * state.shape[1]
 
 
-@contextmanager
-def _products(dtype: torch.dtype) -> Iterator[None]:
+def _products(state: Tensor) -> AbstractContextManager[None]:
     """Inside, products are taken in bfloat16, summed in float32, where the states are bfloat16 and the CPU has such."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if dtype == torch.bfloat16 else before)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return float32_products("medium" if state.dtype == torch.bfloat16 else None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from gpnn.kernels.precision import float32_products
 from gpnn.train.loss import full_precision, supervised_loss
 from gpnn.train.metrics import METRICS
 from gpnn.train.task import Task
@@ -59,12 +60,6 @@ def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:
     return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
-@contextmanager
-def products(precision: str) -> Iterator[None]:
-    """Inside, also in a backward pass, float32 products may be rounded to TF32 where that is asked for and there."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else before)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+def products(precision: str) -> AbstractContextManager[None]:
+    """The context in which float32 products, also a backward pass's, are rounded to TF32, where that is asked for."""
+    return float32_products("high" if precision == "tf32" else None)
