@@ -26,8 +26,8 @@ def diel_like(*, scale: float = 1.0, mixing: float = 0.2, feature_noise: float =
 
     Items belong to one of the four categories or to none. A list is about the topic of its first item, and so
     are its words and, mostly, its other items. Some items of each category are seeds; lists that name one are
-    labelled, a fifth of them validates. Other items of the categories are gold, with a few similar items each;
-    38.3 % of the gold pairs name items that no list has.
+    labelled, about as many of each category, and a fifth of them validates. Other items of the categories are gold,
+    with a few similar items each; 38.3 % of the gold pairs name items that no list has.
 
     Args:
         scale: multiplies the numbers of lists, items, edges and words, and k.
@@ -99,11 +99,24 @@ def _draw_seeds(
     topic: np.ndarray, items: np.ndarray, num_labelled: float, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The seed items of each category, in about `num_labelled` lists together, and half of the others as gold."""
+    degree = np.bincount(items, minlength=len(topic))
     relevant = rng.permutation(np.flatnonzero(topic != OTHER))
-    degree = np.bincount(items, minlength=len(topic))[relevant]
-    cut = max(int(np.searchsorted(np.cumsum(degree), num_labelled)), OTHER)
-    seeds, rest = relevant[:cut], relevant[cut:]
-    return [seeds[topic[seeds] == category] for category in range(OTHER)], rest[: max(1, len(rest) // 2)]
+    seeds = [_fill(relevant[topic[relevant] == category], degree, num_labelled / OTHER) for category in range(OTHER)]
+    rest = relevant[~np.isin(relevant, np.concatenate(seeds))]
+    return seeds, rest[: max(1, len(rest) // 2)]
+
+
+def _fill(items: np.ndarray, degree: np.ndarray, num_lists: float) -> np.ndarray:
+    """Items that are in about `num_lists` lists, of which none but the last is in most of these."""
+    taken, room = np.zeros(len(items), bool), num_lists
+    for place, size in enumerate(degree[items]):
+        if size <= min(room, num_lists / 2):
+            taken[place] = True
+            room -= size
+    missed = np.where(taken, np.inf, np.abs(degree[items] - room))
+    if missed.min() < room or not taken.any():
+        taken[missed.argmin()] = True
+    return items[taken]
 
 
 def _draw_similar(

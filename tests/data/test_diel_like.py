@@ -82,3 +82,11 @@ def test_full_size() -> None:
     assert tuple(data.x.shape) == (4_373_008, 1_233_598)
     assert data.x.values().numel() / data.num_lists == pytest.approx(20, abs=0.1)
     assert data.recall_k == 240_000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_category_has_seeds_and_its_share_of_the_lists(seed: int) -> None:
+    """Also in a small set, where one popular item could take all labels."""
+    data = load_dataset("diel_like", scale=0.002, seed=seed)
+    known = data.y[data.train_mask | data.val_mask]
+    assert (torch.bincount(known, minlength=4) >= len(known) // 6).all()
