@@ -53,13 +53,12 @@ class Peers:
     @property
     def device(self) -> torch.device:
         """Where tensors must be to travel: the GPU under NCCL, else the CPU."""
-        on_gpu = "nccl" in self.backend
-        return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+        return torch.device("cuda", torch.cuda.current_device()) if self.backend == "nccl" else torch.device("cpu")
 
     @property
     def backend(self) -> str:
-        """What carries the data: "gloo", or "nccl" between GPUs."""
-        return dist.get_backend(self.group)
+        """What carries the data: "nccl" between GPUs, else "gloo"."""
+        return "nccl" if "nccl" in dist.get_backend(self.group) else "gloo"  # a group may have one for each device
 
     def total(self, values: Tensor) -> Tensor:
         """The sum of everyone's `values`, where they were."""
