@@ -120,7 +120,9 @@ def shrink_training(settings: Settings) -> Settings:
     """The same on a small graph, with narrow states and at most two rounds, for three epochs."""
     rounds = settings.get("schedule", {}).get("rounds", "auto")
     few = rounds if rounds == "auto" else min(rounds, 2)
-    return lay_over({**settings, "data": small_data(settings)}, SMALL, {"schedule": {"rounds": few}})
+    small = lay_over({**settings, "data": small_data(settings)}, SMALL, {"schedule": {"rounds": few}})
+    whole = small["partition"].get("method") == "components"  # of which the small graph has one
+    return lay_over(small, {"partition": {"k": 1}}) if whole else small
 
 
 def _problems(settings: Settings) -> list[str]:
