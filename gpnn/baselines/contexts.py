@@ -60,12 +60,19 @@ class Contexts:
         rng = np.random.default_rng(seed)
         return cls(adjacency, train, walk_length, window, negatives, rng, stream(seed))
 
-    def from_walks(self, starts: np.ndarray) -> Triples:
-        """The pairs in the windows of a walk from each of `starts`, and as negatives any nodes."""
+    def from_walks(self, starts: np.ndarray, learnt: np.ndarray | None = None) -> Triples:
+        """The pairs in the windows of a walk from each of `starts`, and as negatives any nodes.
+
+        Args:
+            starts: where the walks begin.
+            learnt: the nodes whose contexts are wanted, sorted; None: those of all nodes.
+        """
         from gpnn.baselines.walks import draw_walks, window_pairs
 
         parts = (self.adjacency.indptr, self.adjacency.indices, starts, self.walk_length + 1, self.stream)
         pairs = window_pairs(draw_walks(*parts), self.window)
+        if learnt is not None and len(learnt) < self.adjacency.shape[0]:
+            pairs = pairs[np.isin(pairs[:, 0], learnt)]
         against = self.rng.integers(self.adjacency.shape[0], size=len(pairs) * self.negatives)
         return self._join(pairs[:, 0], pairs[:, 1], against)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,6 +13,25 @@ from gpnn.baselines.visible import labelled
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
+
+
+def make_optimizer(name: str, parameters: Iterable[nn.Parameter], rate: float) -> torch.optim.Optimizer:
+    """A rule to go along gradients, sparse ones too.
+
+    Args:
+        name: "sgd", plain steps; "adagrad", steps that shrink for each weight with the gradients that it has seen, so
+            that the weights of rare features go as far as those of common ones.
+        parameters: what is trained.
+        rate: step size.
+
+    Raises:
+        ValueError: for an unknown name.
+    """
+    if name not in OPTIMIZERS:
+        raise ValueError(f"An optimizer must be one of {', '.join(OPTIMIZERS)}. Got {name!r}.")
+    return OPTIMIZERS[name](parameters, lr=rate)  # type: ignore[call-arg]
 
 
 def descend(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gpnn.baselines.contexts import Contexts, Triples
+from gpnn.baselines.descent import make_optimizer
 from gpnn.baselines.planetoid import JointClassifier, NodeTable, train_classifier
 from gpnn.baselines.sparse_rows import RowLinear, SparseRows
 from gpnn.baselines.visible import feature_matrix, labelled, neighbours
@@ -32,6 +33,8 @@ def planetoid_inductive(
     walks: int = 20,
     label_pairs: int = 200,
     context_rate: float = 0.001,
+    context_optimizer: str = "sgd",
+    context_nodes: str = "all",
     context_share: float = 0.1,
     learning_rate: float = 0.1,
     batch_size: int = 200,
@@ -44,7 +47,8 @@ def planetoid_inductive(
     one context batch in ten steps are the defaults of the released code (github.com/kimiyoung/planetoid); its 10,000
     batches of 20 label pairs are 1,000 of 200 here. Contexts are told from `negatives` drawn ones (negative sampling,
     as in the paper) where that code's default is a softmax over all nodes. A node's class follows from its features
-    alone.
+    alone. That code learns contexts only of nodes that have features; where the others were given a column each, as on
+    NELL, `context_nodes="shared"` leaves them out.
 
     Args:
         data: with features.
@@ -58,13 +62,19 @@ def planetoid_inductive(
         walks: walks in a batch.
         label_pairs: pairs of training nodes of one class in a batch.
         context_rate: step size of the context loss, which is summed over a batch.
+        context_optimizer: how its gradient is followed, "sgd" or "adagrad".
+        context_nodes: whose contexts are learnt: "all", or "shared": nodes that have a feature in common with another.
         context_share: the chance of a batch of walks before each step of the class loss.
         learning_rate: step size of the class loss.
         batch_size: training nodes in a step.
         steps: the most steps.
         patience: looks (every 20 steps) without improvement after which to stop.
+
+    Raises:
+        ValueError: when `context_optimizer` or `context_nodes` is unknown.
     """
     x = feature_matrix(data, "planetoid_inductive")
+    learnt = _learnt_nodes(x, context_nodes)
     generator = torch.Generator().manual_seed(seed)
     source = Contexts.of(
         neighbours(data),
@@ -75,11 +85,18 @@ def planetoid_inductive(
         seed=seed,
     )
     encoder = RowLinear(x.shape[1], channels, generator)
-    learner = _ContextLearner(x, encoder, NodeTable(data.num_nodes, channels, generator), context_rate)
+    table = NodeTable(data.num_nodes, channels, generator)
+    optimizer = make_optimizer(context_optimizer, [*encoder.parameters(), *table.parameters()], context_rate)
+    learner = _ContextLearner(x, encoder, table, optimizer)
+
+    def learn_walks() -> None:
+        starts = learnt[source.rng.integers(len(learnt), size=walks)]
+        learner.step(source.from_walks(starts, learnt))
+
     for _ in range(label_batches):
         learner.step(source.from_labels(label_pairs))
     for _ in range(walk_batches):
-        learner.step(source.from_walks(source.rng.integers(data.num_nodes, size=walks)))
+        learn_walks()
     classifier = JointClassifier(x.shape[1], channels, data.num_classes, generator)
 
     def logits_of(nodes: np.ndarray | None) -> list[Tensor]:
@@ -88,7 +105,7 @@ def planetoid_inductive(
 
     def between() -> None:
         if source.rng.random() < context_share:
-            learner.step(source.from_walks(source.rng.integers(data.num_nodes, size=walks)))
+            learn_walks()
 
     return train_classifier(
         nn.ModuleList([encoder, classifier]),
@@ -103,12 +120,28 @@ def planetoid_inductive(
     )
 
 
+def _learnt_nodes(x: scipy.sparse.csr_matrix, which: str) -> np.ndarray:
+    """All nodes, or those that have a feature in common with another, sorted."""
+    if which == "all":
+        return np.arange(x.shape[0])
+    if which != "shared":
+        raise ValueError(f"`context_nodes` must be one of all, shared. Got {which!r}.")
+    carriers = np.bincount(x.indices[x.data != 0], minlength=x.shape[1])
+    nodes = np.flatnonzero((x != 0) @ (carriers > 1))
+    return nodes if len(nodes) else np.arange(x.shape[0])
+
+
 class _ContextLearner:
     """Steps along the gradient of −Σ log σ(γ e_i · w_c), with e a function of the features."""
 
-    def __init__(self, x: scipy.sparse.csr_matrix, encoder: RowLinear, context: NodeTable, rate: float) -> None:
-        self.x, self.encoder, self.context = x, encoder, context
-        self.optimizer = torch.optim.SGD([*encoder.parameters(), *context.parameters()], lr=rate)
+    def __init__(
+        self,
+        x: scipy.sparse.csr_matrix,
+        encoder: RowLinear,
+        context: NodeTable,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        self.x, self.encoder, self.context, self.optimizer = x, encoder, context, optimizer
 
     def step(self, triples: Triples) -> None:
         if not len(triples.sign):

@@ -33,6 +33,7 @@ def planetoid_transductive(
     batch_size: int = 200,
     steps: int = 2000,
     patience: int = 50,
+    use_features: bool = True,
 ) -> Tensor:
     """Class probabilities from embeddings that foretell contexts and, with the features, classes, `[N, C]`.
 
@@ -40,10 +41,11 @@ def planetoid_transductive(
     (2,000 batches of 100) are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
     the embeddings on label contexts and then on walks, then classifier and embeddings together. Contexts are told from
     `negatives` drawn ones (negative sampling, as in the paper) where that code's default is a softmax over all nodes,
-    so that large graphs are in reach; `walk_rounds` was chosen for that here.
+    so that large graphs are in reach; `walk_rounds` was chosen for that here. On NELL the authors leave the features
+    out (section 4.3), and `context_rate=0.1` is needed: a rarely visited node moves too little at 0.01.
 
     Args:
-        data: features are used where there are any.
+        data: edges, labels, and features if any.
         seed: of everything random.
         channels: width of the embeddings.
         walk_length: steps of a walk, q.
@@ -56,8 +58,9 @@ def planetoid_transductive(
         batch_size: training nodes in a step.
         steps: the most steps.
         patience: looks (every 20 steps) without improvement after which to stop.
+        use_features: whether classes follow from the features too, where there are any, or from embeddings alone.
     """
-    x = None if data.get("x") is None else feature_matrix(data, "planetoid_transductive")
+    x = None if data.get("x") is None or not use_features else feature_matrix(data, "planetoid_transductive")
     generator = torch.Generator().manual_seed(seed)
     source = Contexts.of(
         neighbours(data),

@@ -42,3 +42,10 @@ def test_a_step_by_hand() -> None:
     descend_triples(at, at, -one, at, embedding, context, np.float32(0.1))
     np.testing.assert_allclose(embedding, [[1.0, -0.1]], rtol=1e-6)  # 0.1 · −1 · σ(0) · w
     np.testing.assert_allclose(context, [[-0.05, 2.0]], rtol=1e-6)
+
+
+def test_walks_give_contexts_of_the_wanted_nodes_only() -> None:
+    node, context, sign = source([0, 1]).from_walks(np.array([0, 1, 2]), np.array([1]))
+    assert set(node.tolist()) == {1}
+    assert set(context[sign == 1].tolist()) <= {0, 2}
+    assert (sign == -1).sum() == 2 * (sign == 1).sum()

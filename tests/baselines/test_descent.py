@@ -1,8 +1,9 @@
+import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gpnn.baselines.descent import descend
+from gpnn.baselines.descent import descend, make_optimizer
 
 DATA = Data(y=torch.tensor([1, 0]), val_mask=torch.tensor([True, True]))
 NO_VALIDATION = Data(y=torch.tensor([1, 0]))
@@ -40,3 +41,12 @@ def test_without_validation_the_last_weights_stay() -> None:
     model = Counter(best=2)
     descend(model, model.step, model.logits, NO_VALIDATION, steps=9)
     assert float(model.steps) == 9
+
+
+@pytest.mark.parametrize(("name", "moved"), [("sgd", [10.0, 0.1]), ("adagrad", [0.1, 0.1])])
+def test_adaptive_steps_go_as_far_for_a_small_gradient(name: str, moved: list[float]) -> None:
+    weight = nn.Parameter(torch.zeros(2))
+    rule = make_optimizer(name, [weight], 0.1)
+    (weight * torch.tensor([-100.0, -1.0])).sum().backward()
+    rule.step()
+    torch.testing.assert_close(weight.detach(), torch.tensor(moved))
