@@ -18,8 +18,11 @@ def float32_products(precision: str | None) -> Iterator[None]:
     >>> torch.get_float32_matmul_precision()
     'highest'
     """
+    if precision is None:
+        yield
+        return
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision or before)
+    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:

@@ -25,16 +25,26 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mappin
     Raises:
         OSError: when the disk is full or the folder cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # one key only: safetensors writes several in random order
     metadata = {"gpnn": json.dumps({**description, "sha256": _digest(stored, description)}, sort_keys=True)}
+    save_tensors(path, stored, metadata)
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write tensors on the CPU to a safetensors file, atomically.
+
+    Raises:
+        OSError: when the disk is full or the folder cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     try:
-        replace_file(path, lambda partial: save_file(stored, partial, metadata))
+        replace_file(path, lambda partial: save_file(contiguous, partial, metadata))
     except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
+        number = re.search(r"(?:os error|code:) (\d+)", str(error))  # as new versions say it, or old ones
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None

@@ -105,6 +105,13 @@ def test_a_partition_that_finds_no_room_leaves_the_old_one(disk: Path) -> None:
     assert sorted(path.name for path in disk.iterdir()) == ["ballast", "labels.safetensors"]
 
 
+def test_shards_that_find_no_room_leave_nothing(disk: Path) -> None:
+    fill(disk, 8 << 10)  # for the first folders, not for a shard
+    sentence = fail(["partition", *GRAPH, "-k", "4", "--shards", "2", "--out", "shards"], disk)
+    assert sentence.endswith("no space left on device.")
+    assert [path.name for path in disk.iterdir()] == ["ballast"]
+
+
 def test_a_read_only_folder_keeps_its_last_checkpoint(disk: Path) -> None:
     process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
     checkpoint = disk / "run" / "checkpoint" / "training.safetensors"

@@ -29,8 +29,10 @@ from torch import Tensor
 from gpnn.engine.sharded.balance import split_evenly
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 from gpnn.graph import Graph
-from gpnn.storage.atomic import replace_file, write_text
+from gpnn.storage.atomic import write_text
 from gpnn.storage.read import read_json, shorten
+from gpnn.storage.tensors import save_tensors
+from gpnn.storage.workplace import workplace
 
 FORMAT = 1
 INDEX = "shards.json"
@@ -79,7 +81,7 @@ def is_shard_folder(path: str | Path) -> bool:
 def write_shards(
     folder: Path, graph: Graph, line: Line, columns: Mapping[str, Tensor], facts: Mapping[str, Any]
 ) -> ShardIndex:
-    """Write a shard for each stretch of the line, one after the other.
+    """Write a shard for each stretch of the line, one after the other; where that fails, nothing is left of them.
 
     Args:
         folder: where; it is made if need be, and must not hold shards yet.
@@ -90,20 +92,21 @@ def write_shards(
 
     Raises:
         ValueError: when the folder holds shards already.
+        OSError: when there is no room for them.
     """
     if is_shard_folder(folder):
         raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")
-    folder.mkdir(parents=True, exist_ok=True)
-    cutter = Cutter(graph, line)
-    totals = None
-    for rank in range(line.num_ranks):
-        shard = cutter.cut(rank)
-        totals = shard.totals
-        _write_tensors(folder / file_name(rank, line.num_ranks), _pack(shard, columns))
-    assert totals is not None
-    part_edges = _edges_of_parts(graph, line)
-    index = ShardIndex(folder, totals, line.part_ptr, part_edges, line.bounds, dict(facts))
-    write_text(folder / INDEX, json.dumps(_index_as_json(index)) + "\n")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    cutter, names = Cutter(graph, line), [file_name(rank, line.num_ranks) for rank in range(line.num_ranks)]
+    with workplace(folder) as place:
+        for rank, name in enumerate(names):
+            shard = cutter.cut(rank)
+            save_tensors(place / name, _pack(shard, columns))
+        index = ShardIndex(folder, shard.totals, line.part_ptr, _edges_of_parts(graph, line), line.bounds, dict(facts))
+        write_text(place / INDEX, json.dumps(_index_as_json(index)) + "\n")
+        folder.mkdir(exist_ok=True)
+        for name in [*names, INDEX]:
+            (place / name).replace(folder / name)
     return index
 
 
@@ -201,10 +204,3 @@ def _index_as_json(index: ShardIndex) -> dict[str, Any]:
 def file_name(number: int, num_shards: int) -> str:
     """The name of a shard's file, counted from 0."""
     return f"shard-{number:05d}-of-{num_shards:05d}.safetensors"
-
-
-def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    from safetensors.torch import save_file
-
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    replace_file(path, lambda partial: save_file(contiguous, partial))
