@@ -107,7 +107,7 @@ def _missing(measure: str, paper: float | None) -> str:
 
 def _show(entry: Entry, seeds: int) -> str:
     text = write_number(entry.measure, entry.mean or 0.0)
-    if seeds > 1:
+    if entry.seeds > 1:  # one run has no deviation
         text += f" ± {write_number(entry.measure, entry.deviation or 0.0)}"
     if entry.seeds < seeds:
         text += f" [{entry.seeds}]"
