@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from gpnn.kernels.gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, chunks
 from gpnn.kernels.pages import empty_large
-from gpnn.kernels.precision import float32_products
+from gpnn.kernels.precision import float32_products, has_bf16_products
 from gpnn.kernels.threads import share_rows
 
 
@@ -93,4 +93,4 @@ def work(state: Tensor) -> int:
 
 def _products(state: Tensor) -> AbstractContextManager[None]:
     """Inside, products are taken in bfloat16, summed in float32, where the states are bfloat16 and the CPU has such."""
-    return float32_products("medium" if state.dtype == torch.bfloat16 else None)
+    return float32_products("medium" if state.dtype == torch.bfloat16 and has_bf16_products() else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 
@@ -27,3 +28,9 @@ def float32_products(precision: str | None) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@cache
+def has_bf16_products() -> bool:
+    """Whether this CPU multiplies bfloat16 numbers itself; where it does not, float32 products are the faster ones."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
