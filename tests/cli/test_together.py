@@ -84,6 +84,21 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
     assert "torchrun --nproc-per-node 2 -m gpnn train --config config.toml" in page
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
+def test_every_process_that_is_left_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "30"]
+    with torchrun("planted", *words, processes=4) as job:
+        wait_for_epoch(tmp_path / "run", 3)
+        os.kill(workers(job)[2], signal.SIGKILL)
+        output, _ = job.communicate(timeout=120)
+    assert job.returncode != 0
+    for rank in (0, 1, 3):
+        assert output.count(f"gpnn: process {rank} of 4 lost another one") == 1, output
+    assert "Traceback" not in output.split("torch/distributed")[0]
+
+
 def assert_same_nodes(one: Path, other: Path) -> None:
     """Predictions name the nodes in the same order, whoever made them."""
     from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""Two and four processes train as one does: the same losses, metrics, best epoch and embeddings."""
+"""One, two and four processes train as one does alone: the same losses, metrics, best epoch and embeddings."""
 
 import pytest
 import torch
@@ -38,15 +38,11 @@ def assert_same(processes, size, options, data_options, tolerance=1e-10):
         torch.testing.assert_close(other_rows, rows, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("cell", CELLS)
 def test_every_cell(processes, cell, size):
     """Twenty epochs with the default recipe's dropout, DropNode and consistency, the GRU over three types of edges."""
     assert_same(processes, size, CELLS[cell], {"typed": cell == "gru"})
-
-
-def test_one_process_of_torchrun(processes):
-    assert_same(processes, 1, {**CELLS["linear"], "recipe": {"epochs": 6}}, {})
 
 
 @pytest.mark.parametrize("size", [2, 4])
