@@ -36,7 +36,7 @@ from gpnn.train.assemble import (
 from gpnn.train.atomic import write_json
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
-from gpnn.train.engine import ENGINES, choose_engine
+from gpnn.train.engine import ENGINES, build_within_memory, choose_engine
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
 from gpnn.train.mapped import map_features
@@ -178,13 +178,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
         self.multilabel_ = data.y.dim() == 2
         self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
-        self.partition_ = self._divide(data, self.sizes_.k) if needs_partition(self.schedule) else None
         self.graph_ = fingerprint(as_graph(data))
-        plan = self._plan(data, self.partition_)
-        if self.verbose:
-            print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
-        self.model_ = self._make_model(data, plan)
-        data = self._run_within_memory(data, plan, recipe)
+        most = most_parts(data, data.num_nodes) if self.k == "auto" else int(self.sizes_.k)
+        data, plan = build_within_memory(lambda k: self._assemble(data, k, recipe), int(self.sizes_.k), most)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if result.problem is not None:
@@ -283,6 +279,16 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         )
         device = choose_device(self.device)
         return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
+
+    def _assemble(self, data: Data, k: int, recipe: Recipe) -> tuple[Data, Plan]:
+        """Partition, plan and model with K subgraphs, and the data and engine that fit in memory."""
+        self.sizes_ = replace(self.sizes_, k=k)
+        self.partition_ = self._divide(data, k) if needs_partition(self.schedule) else None
+        plan = self._plan(data, self.partition_)
+        if self.verbose:
+            print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
+        self.model_ = self._make_model(data, plan)
+        return self._run_within_memory(data, plan, recipe), plan
 
     def _make_model(self, data: Data, plan: Plan) -> GPNN:
         names = ("cell", "input_dropout", "dropout", "drop_node")

@@ -7,6 +7,8 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.tables import Vocabulary
@@ -18,7 +20,7 @@ from gpnn.schedule import Schedule
 from gpnn.storage.read import shorten
 from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_parts, needs_partition, resolve_recipe
 from gpnn.train.device import choose_device
-from gpnn.train.engine import ENGINES, EngineChoice, choose_engine
+from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.train.mapped import map_features
 
 if TYPE_CHECKING:
@@ -51,13 +53,29 @@ class Built:
 def build(config: Config, data: Data | None = None) -> Built:
     """Everything a training needs, sizes chosen by the graph where the configuration says "auto".
 
+    Where nothing fits in memory and K is "auto", there are more subgraphs than the graph's size asks for.
+
     Args:
         config: what to build.
         data: the dataset where it is loaded already.
+
+    Raises:
+        ValueError: when the configuration does not suit the data, or the training would not fit in memory.
     """
     device = choose_device(config.device)
     data = build_data(config) if data is None else data
+    free = config.partition.k == "auto" and not config.partition.file
     config = resolve(config, data)
+    k = int(config.partition.k)
+
+    def divided(parts: int) -> Built:
+        return _build(replace(config, partition=replace(config.partition, k=parts)), data, device)
+
+    return build_within_memory(divided, k, most_parts(data, data.num_nodes) if free else k)
+
+
+def _build(config: Config, data: Data, device: torch.device) -> Built:
+    """The objects of a resolved configuration."""
     partition = build_partition(config, data)
     plan = build_plan(config, data, partition, str(device))
     width = int(config.model.hidden_channels)

@@ -8,10 +8,12 @@ import random
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpnn.build.objects import Built, build
 from gpnn.config import Config, parse_config
+from gpnn.storage.read import read_json, shorten
 from gpnn.train.atomic import write_json, write_text
 from gpnn.train.fit import FitResult, Watcher, fit
 
@@ -100,8 +102,7 @@ def search_run(
         watchers: of every trial; one that ends a trial ends the search.
         on_trial: told each trial's row.
     """
-    noted = json.loads(run.search.read_text(encoding="utf-8"))
-    search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
+    search, noted = read_search(run.search)
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
@@ -116,6 +117,50 @@ def search_run(
     built = build(search.config(best_trial(noted["trials"])["settings"]), data)
     write_text(run.config, built.config.to_toml())
     return built
+
+
+def read_search(path: Path) -> tuple[Search, dict[str, Any]]:
+    """The search that a run's `search.json` notes, and all it notes: `num`, `base`, `fixed` and rows of `trials`.
+
+    Raises:
+        ValueError: when it notes something else, or trials that are not this search's.
+    """
+    noted = read_json(path)
+    kinds = {"num": int, "base": str, "fixed": list, "trials": list}
+    wrong = [name for name, kind in kinds.items() if not isinstance(noted.get(name), kind)]
+    wrong = wrong or sorted(set(noted) - set(kinds))
+    wrong = wrong or ([] if all(isinstance(key, str) for key in noted["fixed"]) else ["fixed"])
+    if wrong:
+        raise ValueError(f"{path.name} must note a search. Got another {shorten(wrong[0])}.")
+    search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
+    _check_base(search.base, path.name)
+    expected = [
+        {"trial": number, "settings": each} for number, each in zip(range(len(noted["trials"])), search.trials())
+    ]
+    if not all(map(_is_trial, noted["trials"])) or [_kept(row) for row in noted["trials"]] != expected:
+        raise ValueError(f"{path.name} must note the trials of its search. Got others.")
+    return search, noted
+
+
+def _check_base(base: str, name: str) -> None:
+    """Raise ValueError unless the base configuration of a search is one; `name` is the file that holds it."""
+    try:
+        problems = parse_config(tomllib.loads(base))[1]
+    except (ValueError, RecursionError) as error:
+        problems = [str(error)]
+    if problems:
+        raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
+
+
+def _is_trial(row: Any) -> bool:
+    """Whether a row has figures that can be compared."""
+    return isinstance(row, dict) and all(
+        isinstance(row.get(name), int | float | None) for name in ("value", "val_loss")
+    )
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in ("trial", "settings")}
 
 
 def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

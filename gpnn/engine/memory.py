@@ -57,13 +57,22 @@ def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     return kept, 2 * num_nodes * sizes.state + work
 
 
+def largest_piece_bytes(plan: Plan, sizes: StateBytes) -> float:
+    """Bytes of the streamed runner's work that follow the size of the largest subgraph."""
+    return max((_piece_bytes(lowered, sizes) for phases in plan.rounds for lowered in phases), default=0.0)
+
+
 def _block_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
     """Bytes that differentiating the largest piece of a phase takes, and its rows where pieces read each other's."""
+    joint = 0 if lowered.phase.node_ptr is not None else lowered.phase.nodes.numel()
+    return joint * sizes.state + _piece_bytes(lowered, sizes)
+
+
+def _piece_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
     phase = lowered.phase
-    joint = 0 if phase.node_ptr is not None else phase.nodes.numel()
-    rows = min(phase.nodes.numel(), lowered.chunk_rows) if joint else _largest(phase)
-    steps = 1 if joint else phase.repeat
-    return joint * sizes.state + rows * (steps * sizes.kept + 4 * sizes.state)
+    apart = phase.node_ptr is not None
+    rows = _largest(phase) if apart else min(phase.nodes.numel(), lowered.chunk_rows)
+    return rows * ((phase.repeat if apart else 1) * sizes.kept + 4 * sizes.state)
 
 
 def _largest(phase: Phase) -> int:

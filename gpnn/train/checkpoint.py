@@ -52,13 +52,22 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, header = read_tensors(path, "a checkpoint")
     found = header.pop("checkpoint", None)
-    kinds = {name: int if hint == "int" else (int, float) for name, hint in _HINTS.items() if name != "history"}
-    if found != FORMAT or set(header) != {*kinds, "history"}:
-        raise ValueError(f"{path} must be a checkpoint of format {FORMAT}. Got {found}.")
-    wrong = [name for name, kind in kinds.items() if not isinstance(header[name], kind)]
-    if wrong or not isinstance(header["history"], list):
-        raise ValueError(f"{path} must hold numbers and a history. Got another {[*wrong, 'history'][0]}.")
+    if found != FORMAT:
+        raise ValueError(f"{path} must be a checkpoint of format {FORMAT}. Got {shorten(found)}.")
+    check_progress(header, path)
     return tensors, header
+
+
+def check_progress(header: Mapping[str, Any], path: Path) -> None:
+    """Raise ValueError unless `header` holds the numbers and the history of a :class:`Progress`, and nothing else."""
+    kinds = {name: int if hint == "int" else (int, float) for name, hint in _HINTS.items() if name != "history"}
+    wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
+    history = header.get("history")
+    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+        wrong.append("history")
+    wrong += sorted(set(header) - {*kinds, "history"})
+    if wrong:
+        raise ValueError(f"{path} must hold numbers and a history. Got another {shorten(wrong[0])}.")
 
 
 def _optimizer_state(

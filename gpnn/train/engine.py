@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from gpnn.train.probe import probe
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
+MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
+
+Result = TypeVar("Result")
 
 
 class Engine(NamedTuple):
@@ -78,6 +82,39 @@ class EngineChoice:
         return f"{ENGINES[self.name].words}; estimated memory {self.estimate}"
 
 
+class DoesNotFit(ValueError):
+    """A training that fits in memory in no way.
+
+    Attributes:
+        estimate: of the way that takes least.
+        room: bytes that it may take.
+    """
+
+    def __init__(self, message: str, estimate: Estimate, room: float) -> None:
+        super().__init__(message)
+        self.estimate, self.room = estimate, room
+
+    def more_parts(self, k: int) -> int | None:
+        """A number of subgraphs, at least twice `k`, with which it may fit; None: smaller ones would not help."""
+        missing, piece = self.estimate.peak - self.room, self.estimate.piece
+        if missing >= piece:
+            return None
+        return max(2 * k, math.ceil(1.25 * k * piece / (piece - missing)))  # a quarter more: parts are not equal
+
+
+def build_within_memory(build: Callable[[int], Result], k: int, most: int) -> Result:
+    """`build(k)`; where that :class:`DoesNotFit`, `build` of more subgraphs, at most `most`, as long as it may help."""
+    for _ in range(MOST_DIVISIONS - 1):
+        try:
+            return build(k)
+        except DoesNotFit as refusal:
+            more = refusal.more_parts(k)
+            if more is None or k >= most:
+                raise
+            k = min(more, most)
+    return build(k)
+
+
 def choose_engine(
     model: GPNN,
     x: Tensor | None,
@@ -100,7 +137,8 @@ def choose_engine(
         folder: where states and features may be kept in memory-mapped files; None allows none.
 
     Raises:
-        ValueError: when the engine is unknown or lacks its folder, or nothing fits, with what would make it fit.
+        ValueError: when the engine is unknown or lacks its folder.
+        DoesNotFit: when nothing fits, with what would make it fit.
     """
     room = MARGIN * available_bytes(plan.device) if memory is None else memory
     kept = probe(model, x, plan)
@@ -111,7 +149,7 @@ def choose_engine(
         choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)
         if engine != "auto" or estimate.peak <= room:
             return choice
-    raise ValueError(_refusal(choice, room, plan, folder))
+    raise DoesNotFit(_refusal(choice, room, plan, folder), choice.estimate, room)
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:

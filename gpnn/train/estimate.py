@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Plan, Streamed
-from gpnn.engine.memory import StateBytes, fused_bytes, lowering_bytes, plan_bytes, streamed_bytes
+from gpnn.engine.memory import StateBytes, fused_bytes, largest_piece_bytes, lowering_bytes, plan_bytes, streamed_bytes
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
 from gpnn.train.probe import Kept, probe
@@ -31,6 +31,7 @@ class Estimate:
         kept: states and activations between forward and backward.
         work: what the backward pass takes besides.
         lowering: what lowering takes besides the plan, before the first pass.
+        piece: of `work`, what follows the size of the largest subgraph.
     """
 
     resident: float
@@ -40,6 +41,7 @@ class Estimate:
     kept: float
     work: float
     lowering: float
+    piece: float = 0.0
 
     @property
     def peak(self) -> float:
@@ -95,6 +97,7 @@ def estimate_memory(
         kept=held * recipe.passes,
         work=work + 2 * num_nodes * each.state,
         lowering=lowering_bytes(plan),
+        piece=largest_piece_bytes(plan, sizes) if streams else 0.0,
     )
 
 

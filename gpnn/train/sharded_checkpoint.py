@@ -2,11 +2,13 @@
 
 A checkpoint is a folder `epoch-N` beside the name that one process would write: safetensors files of
 torch.distributed.checkpoint, a share of the parameters each and of the embeddings each process's own rows, and
-`progress.json`. It is written under another name and renamed when all of it is there. Nothing is unpickled.
+`progress.json`, which holds the sha256 of each file and of itself: what is damaged is refused. It is written under
+another name and renamed when all of it is there. Nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from dataclasses import fields
@@ -17,14 +19,17 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gpnn.engine.sharded import ShardedPlan
+from gpnn.data.files import sha256_of
+from gpnn.engine.sharded import Peers, ShardedPlan
+from gpnn.storage.read import read_json, shorten
 from gpnn.train.atomic import sync_folder, write_text
-from gpnn.train.checkpoint import load_checkpoint
+from gpnn.train.checkpoint import check_progress, load_checkpoint
 from gpnn.train.checkpoint_rows import CheckpointRows
 from gpnn.train.parameters import own_names
 from gpnn.train.progress import Progress
 
-FORMAT = 1
+FORMAT = 2
+DIGEST = 32  # bytes of a sha256
 SCALAR = "scalar"  # ends the name of a number, which is stored as a vector of one
 
 
@@ -54,10 +59,11 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
         checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
     except checkpoint.CheckpointException as error:  # which is no Exception
         raise RuntimeError(str(error)) from error
-    plan.peers.wait_for_all()
+    files = _digests(partial, plan.peers)
     if plan.peers.rank == 0:
-        header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, **_numbers(progress)}
-        write_text(partial / "progress.json", json.dumps(header))
+        header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
+        header |= _numbers(progress)
+        write_text(partial / "progress.json", json.dumps({**header, "sha256": _digest(header)}))
         shutil.rmtree(final, ignore_errors=True)
         partial.replace(final)
         sync_folder(final.parent)
@@ -78,6 +84,7 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
         return load_checkpoint(path, model, optimizer) if path.exists() and shared_only else None
     folder = found[-1]
     header = _read_header(folder)
+    _check_files(folder, header.pop("files"), plan.peers)
     if header.pop("line") != line_key(plan) and list(own_names(model)):
         raise ValueError(f"The checkpoint {folder} must be of the same partition. Got another order of the nodes.")
     tensors = _read(folder, model, plan)
@@ -88,7 +95,7 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer/"):
-            _, parameter_name, key = name.split("/")
+            _, parameter_name, key = name.split("/", 2)
             state.setdefault(numbers[parameter_name], {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return Progress(**header, best_weights=best)
@@ -132,17 +139,18 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
     from torch.distributed.checkpoint import HuggingFaceStorageReader
 
     own, shapes = set(own_names(model)), {name: tensor.shape for name, tensor in model.state_dict().items()}
-    saved = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
+    saved = _describe(folder)
     if {name.removeprefix("model/") for name in saved if name.startswith("model/")} != set(shapes):
         raise ValueError(f"The checkpoint {folder} must fit the model. Got other parameters.")
     state: dict[str, Any] = {}
     for name, entry in saved.items():
-        whole, owner = list(entry.size), name.split("/")[1]  # type: ignore[union-attr]
-        mine = owner in own and not name.endswith(SCALAR)
+        whole, (_, owner, *_) = list(entry.size), name.split("/", 2)
+        scalar = name.endswith(SCALAR)
+        mine = owner in own and not scalar
         rows = [len(plan.shard.nodes), *whole[1:]] if mine else whole
-        if owner not in shapes or (not name.endswith(SCALAR) and rows != list(shapes[owner])):
+        if owner not in shapes or rows != ([1] if scalar else list(shapes[owner])):
             raise ValueError(f"The checkpoint {folder} must fit the model. Got {name} of shape {whole}.")
-        room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)  # type: ignore[union-attr]
+        room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)
         state[name] = _part(room, mine, plan)
     try:
         checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.peers.group)
@@ -167,17 +175,58 @@ def _names(model: nn.Module, optimizer: Optimizer) -> list[str]:
     return [known[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
+def _describe(folder: Path) -> dict[str, Any]:
+    """Size and type of each tensor of a checkpoint, by name."""
+    from safetensors import SafetensorError
+    from torch.distributed.checkpoint import HuggingFaceStorageReader
+
     try:
-        header = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{folder} must be a checkpoint. Got a damaged progress.json ({error}).") from None
-    found = header.pop("checkpoint", None) if isinstance(header, dict) else None
-    wanted = {each.name for each in fields(Progress)} - {"best_weights"} | {"line", "num_processes"}
-    if found != FORMAT or set(header) != wanted:
-        raise ValueError(f"{folder} must be a checkpoint of format {FORMAT}. Got {found}.")
-    header.pop("num_processes")
-    return header
+        saved = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
+    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"{folder} must be a checkpoint. Got a damaged file ({shorten(error, 200)}).") from None
+    for name in saved:
+        if name.count("/") < (2 if name.startswith("optimizer/") else 1):
+            raise ValueError(f"{folder} must be a checkpoint. Got a tensor {shorten(name)}.")
+    return dict(saved)
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    """The progress of a checkpoint, its `line` and its `files`."""
+    header = read_json(folder / "progress.json")
+    found, digest = header.get("checkpoint"), header.pop("sha256", None)
+    if found != FORMAT:
+        raise ValueError(f"{folder} must be a checkpoint of format {FORMAT}. Got {shorten(found)}.")
+    if digest != _digest(header):
+        raise ValueError(f"{folder} must be a checkpoint as it was written. Got another progress.json.")
+    kept = {name: value for name, value in header.items() if name not in ("checkpoint", "num_processes")}
+    check_progress({name: value for name, value in kept.items() if name not in ("line", "files")}, folder)
+    if not isinstance(kept.get("files"), dict) or not isinstance(kept.get("line"), int):
+        raise ValueError(f"{folder} must name its files and its order of the nodes. Got neither or one.")
+    return kept
+
+
+def _digests(folder: Path, peers: Peers) -> dict[str, str]:
+    """In every process the sha256 of everyone's files, by name; collective."""
+    mine = []
+    for file in sorted(folder.glob(f"shard-{peers.rank + 1:05d}-*.safetensors")):  # others' may not be seen here yet
+        mine.append([*bytes.fromhex(sha256_of(file)), *file.name.encode().ljust(64, b"\0")])
+    rows = torch.tensor(mine, dtype=torch.uint8).reshape(len(mine), DIGEST + 64)
+    everyone = [bytes(row) for rows in peers.gather(rows) for row in rows.tolist()]
+    return {row[DIGEST:].rstrip(b"\0").decode(): row[:DIGEST].hex() for row in everyone}
+
+
+def _check_files(folder: Path, digests: dict[str, str], peers: Peers) -> None:
+    """Raise ValueError in every process where a file is not as it was written; each reads its share; collective."""
+    files = sorted(folder.glob("*.safetensors"))
+    wrong = [file.name for file in files[peers.rank :: peers.size] if sha256_of(file) != digests.get(file.name)]
+    number = int(peers.total(torch.tensor(len(wrong))))
+    if number or {file.name for file in files} != set(digests):
+        which = ", ".join(wrong[:3]) or "the files"
+        raise ValueError(f"{folder} must be a checkpoint as it was written. Got others, or damaged ones: {which}.")
+
+
+def _digest(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def _numbers(progress: Progress) -> dict[str, Any]:

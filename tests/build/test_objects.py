@@ -9,7 +9,9 @@ from gpnn.config import ModelConfig
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN, READOUTS, UPDATES
 from gpnn.schedule import SCHEDULES
+from gpnn.train import estimate
 from gpnn.train.assemble import Sizes
+from gpnn.train.engine import DoesNotFit
 
 TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
 
@@ -47,6 +49,26 @@ def test_auto_sizes_follow_the_graph_and_the_seed_reaches_everything():
     assert torch.equal(built.partition.labels, again.partition.labels)
     for one, other in zip(built.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_k_grows_where_subgraphs_are_what_does_not_fit(monkeypatch):
+    monkeypatch.setattr(estimate, "resident_bytes", lambda device="cpu": 1e8)
+    large = [
+        "data.num_nodes=3000",
+        "schedule.intra=40",
+        "schedule.rounds=2",
+        "model.cell=gru",
+        "model.hidden_channels=64",
+    ]
+    with pytest.raises(DoesNotFit) as refusal:
+        build(tiny(*large, "memory=0.001"))
+    tightest = refusal.value.estimate
+    memory = f"memory={(tightest.peak - 0.3 * tightest.piece) / 1e9}"
+    asked = Sizes().resolve(build_data(tiny(*large))).k
+    built = build(tiny(*large, memory))
+    assert built.config.partition.k == built.partition.num_parts >= 2 * asked
+    with pytest.raises(ValueError, match="Training must fit in"):
+        build(tiny(*large, memory, f"partition.k={asked}"))
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

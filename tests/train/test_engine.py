@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn.data.sparse import features
 from gpnn.train import Recipe, estimate, fit
-from gpnn.train.engine import ENGINES, choose_engine
+from gpnn.train.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
 from gpnn.train.estimate import estimate_memory
 from gpnn.train.mapped import map_features
 
@@ -118,3 +118,28 @@ def test_passes_are_kept_side_by_side():
     one = estimate_memory(model, data.x, plan, Recipe(passes=1))
     two = estimate_memory(model, data.x, plan, Recipe(passes=2))
     assert two.kept == 2 * one.kept
+
+
+def test_where_nothing_fits_there_are_more_subgraphs():
+    """One subgraph of the ring is most of what streaming takes, so that dividing it further makes room."""
+    data = planted_data(4000)
+    tried = []
+
+    def build(k: int, memory: float | None = None):
+        tried.append(k)
+        part = torch.arange(data.num_nodes) * k // data.num_nodes
+        plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=2, intra=8))
+        model = gpnn.nn.GPNN(data.num_features, 16, data.num_classes, cell="gru", num_rounds=2)
+        return choose_engine(model, data.x, plan, RECIPE, memory=memory)
+
+    with pytest.raises(DoesNotFit) as refusal:
+        build(2, 1e6)
+    assert refusal.value.more_parts(2) is None
+    tightest = refusal.value.estimate
+    room = tightest.peak - 0.6 * tightest.piece
+    tried.clear()
+    choice = build_within_memory(lambda k: build(k, room), 2, 100)
+    assert choice.estimate.peak <= room
+    assert tried == [2, 7]
+    with pytest.raises(DoesNotFit):
+        build_within_memory(lambda k: build(k, room), 2, 2)
