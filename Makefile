@@ -29,7 +29,7 @@ test-browser: $(SETUP)
 # Every reader of files, ten thousand damaged ones each; READERS="pickle tables" and CASES=100 choose.
 CASES ?= 10000
 fuzz: $(SETUP)
-	$(BIN)/python -m tests.trust.fuzz --cases $(CASES) $(READERS)
+	$(BIN)/python -m tests.trust.fuzz --cases $(CASES) --out benchmarks/results/fuzz.json $(READERS)
 
 # The same readers, guided by what each input reaches: needs Python 3.11 to 3.13.
 fuzz-guided: $(SETUP)

@@ -64,8 +64,11 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
         header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
         header |= _numbers(progress)
         write_text(partial / "progress.json", json.dumps({**header, "sha256": _digest(header)}))
-        shutil.rmtree(final, ignore_errors=True)
-        partial.replace(final)
+        if (final / "progress.json").is_file():  # of this epoch already: a kill after its removal would leave none
+            shutil.rmtree(partial)
+        else:
+            shutil.rmtree(final, ignore_errors=True)
+            partial.replace(final)
         sync_folder(final.parent)
         for older in find_checkpoints(path)[:-1]:
             shutil.rmtree(older, ignore_errors=True)

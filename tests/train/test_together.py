@@ -116,3 +116,18 @@ def test_a_checkpoint_is_plain_and_fits_its_model_alone(processes, tmp_path):
     assert names == {".safetensors", ".json"}  # nothing to unpickle
     with pytest.raises(AssertionError, match="must fit the model"):
         processes(train, {"cell": "lstm"}, {}, path, size=2)
+
+
+@pytest.mark.parametrize("damaged", ["shard-00002", "progress.json"])
+def test_a_damaged_checkpoint_is_refused_by_every_process(processes, tmp_path, damaged):
+    """A bit of the second process's tensors, which the first does not read, or a digit of the progress."""
+    path = tmp_path / "training.safetensors"
+    processes(train, {"cell": "gru", "stop": 2}, {}, path, size=2)
+    file = next(each for each in (tmp_path / "epoch-000002").iterdir() if each.name.startswith(damaged))
+    content = bytearray(file.read_bytes())
+    content[content.rindex(b'"epoch": 2') + 9 if damaged == "progress.json" else -1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(AssertionError, match="must be a checkpoint as it was written"):
+        processes(train, {"cell": "gru"}, {}, path, size=2)
+    with pytest.raises(AssertionError, match="must be a checkpoint as it was written"):
+        processes(train, {"cell": "gru"}, {}, path, size=1)

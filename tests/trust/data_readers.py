@@ -110,6 +110,13 @@ def _write_tables(folder: Path) -> None:
     np.savez(folder / "features.npz", np.arange(24.0).reshape(12, 2))
 
 
+def _write_text_tables(folder: Path) -> None:
+    (folder / "nodes.tsv").write_text("id\tsplit\n" + "".join(f"{n}\ttrain\n" for n in range(1, 6)))
+    (folder / "edges.metis").write_text("5 4\n2\n1 3\n2 4\n3 5\n4\n")
+    (folder / "features.csv").write_text("id,size,age\n" + "".join(f"{n},{n / 2},{7 - n}\n" for n in range(1, 6)))
+    (folder / "labels.tsv").write_text("id\ttall\told\n" + "".join(f"{n}\t{n % 2}\t1\n" for n in range(1, 6)))
+
+
 def _write_sparse_tables(folder: Path) -> None:
     from scipy.sparse import csr_matrix, save_npz
 
@@ -126,7 +133,7 @@ def _write_parquet(folder: Path) -> None:
     nodes = {"id": list(range(12)), "label": ["a", "b"] * 6, "size": [n / 2 for n in range(12)]}
     edges = {"source": list(range(12)), "target": [(n * 5 + 1) % 12 for n in range(12)]}
     parquet.write_table(pyarrow.table(nodes), folder / "nodes.parquet")
-    parquet.write_table(pyarrow.table(edges), folder / "edges.parquet")
+    parquet.write_table(pyarrow.table(edges), folder / "edges.parquet", compression="zstd")
 
 
 def _write_arrays(folder: Path) -> None:
@@ -172,6 +179,7 @@ DATA_READERS: dict[str, Reader] = {
     "babi": Reader(_write_babi, lambda root: gpnn.load_dataset("babi", root=root, num_train=1, num_val=1), sound_data),
     "diel": Reader(_write_diel, lambda folder: gpnn.load_dataset("diel", root=folder, split=3), sound_data),
     "tables": Reader(_write_tables, gpnn.load_dataset, sound_data),
+    "text tables": Reader(_write_text_tables, gpnn.load_dataset, sound_data),
     "sparse tables": Reader(_write_sparse_tables, gpnn.load_dataset, sound_data),
     "parquet": Reader(_write_parquet, gpnn.load_dataset, sound_data),
     "arrays": Reader(_write_arrays, gpnn.load_dataset, sound_data),

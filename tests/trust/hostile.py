@@ -67,7 +67,30 @@ def _one_tensor(**changes: Any) -> dict[str, Any]:
     }
 
 
-SIX = np.zeros((6, 2), np.float32)
+def _npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def _parquet(**columns: Any) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), stream)
+    return stream.getvalue()
+
+
+def _xml(entities: str, text: str) -> bytes:
+    """A GraphML whose only node is named by an entity."""
+    return (
+        f'<?xml version="1.0"?><!DOCTYPE g [{entities}]><graphml><graph><node id="{text}"/></graph></graphml>'.encode()
+    )
+
+
+LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+NONE = [float("nan"), float("inf"), 1.0]
 HOSTILE: dict[str, bytes] = {
     "nothing": b"",
     "zeros": bytes(4096),
@@ -130,4 +153,19 @@ HOSTILE: dict[str, bytes] = {
     "a number of JSON": b"1e999\n",
     "a deep JSON": b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"\n",
     "markup": b"<script>alert(1)</script>\n",
+    "a header alone": b"id,label\n",
+    "edges that are none": b"source,target\n",
+    "edges in a circle": b"source,target\nn0,n1\nn1,n2\nn2,n0\nn0,n0\nn0,n1\n",
+    "a graph of no nodes": b"0 0\n",
+    "a graph of 2⁶² nodes": b"4611686018427387904 1\n2\n1\n",
+    "a graph of a thousand million nodes and two lines": b"1000000000 1\n2\n1\n",
+    "a GraphML of nothing": b"<graphml><graph/></graphml>",
+    "an XML of a thousand million laughs": _xml(f'<!ENTITY e0 "ha">{LAUGHS}', "&e9;"),
+    "an XML that reads a file": _xml('<!ENTITY e SYSTEM "file:///etc/passwd">', "&e;"),
+    "an archive of NaN and infinity": _npz(arr_0=np.array([NONE] * 12)),
+    "an archive of ids past 2⁶³": _npz(id=np.array([2**64 - 1, 1], np.uint64), label=np.array([0, 1])),
+    "a Parquet of NaN and infinity": _parquet(id=[0, 1, 2], label=["a", "b", "a"], size=NONE),
+    "a Parquet of the same id": _parquet(id=[0, 0, 1], label=["a", "b", "a"]),
+    "a Parquet of nothing": _parquet(),
+    "a Parquet that unpacks to 128 MB": _parquet(id=np.zeros(1 << 24, np.int64)),
 }

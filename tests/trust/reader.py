@@ -17,12 +17,16 @@ class Reader:
         read: reads that folder; raises ValueError with one clear sentence, or gives the answer.
         sound: raises AssertionError where the answer cannot be right.
         damaged: glob of the files to be damaged.
+        sealed: whether a digest covers these files, so that there is no answer but the undamaged one.
+        exchanged: beginnings of the names that processes may send each other pickled; none of a file.
     """
 
     write: Callable[[Path], None]
     read: Callable[[Path], Any]
     sound: Callable[[Any], None]
     damaged: str = "**/*"
+    sealed: bool = False
+    exchanged: tuple[str, ...] = ()
 
     def files(self, folder: Path) -> list[Path]:
         """The files that may be damaged, in a fixed order."""

@@ -1,41 +1,29 @@
-"""Readers of what gpnn itself writes: partitions, shards, configurations, runs, results, classifiers."""
+"""Readers of configurations and of run folders: models, checkpoints of one process and of several, searches, pages."""
 
 from __future__ import annotations
 
+import json
+import tempfile
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import gpnn
 from tests.trust.reader import Reader
 
-TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.4"]
-SMALL = ["model.hidden_channels=4", "train.epochs=2", "partition.k=3", "train.checkpoint_every=1", "schedule.rounds=2"]
-
-
-def _write_partitions(folder: Path) -> None:
-    part = gpnn.Partition(torch.arange(40) % 5, 5)
-    part.save(folder / "saved.safetensors")
-    part.save(folder / "saved.part.5")
-
-
-def _read_partitions(folder: Path) -> list[Any]:
-    return [gpnn.Partition.load(path) for path in sorted(folder.iterdir())]
-
-
-def _sound_partitions(parts: list[Any]) -> None:
-    for part in parts:
-        assert int(part.sizes.sum()) == part.num_nodes == len(part.order)
-        assert len(part.ptr) == part.num_parts + 1
+SETTINGS = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8"]
+SETTINGS += ["data.label_rate=0.4", "model.hidden_channels=4", "model.cell=gru", "train.epochs=2", "partition.k=3"]
+SETTINGS += ["train.checkpoint_every=1", "schedule.rounds=2", "device=cpu"]
 
 
 def _write_config(folder: Path) -> None:
     from gpnn.build import load_config
 
-    overrides = [*TINY, *SMALL, "schedule.intra=2", "train.clip=1.5", "model.cell=gru", "device=cpu"]
-    (folder / "config.toml").write_text(load_config(overrides=overrides).to_toml())
+    config = load_config(overrides=[*SETTINGS, "schedule.intra=2", "train.clip=1.5"])
+    (folder / "config.toml").write_text(config.to_toml())
 
 
 def _read_config(folder: Path) -> Any:
@@ -46,8 +34,6 @@ def _read_config(folder: Path) -> Any:
 
 def _sound_config(config: Any) -> None:
     """What was read writes itself as a file that reads the same."""
-    import tempfile
-
     from gpnn.build import load_config
 
     with tempfile.TemporaryDirectory() as folder:
@@ -55,22 +41,31 @@ def _sound_config(config: Any) -> None:
         assert load_config(Path(folder) / "config.toml") == config
 
 
+@cache
+def _built() -> Any:
+    """The objects of the run, whose model and optimiser every case brings to another state."""
+    from gpnn.build import build, load_config
+
+    return build(load_config(overrides=SETTINGS))
+
+
 def _write_run(folder: Path) -> None:
     from gpnn.build import build, create_run, load_config, train_run
 
-    built = build(load_config(overrides=[*TINY, *SMALL, "model.cell=gru", "device=cpu"]))
-    train_run(create_run(built, folder / "run"), built)
+    built = build(load_config(overrides=SETTINGS))
+    train_run(create_run(built, folder / "run"), built, page=False)
+    (folder / "run" / "predictions.csv").unlink()  # which nobody reads
 
 
 def _read_run(folder: Path) -> Any:
-    """All that `gpnn predict` and the report read of a run."""
-    from gpnn.build import build_data, load_config, predict_run
+    """All that `gpnn predict` reads of a run, and its figures; config.toml has a reader of its own."""
+    from gpnn.build import predict_run
+    from gpnn.storage.read import read_json
     from gpnn.train import RunFolder
 
     run = RunFolder.open(folder / "run")
-    history, metrics = run.read_history(), run.read_metrics()
-    config = load_config(overrides=[*TINY, *SMALL, "model.cell=gru", "device=cpu"])
-    return history, metrics, predict_run(run, config, build_data(config))
+    read_json(run.environment)
+    return run.read_history(), run.read_metrics(), predict_run(run, _built().config, _built().data)
 
 
 def _sound_run(answer: Any) -> None:
@@ -81,111 +76,165 @@ def _sound_run(answer: Any) -> None:
 
 
 def _read_checkpoint(folder: Path) -> Any:
-    from gpnn.build import build, load_config
     from gpnn.train.checkpoint import load_checkpoint
     from gpnn.train.optimizer import make_optimizer
 
-    built = build(load_config(overrides=[*TINY, *SMALL, "model.cell=gru", "device=cpu"]))
-    progress = load_checkpoint(
-        folder / "run" / "checkpoint" / "training.safetensors", built.model, make_optimizer(built.model)
-    )
-    return progress, built.model
+    optimizer = make_optimizer(_built().model)
+    path = folder / "run" / "checkpoint" / "training.safetensors"
+    return _plain(load_checkpoint(path, _built().model, optimizer), _built().model, optimizer)
 
 
-def _sound_checkpoint(answer: Any) -> None:
-    progress, model = answer
-    assert isinstance(progress.epoch, int)
-    assert progress.epoch >= 0
-    assert set(progress.best_weights) in (set(), set(model.state_dict()))
+def _plain(progress: Any, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+    """What a checkpoint restores, to be compared."""
+    state = {number: _lists(entries) for number, entries in optimizer.state_dict()["state"].items()}
+    best = _lists(progress.best_weights)
+    return {**asdict(progress), "best_weights": best, "weights": _lists(model.state_dict()), "state": state}
 
 
-def _write_shards(folder: Path) -> None:
-    from gpnn.data.sparse import csr_tensor
-    from gpnn.engine.sharded import Line, write_shards
-    from tests.oracle.engine_cases import multigraph
-
-    graph, ptr = multigraph(), np.arange(11)
-    columns = {"x": csr_tensor(ptr, ptr[:10] % 3, np.ones(10, np.float32), (10, 3)), "y": torch.arange(10) % 3}
-    part = gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 1, 3, 3], 4)
-    write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 3})
+def _lists(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: torch.as_tensor(tensor).tolist() for name, tensor in tensors.items()}
 
 
-def _read_shards(folder: Path) -> list[Any]:
-    from gpnn.engine.sharded import read_index, read_shard
-
-    index = read_index(folder / "shards")
-    return [read_shard(index, rank, size) for size in (1, 2) for rank in range(size)]
+def _sound_checkpoint(answer: dict[str, Any]) -> None:
+    assert answer["epoch"] >= 0
+    assert set(answer["best_weights"]) in (set(), set(answer["weights"]))
 
 
-def _sound_shards(shards: list[Any]) -> None:
-    for shard, columns in shards:
-        assert shard.num_own == len(shard.nodes) == len(columns["y"]) == columns["x"].shape[0]
-        assert shard.graph.num_nodes == shard.num_own + len(shard.halo)
+@cache
+def _sharded() -> tuple[Any, Any]:
+    """The plan of one process that trains as one of several, and its model."""
+    import torch.distributed as dist
+
+    from gpnn.engine.sharded import Line, Ownership, Peers
+    from tests.oracle.training_cases import planted
+
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    data = planted(dtype=torch.float32)
+    part = gpnn.partition_graph(data, 6, seed=3)
+    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, 1), Peers())
+    plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=2), shard=owner)
+    rows = {"num_nodes": 60, "nodes": plan.nodes, "features": data.x}
+    return plan, gpnn.nn.GPNN(6, 4, 3, input="both", num_rounds=2, **rows)
 
 
-def _write_experiment(folder: Path) -> None:
-    rows = '[[rows]]\nname = "a"\n[[rows]]\nname = "b"\nsettings = { train = { epochs = 2 } }\n'
-    columns = '[[columns]]\nname = "One"\nsettings = { data = { name = "digits" } }\n'
-    grid = '[grid]\n"train.epochs" = [1, 2]\n'
-    head = 'title = "Two"\nseeds = 2\nsamples = 2\npairs = [["a", "b"]]\nnotes = ["one"]\n'
-    (folder / "some.toml").write_text(f"{head}{rows}{columns}{grid}")
+def _write_sharded_checkpoint(folder: Path) -> None:
+    from gpnn.train import sharded_checkpoint
+    from gpnn.train.optimizer import make_optimizer
+    from gpnn.train.progress import Progress, copy_weights
+
+    plan, model = _sharded()
+    optimizer = make_optimizer(model)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    progress = Progress(epoch=1, history=[{"epoch": 1, "loss": 0.5}], best_weights=copy_weights(model))
+    sharded_checkpoint.save(folder / "training.safetensors", model, optimizer, progress, plan)
 
 
-def _read_experiment(folder: Path) -> Any:
-    import itertools
+def _read_sharded_checkpoint(folder: Path) -> Any:
+    from gpnn.train import sharded_checkpoint
+    from gpnn.train.optimizer import make_optimizer
 
-    from gpnn.experiment import read_experiment
-
-    experiment = read_experiment(folder / "some.toml")
-    return list(itertools.islice(experiment.cells(), 100))
-
-
-def _sound_experiment(cells: Any) -> None:
-    assert len({cell.key for cell in cells}) >= 1 or not cells
-
-
-def _write_results(folder: Path) -> None:
-    from gpnn.experiment import Cell, Results
-
-    results = Results.open(folder / "cells.jsonl")
-    for seed in range(3):
-        results.add(Cell("a", "One", seed, {"train": {"epochs": 1}}), {"test_accuracy": 0.5, "seconds": 1.25})
+    plan, model = _sharded()
+    optimizer = make_optimizer(model)
+    with torch.no_grad():
+        return _plain(
+            sharded_checkpoint.load(folder / "training.safetensors", model, optimizer, plan), model, optimizer
+        )
 
 
-def _read_results(folder: Path) -> Any:
-    from gpnn.experiment import Results
+def _write_forged(folder: Path) -> None:
+    """The descriptions in a model, a checkpoint and a partition, to be damaged and then signed as if they were ours."""
+    from gpnn.storage.tensors import read_tensors
 
-    return Results.open(folder / "cells.jsonl")
-
-
-def _sound_results(results: Any) -> None:
-    for key, outcome in results.outcomes.items():
-        assert isinstance(key, str)
-        assert isinstance(outcome.metrics, dict)
-
-
-def _write_classifier(folder: Path) -> None:
-    data = gpnn.load_dataset("planted", num_nodes=60, num_classes=3, num_features=8, label_rate=0.4)
-    gpnn.GPNNClassifier(k=3, rounds=2, hidden_channels=4, epochs=2, device="cpu").fit(data).save(folder)
+    _write_run(folder)
+    (folder / "described").mkdir()
+    gpnn.Partition(torch.arange(40) % 5, 5).save(folder / "partition.safetensors")
+    for name, path in _FORGED.items():
+        (folder / "described" / f"{name}.json").write_text(json.dumps(read_tensors(folder / path, "")[1]))
 
 
-def _read_classifier(folder: Path) -> Any:
-    data = gpnn.load_dataset("planted", num_nodes=60, num_classes=3, num_features=8, label_rate=0.4)
-    return gpnn.GPNNClassifier.load(folder).predict_proba(data)
+_FORGED = {
+    "model": "run/model.safetensors",
+    "checkpoint": "run/checkpoint/training.safetensors",
+    "partition": "partition.safetensors",
+}
 
 
-def _sound_probabilities(likely: Any) -> None:
-    assert likely.ndim == 2
-    assert len(likely) == 60
+def _read_forged(folder: Path) -> Any:
+    """What is read of files with a right digest over a wrong description."""
+    import shutil
+
+    from gpnn.storage.read import read_json
+    from gpnn.storage.tensors import read_tensors, write_tensors
+
+    with tempfile.TemporaryDirectory() as root:
+        copied = Path(root) / "copy"
+        shutil.copytree(folder, copied)
+        for name, path in _FORGED.items():
+            tensors, _ = read_tensors(folder / path, name)
+            write_tensors(copied / path, tensors, read_json(folder / "described" / f"{name}.json"))
+        part = gpnn.Partition.load(copied / "partition.safetensors")
+        return _read_run(copied), _read_checkpoint(copied), part
+
+
+def _sound_forged(answer: Any) -> None:
+    _sound_run(answer[0])
+    _sound_checkpoint(answer[1])
+    assert answer[2].num_nodes == 40
+
+
+def _write_search(folder: Path) -> None:
+    from gpnn.build.search import Search
+
+    search = Search(3, _built().config.to_toml(), ("model.cell",))
+    noted = json.loads(search.to_json())
+    for number, settings in zip(range(2), search.trials()):
+        noted["trials"].append({"trial": number, "settings": settings, "value": 0.5, "val_loss": 1.25})
+    (folder / "search.json").write_text(json.dumps(noted))
+
+
+def _read_search(folder: Path) -> Any:
+    from gpnn.build.search import best_trial, read_search
+
+    search, noted = read_search(folder / "search.json")
+    return search.config(best_trial(noted["trials"])["settings"] if noted["trials"] else {})
+
+
+def _write_runs(folder: Path) -> None:
+    _write_run(folder)
+    (folder / "run" / "predictions.parquet").unlink()
+    (folder / "run" / "model.safetensors").unlink()
+
+
+def _read_runs(folder: Path) -> str:
+    """The page that compares a run with itself, from its four small files."""
+    from gpnn.report import write_comparison
+
+    with tempfile.TemporaryDirectory() as root:
+        write_comparison([folder / "run", folder / "run"], Path(root) / "page.html")
+        return (Path(root) / "page.html").read_text(encoding="utf-8")
+
+
+def _sound_page(page: str) -> None:
+    assert page.rstrip().endswith("</html>")
+    assert "<script>alert(1)" not in page
 
 
 RUN_READERS: dict[str, Reader] = {
-    "partition": Reader(_write_partitions, _read_partitions, _sound_partitions),
     "config": Reader(_write_config, _read_config, _sound_config),
-    "run folder": Reader(_write_run, _read_run, _sound_run, "run/*.[jm]*"),  # metrics, history, model, environment
-    "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*"),
-    "shards": Reader(_write_shards, _read_shards, _sound_shards),
-    "experiment": Reader(_write_experiment, _read_experiment, _sound_experiment),
-    "results": Reader(_write_results, _read_results, _sound_results),
-    "classifier": Reader(_write_classifier, _read_classifier, _sound_probabilities),
+    "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
+    "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*", sealed=True),
+    "sharded checkpoint": Reader(
+        _write_sharded_checkpoint,
+        _read_sharded_checkpoint,
+        _sound_checkpoint,
+        "epoch-*/*",
+        sealed=True,
+        exchanged=("torch.distributed.checkpoint.", "torch.Size"),
+    ),
+    "forged": Reader(_write_forged, _read_forged, _sound_forged, "described/*"),
+    "search": Reader(_write_search, _read_search, lambda config: None),
+    "comparison": Reader(_write_runs, _read_runs, _sound_page, "run/*.*"),
 }

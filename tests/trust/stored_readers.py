@@ -1,0 +1,117 @@
+"""Readers of what gpnn stores beside runs: partitions, shards, experiments, their results, classifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import gpnn
+from tests.trust.reader import Reader
+
+
+def _write_partitions(folder: Path) -> None:
+    part = gpnn.Partition(torch.arange(40) % 5, 5)
+    part.save(folder / "saved.safetensors")
+    part.save(folder / "saved.part.5")
+
+
+def _read_partitions(folder: Path) -> list[Any]:
+    return [gpnn.Partition.load(path) for path in sorted(folder.iterdir())]
+
+
+def _sound_partitions(parts: list[Any]) -> None:
+    for part in parts:
+        assert int(part.sizes.sum()) == part.num_nodes == len(part.order)
+        assert len(part.ptr) == part.num_parts + 1
+
+
+def _write_shards(folder: Path) -> None:
+    from gpnn.data.sparse import csr_tensor
+    from gpnn.engine.sharded import Line, write_shards
+    from tests.oracle.engine_cases import multigraph
+
+    graph, ptr = multigraph(), np.arange(11)
+    columns = {"x": csr_tensor(ptr, ptr[:10] % 3, np.ones(10, np.float32), (10, 3)), "y": torch.arange(10) % 3}
+    part = gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 1, 3, 3], 4)
+    write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 3})
+
+
+def _read_shards(folder: Path) -> list[Any]:
+    from gpnn.engine.sharded import read_index, read_shard
+
+    index = read_index(folder / "shards")
+    return [read_shard(index, rank, size) for size in (1, 2) for rank in range(size)]
+
+
+def _sound_shards(shards: list[Any]) -> None:
+    for shard, columns in shards:
+        assert shard.num_own == len(shard.nodes) == len(columns["y"]) == columns["x"].shape[0]
+        assert shard.graph.num_nodes == shard.num_own + len(shard.halo)
+
+
+def _write_experiment(folder: Path) -> None:
+    rows = '[[rows]]\nname = "a"\n[[rows]]\nname = "b"\nsettings = { train = { epochs = 2 } }\n'
+    columns = '[[columns]]\nname = "One"\nsettings = { data = { name = "digits" } }\n'
+    grid = '[grid]\n"train.epochs" = [1, 2]\n'
+    head = 'title = "Two"\nseeds = 2\nsamples = 2\npairs = [["a", "b"]]\nnotes = ["one"]\n'
+    (folder / "some.toml").write_text(f"{head}{rows}{columns}{grid}")
+
+
+def _read_experiment(folder: Path) -> Any:
+    import itertools
+
+    from gpnn.experiment import read_experiment
+
+    experiment = read_experiment(folder / "some.toml")
+    return list(itertools.islice(experiment.cells(), 100))
+
+
+def _sound_experiment(cells: Any) -> None:
+    assert len({cell.key for cell in cells}) >= 1 or not cells
+
+
+def _write_results(folder: Path) -> None:
+    from gpnn.experiment import Cell, Results
+
+    results = Results.open(folder / "cells.jsonl")
+    for seed in range(3):
+        results.add(Cell("a", "One", seed, {"train": {"epochs": 1}}), {"test_accuracy": 0.5, "seconds": 1.25})
+
+
+def _read_results(folder: Path) -> Any:
+    from gpnn.experiment import Results
+
+    return Results.open(folder / "cells.jsonl")
+
+
+def _sound_results(results: Any) -> None:
+    for key, outcome in results.outcomes.items():
+        assert isinstance(key, str)
+        assert isinstance(outcome.metrics, dict)
+
+
+def _write_classifier(folder: Path) -> None:
+    data = gpnn.load_dataset("planted", num_nodes=60, num_classes=3, num_features=8, label_rate=0.4)
+    gpnn.GPNNClassifier(k=3, rounds=2, hidden_channels=4, epochs=2, device="cpu").fit(data).save(folder)
+
+
+def _read_classifier(folder: Path) -> Any:
+    data = gpnn.load_dataset("planted", num_nodes=60, num_classes=3, num_features=8, label_rate=0.4)
+    return gpnn.GPNNClassifier.load(folder).predict_proba(data)
+
+
+def _sound_probabilities(likely: Any) -> None:
+    assert likely.ndim == 2
+    assert len(likely) == 60
+
+
+STORED_READERS: dict[str, Reader] = {
+    "partition": Reader(_write_partitions, _read_partitions, _sound_partitions),
+    "shards": Reader(_write_shards, _read_shards, _sound_shards),
+    "experiment": Reader(_write_experiment, _read_experiment, _sound_experiment),
+    "results": Reader(_write_results, _read_results, _sound_results),
+    "classifier": Reader(_write_classifier, _read_classifier, _sound_probabilities),
+}
