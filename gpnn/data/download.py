@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from gpnn.data.files import DataFile, sha256_of
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
+    from io import FileIO
 
 # Told after every chunk: the file's name, the bytes it has, the bytes it will have (None when unknown).
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -46,6 +48,7 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
     Raises:
         ConnectionError: when the address cannot be reached, or the connection was cut at every attempt.
         ValueError: when the bytes have another sha256; then nothing is left.
+        OSError: when the disk is full or the folder cannot be written; what came is kept to resume.
     """
     part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,6 +61,8 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
     if got != sha256:
         part.unlink()
         raise ValueError(f"{url} must have sha256 {sha256}. Got {got}; nothing was kept.")
+    with part.open("rb+") as stream:
+        os.fsync(stream.fileno())
     part.replace(path)
     return path
 
@@ -75,25 +80,43 @@ def _complete(url: str, part: Path, progress: Progress) -> None:
 
 def _transfer(url: str, part: Path, progress: Progress) -> bool:
     """Append what is missing to `part`; whether it is complete now."""
-    from http.client import HTTPException
-
     have = part.stat().st_size if part.exists() else 0
     with _open(url, have) as response:
         if response.status == 416:  # nothing lies past what we have: its checksum will judge
             return True
         if response.status != 206 or _range_start(response) != have:
             have = 0
-        length = response.headers.get("Content-Length")
-        total = None if length is None else have + int(length)
-        with part.open("ab" if have else "wb") as stream:
-            try:
-                while chunk := response.read(CHUNK):
-                    stream.write(chunk)
-                    have += len(chunk)
-                    progress(part.name.removesuffix(".part"), have, total)
-            except (HTTPException, OSError):
-                return False
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdecimal() else None
+        with part.open("ab" if have else "wb", buffering=0) as stream:
+            for chunk in _chunks(response):
+                if chunk is None:
+                    return False
+                _append(stream, chunk, part)
+                have += len(chunk)
+                progress(part.name.removesuffix(".part"), have, total)
     return total is None or have == total
+
+
+def _chunks(response: HTTPResponse) -> Iterator[bytes | None]:
+    """What the server sends, piece by piece; None, at the end, where the connection was cut."""
+    from http.client import HTTPException
+
+    try:
+        while chunk := response.read(CHUNK):
+            yield chunk
+    except (HTTPException, OSError):
+        yield None
+
+
+def _append(stream: FileIO, chunk: bytes, part: Path) -> None:
+    """Write all of a piece; the error of a full disk names the file."""
+    rest = memoryview(chunk)
+    try:
+        while rest:
+            rest = rest[stream.write(rest) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(part)) from None
 
 
 def _open(url: str, have: int) -> Any:

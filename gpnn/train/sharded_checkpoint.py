@@ -58,6 +58,10 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
     try:
         checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
     except checkpoint.CheckpointException as error:  # which is no Exception
+        _clear(partial, plan.peers)
+        for failure, _ in error.failures.values():
+            if isinstance(failure, OSError):
+                raise OSError(failure.errno, failure.strerror, str(final)) from None
         raise RuntimeError(str(error)) from error
     files = _digests(partial, plan.peers)
     if plan.peers.rank == 0:
@@ -107,6 +111,12 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
 def find_checkpoints(path: Path) -> list[Path]:
     """The complete checkpoints beside `path`, oldest first."""
     return sorted(each for each in path.parent.glob("epoch-*") if (each / "progress.json").is_file())
+
+
+def _clear(partial: Path, peers: Peers) -> None:
+    """Remove what was written of a checkpoint that failed in every process's eyes."""
+    if peers.rank == 0:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def line_key(plan: ShardedPlan) -> int:

@@ -118,7 +118,8 @@ def _sharded() -> tuple[Any, Any]:
     return plan, gpnn.nn.GPNN(6, 4, 3, input="both", num_rounds=2, **rows)
 
 
-def _write_sharded_checkpoint(folder: Path) -> None:
+def write_sharded_checkpoint(folder: Path, epoch: int = 1) -> None:
+    """Save what several processes save together, in the one process of a group."""
     from gpnn.train import sharded_checkpoint
     from gpnn.train.optimizer import make_optimizer
     from gpnn.train.progress import Progress, copy_weights
@@ -128,11 +129,12 @@ def _write_sharded_checkpoint(folder: Path) -> None:
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
-    progress = Progress(epoch=1, history=[{"epoch": 1, "loss": 0.5}], best_weights=copy_weights(model))
+    progress = Progress(epoch=epoch, history=[{"epoch": 1, "loss": 0.5}], best_weights=copy_weights(model))
     sharded_checkpoint.save(folder / "training.safetensors", model, optimizer, progress, plan)
 
 
-def _read_sharded_checkpoint(folder: Path) -> Any:
+def read_sharded_checkpoint(folder: Path) -> Any:
+    """What the last checkpoint restores."""
     from gpnn.train import sharded_checkpoint
     from gpnn.train.optimizer import make_optimizer
 
@@ -227,8 +229,8 @@ RUN_READERS: dict[str, Reader] = {
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
     "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*", sealed=True),
     "sharded checkpoint": Reader(
-        _write_sharded_checkpoint,
-        _read_sharded_checkpoint,
+        write_sharded_checkpoint,
+        read_sharded_checkpoint,
         _sound_checkpoint,
         "epoch-*/*",
         sealed=True,

@@ -15,7 +15,8 @@ import pytest
 from gpnn import Partition
 from gpnn.storage.tensors import read_tensors
 from tests.trust.consistent import check_run
-from tests.trust.nursery import kill_when, run, start
+from tests.trust.nursery import context, kill_when, run, start
+from tests.trust.test_kill_preparation import EXPERIMENT
 
 GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
 TRAIN = [
@@ -121,6 +122,78 @@ def test_a_read_only_folder_keeps_its_last_checkpoint(disk: Path) -> None:
     assert "read-only file system" in fail([*TRAIN, "--quiet", "--out", "other"], disk)
     assert "read-only file system" in fail(["partition", *GRAPH, "--out", "labels.safetensors"], disk)
     assert read_tensors(checkpoint, "a checkpoint")[1]["epoch"] >= 2
+
+
+def save_together(folder: str, epoch: int) -> None:
+    """Save the checkpoint of an epoch as several processes do; exit with the error's number where there is no room."""
+    from tests.trust.run_readers import read_sharded_checkpoint, write_sharded_checkpoint
+
+    if epoch == 1:
+        write_sharded_checkpoint(Path(folder), epoch)
+        return
+    with pytest.raises(OSError, match=f"epoch-{epoch:06d}") as raised:
+        write_sharded_checkpoint(Path(folder), epoch)
+    assert read_sharded_checkpoint(Path(folder))["epoch"] == epoch - 1
+    os._exit(raised.value.errno or 1)
+
+
+def test_a_checkpoint_of_several_processes_that_finds_no_room(disk: Path) -> None:
+    """The last one stays whole, and nothing is left of the new one."""
+    codes = []
+    for epoch in (1, 2):
+        process = context.Process(target=save_together, args=(str(disk), epoch))
+        process.start()
+        process.join()
+        codes.append(process.exitcode)
+        fill(disk, 1 << 12)
+    assert codes == [0, errno.ENOSPC]
+    assert sorted(path.name for path in disk.iterdir()) == ["ballast", "epoch-000001"]
+
+
+WRITERS = {  # commands by the name of what each writes
+    "answers.parquet": ["predict", "run", "--out", "answers.parquet"],
+    "answers.csv": ["predict", "run", "--out", "answers.csv"],
+    "page.html": ["report", "run", "--out", "page.html"],
+    "both.html": ["report", "run", "run", "--out", "both.html"],
+    "picture.svg": ["schedule", *GRAPH, "--draw", "picture.svg"],
+    "labels.part.4": ["partition", *GRAPH, "-k", "4", "--out", "labels.part.4"],
+    "shards": ["partition", *GRAPH, "-k", "4", "--shards", "2", "--out", "shards"],
+    "out": ["experiment", "tiny.toml", "--out", "out"],
+    "searched": [*TRAIN, "train.epochs=2", "--search", "2", "--quiet", "--out", "searched"],
+}
+
+
+@pytest.fixture
+def prepared(disk: Path) -> Path:
+    """A disk with a finished run, an experiment, and an old file in the place of every file to be written."""
+    run([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk)
+    (disk / "tiny.toml").write_text(EXPERIMENT)
+    for name in WRITERS:
+        if "." in name:
+            (disk / name).write_text("old")
+    return disk
+
+
+def check_nothing_is_written(folder: Path, sentence: str) -> None:
+    """Every command ends with this sentence, and leaves the files that were there and no others."""
+    before = _files(folder)
+    for name, words in WRITERS.items():
+        assert fail(words, folder).endswith(sentence), name
+        assert _files(folder) == before, name
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "ballast"}
+
+
+def test_every_writer_on_a_full_disk(prepared: Path) -> None:
+    fill(prepared, 0)
+    check_nothing_is_written(prepared, "no space left on device.")
+
+
+def test_every_writer_on_a_read_only_disk(prepared: Path) -> None:
+    mount(prepared, "size=16m", MS_REMOUNT | MS_RDONLY)
+    check_nothing_is_written(prepared, "read-only file system.")
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpnn import Partition
-from gpnn.experiment import Results
 from tests.trust.consistent import check_run, check_same
 from tests.trust.nursery import after, count_acts, kill_when, run, start
 
@@ -27,7 +24,6 @@ TRAIN = [
     "--out",
     "run",
 ]
-PARTITION = ["partition", *GRAPH, "-k", "4", "--out", "labels.safetensors"]
 
 
 @pytest.fixture(scope="module")
@@ -135,72 +131,3 @@ def test_killed_in_every_act_on_a_file(tmp_path: Path, whole: Path) -> None:
     (tmp_path / "count" / "work").mkdir(parents=True)
     acts = count_acts(TRAIN, tmp_path / "count" / "work")
     _die_in_acts(tmp_path, whole, list(range(1, acts + 1)))
-
-
-def test_a_partition_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Killed in every act on a file, over an old file and over none."""
-    (tmp_path / "count" / "work").mkdir(parents=True)
-    acts = count_acts(PARTITION, tmp_path / "count" / "work")
-    expected = (tmp_path / "count" / "work" / "labels.safetensors").read_bytes()
-    assert acts >= 5
-    for act in range(1, acts + 1):
-        folder, over_old = tmp_path / str(act) / "work", act % 2 == 0
-        folder.mkdir(parents=True)
-        if over_old:
-            Partition([0, 1, 1], 2).save(folder / "labels.safetensors")
-        process = start(PARTITION, folder, die_at=act)
-        process.join()
-        assert process.exitcode == -9
-        if over_old or (folder / "labels.safetensors").exists():
-            assert Partition.load(folder / "labels.safetensors").num_nodes in ((3, 120) if over_old else (120,))
-    run(PARTITION, folder)
-    assert (folder / "labels.safetensors").read_bytes() == expected
-    assert [path.name for path in folder.iterdir()] == ["labels.safetensors"]
-
-
-EXPERIMENT = """
-title = "Tiny"
-seeds = 2
-[settings]
-device = "cpu"
-data = { name = "planted", num_nodes = 60, num_classes = 3, num_features = 12, label_rate = 0.2 }
-partition = { k = 3 }
-schedule = { rounds = 2 }
-model = { hidden_channels = 4 }
-train = { epochs = 3 }
-[[rows]]
-name = "gru"
-settings = { model = { cell = "gru" } }
-[[rows]]
-name = "linear"
-settings = { model = { cell = "linear" } }
-[[columns]]
-name = "Planted"
-"""
-
-
-def test_an_experiment_goes_on_where_it_was_killed(tmp_path: Path) -> None:
-    """Finished cells stay; the others are run, and the table is that of an undisturbed run."""
-    folders = [tmp_path / name / "work" for name in ("whole", "killed")]
-    for folder in folders:
-        folder.mkdir(parents=True)
-        (folder / "tiny.toml").write_text(EXPERIMENT)
-    words = ["experiment", "tiny.toml", "--out", "out"]
-    run(words, folders[0])
-    cells = folders[1] / "out" / "cells" / "tiny.jsonl"
-    for lines in (1, 3):
-        process = start(words, folders[1])
-        kill_when(process, lambda lines=lines: len(_cells(cells)) >= lines, lambda: None)  # type: ignore[misc]
-        assert lines <= len(_cells(cells))
-    run(words, folders[1])
-    assert _cells(cells) == _cells(folders[0] / "out" / "cells" / "tiny.jsonl")
-    assert len(_cells(cells)) == 4
-    assert not list(folders[1].rglob(".*"))
-
-
-def _cells(file: Path) -> dict[str, dict[str, Any]]:
-    """The metrics of the finished cells, times aside; read at any instant."""
-    return {
-        key: {name: value for name, value in outcome.metrics.items() if "seconds" not in name}
-        for key, outcome in Results.open(file).outcomes.items()
-    }
