@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -48,6 +48,11 @@ class Block:
         return state[self.inputs] if isinstance(self.inputs, slice) else state.index_select(0, self.inputs)
 
     @cached_property
+    def raw_operators(self) -> tuple[Operator, ...]:
+        """For each edge type, who hears whom with the graph's own weights, `[n, m]`."""
+        return tuple(operator.with_weight(raw) for operator, raw in zip(self.operators, self.raw_weights))
+
+    @cached_property
     def edge_index(self) -> Tensor:
         """Sender and receiver of each edge as positions in `inputs`, int64, `[2, e]`, by edge id."""
         pairs = [torch.stack([operator.col.long(), operator.rows()]) for operator in self.operators]
@@ -86,8 +91,9 @@ class Messages:
         src: plan row of each sender, `[e]`.
         dst: plan row of each receiver, `[e]`.
         edges: id of each edge in the schedule's graph, `[e]`.
-        weight: normalised weight of each edge, `[e]`, or None.
-        raw_weight: the graph's own weight of each edge, `[e]`, or None.
+        weight: normalised weight of each edge, `[e]`, or None: the graph's own.
+        row_scale: factor of all that each updating node hears, `[n]`, or None: all one.
+        raw_weight: the graph's own weight of each edge, `[e]`, or None: all one.
         edge_type: type of each edge, `[e]`, or None: one type.
         diagonal: weight with which each updating node hears itself, `[n]`, or None.
     """
@@ -97,6 +103,7 @@ class Messages:
     dst: Tensor
     edges: Tensor
     weight: Tensor | None
+    row_scale: Tensor | None
     raw_weight: Tensor | None
     edge_type: Tensor | None
     diagonal: Tensor | None
@@ -113,6 +120,7 @@ class Messages:
             self.dst[edges],
             self.edges[edges],
             pick(self.weight),
+            None if self.row_scale is None else self.row_scale[nodes],
             pick(self.raw_weight),
             pick(self.edge_type),
             None if self.diagonal is None else self.diagonal[nodes],
@@ -172,6 +180,8 @@ class BlockBuilder:
             return None if values is None else values[order].to(self.device)
 
         ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
-        operator = Operator.from_csr(ptr, col, arrange(messages.weight), shape).to(self.device)
+        raw_weight = arrange(messages.raw_weight)
+        weight = raw_weight if messages.weight is None else arrange(messages.weight)
+        operator = replace(Operator.from_csr(ptr, col, weight, shape), row_scale=messages.row_scale).to(self.device)
         edges = messages.edges[order].to(torch.int32 if self.num_edges < 2**31 else torch.int64)
-        return operator, arrange(messages.raw_weight), edges
+        return operator, raw_weight, edges

@@ -77,17 +77,19 @@ class LoweredPhase:
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
         graph, phase = self.rule.graph, self.phase
-        weight, diagonal = self.rule.phase_weights(phase.edges, phase.nodes)
+        weights = self.rule.phase_weights(phase.edges, phase.nodes)
         dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype
+        edge, row, diagonal = (None if each is None else each.to(dtype) for each in weights)
         return Messages(
             self._renumber(phase.nodes),
             self._renumber(graph.src[phase.edges]),
             self._renumber(graph.dst[phase.edges]),
             phase.edges,
-            None if weight is None else weight.to(dtype),
+            edge,
+            row,
             None if graph.edge_weight is None else graph.edge_weight[phase.edges],
             None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[phase.edges],
-            None if diagonal is None else diagonal.to(dtype),
+            diagonal,
         )
 
     def _renumber(self, nodes: Tensor) -> Tensor:

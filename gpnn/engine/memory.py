@@ -8,8 +8,8 @@ from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import Plan
 from gpnn.schedule import Phase
 
-# Bytes of an operator and its transpose an edge: two columns, entry, weight and edge id in 4 bytes each
-_EDGE, _NODE = 20, 24  # two pointers and a position in 8 bytes each
+# Bytes of an operator and its transpose an edge: two columns and edge id in 4 bytes each, and entry and weight likewise
+_EDGE, _WEIGHT, _NODE = 12, 8, 28  # two pointers and a position in 8 bytes each, and a factor in 4
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
 
@@ -29,7 +29,9 @@ class StateBytes(NamedTuple):
 
 def plan_bytes(plan: Plan) -> float:
     """Bytes of the arrays that the plan's phases come to hold."""
-    return sum(_EDGE * phase.edges.numel() + _NODE * phase.nodes.numel() for phase in plan.schedule.distinct_phases())
+    weighted = plan.schedule.graph.edge_weight is not None or plan.normalization.startswith("symmetric")
+    edge = _EDGE + (_WEIGHT if weighted else 0)
+    return sum(edge * phase.edges.numel() + _NODE * phase.nodes.numel() for phase in plan.schedule.distinct_phases())
 
 
 def lowering_bytes(plan: Plan) -> float:

@@ -35,6 +35,20 @@ from gpnn.graph import Graph
 NORMALIZATIONS = ("phase", "graph", "split", "symmetric", "symmetric_phase", "symmetric_split", "none")
 
 
+class PhaseWeights(NamedTuple):
+    """How much the messages of a phase weigh: edge · row of the receiver, in float64.
+
+    Attributes:
+        edge: a factor of each edge, `[e]`, or None: the graph's own weight.
+        row: a factor of all that a node hears, `[n]`, or None: all one.
+        diagonal: the weight with which each node hears itself, `[n]`, or None: all zero.
+    """
+
+    edge: Tensor | None
+    row: Tensor | None
+    diagonal: Tensor | None
+
+
 class Normalizer(NamedTuple):
     """A normalisation rule bound to one graph."""
 
@@ -46,16 +60,15 @@ class Normalizer(NamedTuple):
     scratch: Tensor  # [N] zeros, left so: room for the in-weights of one phase
     complete: Callable[[Tensor], None] | None = None  # fills in the in-weights of senders whose edges are elsewhere
 
-    def phase_weights(self, edges: Tensor, nodes: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """The weight of each edge `[e]` (None: all one) and the diagonal of each node `[n]` (None: all zero).
+    def phase_weights(self, edges: Tensor, nodes: Tensor) -> PhaseWeights:
+        """The weights of a phase's messages.
 
         Phases that touch virtual nodes are normalised by themselves under every rule: a virtual node is no
         neighbour in the graph that the rule speaks of.
         """
         rule, weight = self.rule, self._raw(edges)
         if rule == "none":
-            diagonal = torch.ones(nodes.numel()) if self.loop else None
-            return (None if self.graph.edge_weight is None else weight), diagonal
+            return PhaseWeights(None, None, torch.ones(nodes.numel()) if self.loop else None)
         if self._touches_virtual(edges):
             rule = "phase"
         src, dst = self.graph.src[edges], self.graph.dst[edges]
@@ -64,8 +77,11 @@ class Normalizer(NamedTuple):
             self.complete(inside)
         local = rule in ("phase", "symmetric_phase")
         degree = lambda ids: inside[ids] + self.loop if local else self.degree[ids]  # noqa: E731
-        scale = (degree(src) * degree(dst)).sqrt_() if rule.startswith("symmetric") else degree(dst)
-        diagonal = None
+        edge = row = diagonal = None
+        if rule.startswith("symmetric"):
+            edge = weight * _inverse((degree(src) * degree(dst)).sqrt_())
+        else:
+            row = _inverse(degree(nodes))
         if rule.endswith("split"):
             diagonal = (1 - inside[nodes] * _inverse(self.degree[nodes])).clamp_(min=0)
         elif self.loop:
@@ -73,7 +89,7 @@ class Normalizer(NamedTuple):
         self.scratch[dst] = 0
         if self.complete is not None:
             self.scratch[src] = 0
-        return weight * _inverse(scale), diagonal
+        return PhaseWeights(edge, row, diagonal)
 
     def _raw(self, edges: Tensor) -> Tensor:
         if self.graph.edge_weight is None:

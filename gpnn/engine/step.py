@@ -77,9 +77,9 @@ def hear(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
     if speaker.aggregate in ("max", "min"):
         return _hear_extreme(speaker, block, inputs)
     mean, total = speaker.aggregate == "mean", None
-    for kind, (operator, raw) in enumerate(zip(block.operators, block.raw_weights)):
+    for kind, operator in enumerate(block.operators if mean else block.raw_operators):
         if operator.num_entries or kind == 0:
-            heard = aggregate(operator if mean else operator.with_weight(raw), speaker.emit(inputs, kind))
+            heard = aggregate(operator, speaker.emit(inputs, kind))
             total = heard if total is None else total + heard
     assert total is not None
     if mean and block.diagonal is not None:
@@ -93,9 +93,9 @@ def _hear_extreme(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
     how, worst = speaker.aggregate, -torch.inf if speaker.aggregate == "max" else torch.inf
     combine = torch.maximum if how == "max" else torch.minimum
     total = None
-    for kind, (operator, raw) in enumerate(zip(block.operators, block.raw_weights)):
+    for kind, operator in enumerate(block.raw_operators):
         if operator.num_entries or kind == 0:
-            heard = aggregate(operator.with_weight(raw), speaker.emit(inputs, kind), how, fill=worst)
+            heard = aggregate(operator, speaker.emit(inputs, kind), how, fill=worst)
             total = heard if total is None else combine(total, heard)
     assert total is not None
     return torch.where(total == worst, 0.0, total)

@@ -77,31 +77,36 @@ def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
 
         parts = (operator.ptr, operator.col, None, operator.weight)
         return weighted_sum(*parts, x.detach().contiguous(), row_scale=operator.row_scale)
-    none = operator.col[:0]
-    out = _sum_on_cpu(operator.ptr, operator.col, none, operator.weight, x, operator.shape[0])
-    return out if operator.row_scale is None else out.mul_(operator.row_scale[:, None])
+    entries = (operator.ptr, operator.col, operator.col[:0], operator.weight)
+    return _sum_on_cpu(*entries, x, row_scale=operator.row_scale)
 
 
 def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
-    parts = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
+    entries = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
     if grad.is_cuda:
         from gpnn.kernels.gpu import weighted_sum
 
-        return weighted_sum(*parts, grad.contiguous(), source_scale=operator.row_scale)
-    if operator.row_scale is not None:
-        grad = grad * operator.row_scale[:, None].to(grad.dtype)
-    return _sum_on_cpu(*parts, grad, operator.shape[1])
+        return weighted_sum(*entries, grad.contiguous(), source_scale=operator.row_scale)
+    return _sum_on_cpu(*entries, grad, scale=operator.row_scale)
 
 
-def _sum_on_cpu(ptr: Tensor, index: Tensor, entry: Tensor, weight: Tensor | None, x: Tensor, num_rows: int) -> Tensor:
-    from gpnn.kernels.cpu import launch, weighted_sum
+def _sum_on_cpu(
+    ptr: Tensor,
+    index: Tensor,
+    entry: Tensor,
+    weight: Tensor | None,
+    x: Tensor,
+    *,
+    scale: Tensor | None = None,
+    row_scale: Tensor | None = None,
+) -> Tensor:
+    from gpnn.kernels.cpu import factors, launch, weighted_sum
 
     dtype, x = x.dtype, x.detach().contiguous()
     x = x.float() if dtype == torch.float16 else x
-    out = empty_large(num_rows, x.shape[1], dtype=x.dtype)
-    total = torch.float64 if dtype == torch.float64 else torch.float32  # what sums are taken in
-    weights = torch.empty(0, dtype=total) if weight is None else weight.detach().to(total)
-    launch(weighted_sum, num_rows, index.numel() * x.shape[1], ptr, index, entry, weights, x, out)
+    out = empty_large(ptr.numel() - 1, x.shape[1], dtype=x.dtype)
+    values = (factors(each, x) for each in (weight, scale, row_scale))
+    launch(weighted_sum, len(out), index.numel() * x.shape[1], ptr, index, entry, *values, x, out)
     return out.to(dtype)
 
 
@@ -114,14 +119,14 @@ def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> 
 
     like, x = x, _wide(x)
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
-    winner = torch.empty(out.shape, dtype=operator.t_entry.dtype)
+    winner = torch.empty(out.shape, dtype=operator.entry_of.dtype)
     edges = (operator.ptr, operator.col, _weights(operator.weight, x))
     launch(weighted_max, len(out), operator.num_entries * x.shape[1], *edges, sign, x, out, winner)
     return out.to(like), winner
 
 
 def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tensor:
-    parts = (operator.t_ptr, operator.t_row, operator.t_entry)
+    parts = (operator.t_ptr, operator.t_row, operator.entry_of)
     if grad.is_cuda:
         from gpnn.kernels import gpu
 

@@ -28,6 +28,12 @@ def as_array(tensor: Tensor) -> np.ndarray:
     return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
+def factors(values: Tensor | None, x: Tensor) -> Tensor:
+    """Weights or scales in the type that sums over `x` are taken in; empty: all one."""
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    return torch.empty(0, dtype=dtype) if values is None else values.detach().to(dtype)
+
+
 def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
     """x[rows], `[m, d]`, on as many threads as torch uses, each row asked for before its turn; outside autograd."""
     if x.dtype not in (torch.float32, torch.float64, torch.bfloat16):
@@ -58,41 +64,49 @@ def copy_rows(start, stop, index, x, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-def]
-    """out[r] = Σ of weight · x[index] over the entries of row r.
+def weighted_sum(start, stop, ptr, index, entry, weight, scale, row_scale, x, out):  # type: ignore[no-untyped-def]
+    """out[r] = row_scale[r] · Σ of weight[entry] · scale[index] · x[index] over the entries of row r.
 
-    `entry` names the weight of each entry; empty arrays stand for "the entry itself" and for "all one".
+    Empty arrays stand for "all one", and an empty `entry` for the entry itself.
     """
     total = np.empty(x.shape[1], weight.dtype)
     for row in range(start, stop):
         total[:] = 0
-        _add_row(ptr[row], ptr[row + 1], index, entry, weight, x, total)
+        _add_row(ptr[row], ptr[row + 1], index, entry, weight, scale, x, total)
+        if len(row_scale):
+            factor = row_scale[row]
+            for j in range(x.shape[1]):
+                total[j] *= factor
         for j in range(x.shape[1]):
             out[row, j] = narrow(total[j], out[row, j])
 
 
 @njit(cache=True, nogil=True)
-def add_weighted_sum(start, stop, ptr, index, entry, weight, x, out):  # type: ignore[no-untyped-def]
-    """out[r] += Σ of weight · x[index] over the entries of row r; arguments as :func:`weighted_sum`."""
+def add_weighted_sum(start, stop, ptr, index, entry, weight, scale, x, out):  # type: ignore[no-untyped-def]
+    """out[r] += Σ of weight[entry] · scale[index] · x[index] over row r; empty arrays as in :func:`weighted_sum`."""
     total = np.empty(x.shape[1], weight.dtype)
     for row in range(start, stop):
         for j in range(x.shape[1]):
             total[j] = widen(out[row, j])
-        _add_row(ptr[row], ptr[row + 1], index, entry, weight, x, total)
+        _add_row(ptr[row], ptr[row + 1], index, entry, weight, scale, x, total)
         for j in range(x.shape[1]):
             out[row, j] = narrow(total[j], out[row, j])
 
 
 @njit(inline="always")
-def _add_row(first, last, index, entry, weight, x, total):  # type: ignore[no-untyped-def]
+def _add_row(first, last, index, entry, weight, scale, x, total):  # type: ignore[no-untyped-def]
     """Add the entries of one row, up to `last`, to `total`; ask for the rows of later entries meanwhile."""
     far = x.nbytes > NEAR_BYTES
     for e in range(first, last):
         if far:
             _ask_ahead(e, index, x)
         source = index[e]
-        if len(weight):
-            w = weight[entry[e]] if len(entry) else weight[e]
+        if len(weight) or len(scale):
+            w = total.dtype.type(1)
+            if len(weight):
+                w = weight[entry[e]] if len(entry) else weight[e]
+            if len(scale):
+                w *= scale[source]
             for j in range(x.shape[1]):
                 total[j] += w * widen(x[source, j])
         else:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from gpnn.kernels.cpu import add_weighted_sum, as_array, launch, weighted_sum
+from gpnn.kernels.cpu import add_weighted_sum, as_array, factors, launch, weighted_sum
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gates import GateWeights
 from gpnn.kernels.gru import differentiate_all, update_all
@@ -66,16 +65,13 @@ class _Hearing:
     def __init__(self, operator: Operator, diagonal: Tensor | None) -> None:
         self.operator = operator
         self.diagonal = None if diagonal is None else diagonal.detach()[:, None]
-        self.scale = None if operator.row_scale is None else operator.row_scale.detach()[:, None]
 
     def hear(self, chunk: slice, inputs: Tensor, messages: Tensor) -> None:
         """Put what the rows of `chunk` hear into `messages`, `[c, d]`."""
-        ptr = self.operator.ptr[chunk.start : chunk.stop + 1]
-        index, none = self.operator.col, self.operator.col[:0]
-        tensors = (ptr, index, none, _weights(self.operator, inputs), inputs, messages)
-        weighted_sum(0, len(messages), *map(as_array, tensors))
-        if self.scale is not None:
-            messages.mul_(self.scale[chunk])
+        operator, none = self.operator, factors(None, inputs)
+        ptr, row_scale = operator.ptr[chunk.start : chunk.stop + 1], factors(operator.row_scale, inputs)[chunk]
+        entries = (ptr, operator.col, operator.col[:0], factors(operator.weight, inputs), none, row_scale)
+        weighted_sum(0, len(messages), *map(as_array, (*entries, inputs, messages)))
         if self.diagonal is not None:
             messages.addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
 
@@ -86,17 +82,10 @@ class _Hearing:
         )
 
     def add_back(self, grad: Tensor, out: Tensor) -> None:
-        """Add the transpose's product with the messages' gradient, which is overwritten, to `out`, `[m, d]`."""
+        """Add the transpose's product with the messages' gradient to `out`, `[m, d]`."""
         operator, amount = self.operator, self.operator.num_entries * grad.shape[1]
         if self.diagonal is not None:
             out[: len(grad)].addcmul_(self.diagonal.to(out.dtype), grad)
-        if self.scale is not None:
-            grad.mul_(self.scale)
-        entries = (operator.t_ptr, operator.t_row, operator.t_entry, _weights(operator, grad))
+        values = (factors(operator.weight, grad), factors(operator.row_scale, grad))
+        entries = (operator.t_ptr, operator.t_row, operator.t_entry, *values)
         launch(add_weighted_sum, operator.shape[1], amount, *entries, grad, out)
-
-
-def _weights(operator: Operator, x: Tensor) -> Tensor:
-    """The weights in the type that sums are taken in; empty: all one."""
-    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
-    return torch.empty(0, dtype=dtype) if operator.weight is None else operator.weight.detach().to(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -20,8 +21,8 @@ class Operator:
         weight: weight of each entry, `[E]`, or None: all one.
         t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, integers, `[C + 1]`.
         t_row: row of each transposed entry, `[E]`.
-        t_entry: which entry of the row order each transposed entry is, `[E]`; empty where nothing asks for it:
-            entries without weights, of which only sums are taken.
+        t_entry: which entry of the row order each transposed entry is, `[E]`; empty where entries have no weights, and
+            :attr:`entry_of` then finds it for those that ask.
         row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`.
     """
 
@@ -58,19 +59,20 @@ class Operator:
         back = compress(col.numpy(), rows, shape[1])
         assert back.edge is not None
         narrow = torch.int32 if max(shape) < 2**31 else torch.int64
-        return cls(
-            shape,
-            ptr.long(),
-            col.to(narrow),
-            weight,
-            torch.from_numpy(back.ptr),
-            torch.from_numpy(back.index),
-            torch.from_numpy(back.edge),
-        )
+        t_entry = torch.from_numpy(back.edge[:0] if weight is None else back.edge)
+        transposed = (torch.from_numpy(back.ptr), torch.from_numpy(back.index), t_entry)
+        return cls(shape, ptr.long(), col.to(narrow), weight, *transposed)
 
     @property
     def num_entries(self) -> int:
         return self.col.numel()
+
+    @cached_property
+    def entry_of(self) -> Tensor:
+        """Which entry of the row order each transposed entry is, `[E]`."""
+        if self.t_entry.numel() == self.num_entries:
+            return self.t_entry
+        return self.col.argsort(stable=True).to(self.t_entry.dtype)
 
     def rows(self) -> Tensor:
         """Row of each entry, `[E]`."""
@@ -78,7 +80,8 @@ class Operator:
 
     def with_weight(self, weight: Tensor | None) -> Operator:
         """The same entries with other weights (in row order) and no factors of rows."""
-        return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, self.t_entry)
+        t_entry = self.t_entry[:0] if weight is None else self.entry_of
+        return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, t_entry)
 
     def to(self, device: torch.device | str) -> Operator:
         """The same operator on another device."""

@@ -31,7 +31,7 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor) -> Tensor | None:
         weight = weight @ message.weight[0].T
     operator, diagonal = block.operators[0], block.diagonal
     if cell.aggregate == "sum":
-        operator, diagonal = operator.with_weight(block.raw_weights[0]), None
+        operator, diagonal = block.raw_operators[0], None
     return gated_step(operator, diagonal, inputs, (weight, update.weight_hh, update.bias_ih, update.bias_hh))
 
 

@@ -1,5 +1,7 @@
 """Aggregation against a slow oracle, values and gradients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -37,6 +39,22 @@ def test_agrees_with_the_oracle(how, problem):
     out.backward(torch.from_numpy(grad))
     gradient = aggregate_gradient(rows, cols, by_hand, x, grad, how)
     np.testing.assert_allclose(inputs.grad.numpy(), gradient, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_a_factor_of_each_row_is_the_same_as_one_of_its_entries(problem):
+    rows, cols, weight, x, num_rows, random = problem
+    factor = torch.from_numpy(random.normal(size=num_rows))
+    by_hand = factor.numpy()[rows] * (np.ones(len(rows)) if weight is None else weight)
+    scaled = replace(_operator(rows, cols, weight, (num_rows, len(x))), row_scale=factor)
+    grad = torch.from_numpy(random.normal(size=(num_rows, x.shape[1])))
+    results = []
+    for operator in (scaled, _operator(rows, cols, by_hand, (num_rows, len(x)))):
+        inputs = torch.tensor(x, requires_grad=True)
+        out = aggregate(operator, inputs)
+        results.append([out, *torch.autograd.grad(out, inputs, grad)])
+    torch.testing.assert_close(*results, atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("how", AGGREGATORS)

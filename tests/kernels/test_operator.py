@@ -38,7 +38,18 @@ def test_other_weights_share_the_entries():
     bare = operator.with_weight(None)
     assert bare.weight is None
     assert bare.col is operator.col
-    assert operator.num_bytes == bare.num_bytes + 5 * 4
+    assert operator.num_bytes == bare.num_bytes + 5 * (4 + 4)  # weights, and which of them a transposed entry has
+    again = bare.with_weight(WEIGHT)
+    assert again.t_entry.equal(operator.t_entry)
+    assert again.t_entry.dtype == operator.t_entry.dtype
+
+
+def test_entries_without_weights_are_found_when_asked_for():
+    weighted = Operator.from_edges(ROWS, COLS, WEIGHT, (3, 4))
+    bare = Operator.from_edges(ROWS, COLS, None, (3, 4))
+    assert not bare.t_entry.numel()
+    assert bare.entry_of.equal(weighted.entry_of)
+    assert weighted.entry_of is weighted.t_entry
 
 
 def test_indices_are_narrow():
