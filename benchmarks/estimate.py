@@ -1,17 +1,18 @@
 """Is the memory that `engine="auto"` estimates near what a training takes? Estimated and measured peaks.
 
     python benchmarks/estimate.py --out benchmarks/results/estimate.md
+    python benchmarks/estimate.py --device cuda --scale 10 --out benchmarks/results/estimate_gpu.md
 
 Each line is a process of its own that makes a graph, estimates, and then trains two epochs with validation by
-`gpnn.train.fit`; "measured" is its largest resident memory from the estimate on. The estimate sees no part of the plan
-built and no pass done.
+`gpnn.train.fit`; "measured" is its largest resident memory from the estimate on, and on a GPU the most that its tensors
+take there. The estimate sees no part of the plan built and no pass done.
 """
 
 import argparse
 import json
 from pathlib import Path
 
-from process import describe_machine, peak_bytes, reset_peak, run_alone
+from process import describe_gpu, describe_machine, peak_bytes, reset_peak, run_alone
 
 CASES = [  # cell, runner, schedule, nodes, channels, passes
     ("gru", "fused", "partitioned", 200_000, 64, 1),
@@ -26,6 +27,7 @@ CASES = [  # cell, runner, schedule, nodes, channels, passes
     ("linear", "fused", "partitioned", 400_000, 128, 2),
     ("linear", "streamed", "partitioned", 400_000, 128, 2),
 ]
+GPU_CASES = [*CASES, ("gru", "streamed_host", "partitioned", 400_000, 64, 1)]
 
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
@@ -39,7 +41,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from gpnn.train.assemble import resolve_options
     from gpnn.train.engine import choose_engine
 
-    cell, engine, name, num_nodes, width, passes = CASES[options.case]
+    cell, engine, name, num_nodes, width, passes = GPU_CASES[options.case]
     num_nodes = int(num_nodes * options.scale)
     random = torch.Generator().manual_seed(0)
     src = torch.randint(num_nodes, (4 * num_nodes,), generator=random)
@@ -58,21 +60,23 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         schedule = gpnn.schedule.partitioned(data, torch.arange(num_nodes) * 20 // num_nodes, rounds=3, intra=2)
     else:
         schedule = gpnn.schedule.synchronous(data, 3)
-    plan = gpnn.lower(data, schedule)
+    plan = gpnn.lower(data, schedule, options.device)
     settings = resolve_options({"cell": cell}, has_features=True)
-    model = gpnn.nn.GPNN(32, width, 4, num_rounds=3, dropout=0.2, input_dropout=0.5, **settings)
+    model = gpnn.nn.GPNN(32, width, 4, num_rounds=3, dropout=0.2, input_dropout=0.5, **settings).to(options.device)
     recipe = Recipe(epochs=2, passes=passes, consistency=1.0 if passes > 1 else 0.0)
     with tempfile.TemporaryDirectory() as folder:
         choice = choose_engine(model, data.x, plan, recipe, engine=engine, folder=folder)
         model.runner = choice.runner
         reset_peak()
         fit(model, data, plan, recipe=recipe)
-        return {"estimate": choice.estimate.peak, "measured": peak_bytes(), "resident": choice.estimate.resident}
+        measured = peak_bytes() if options.device == "cpu" else torch.cuda.max_memory_allocated()
+        return {"estimate": choice.estimate.peak, "measured": measured, "resident": choice.estimate.resident}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of nodes")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--case", type=int, help="measure this one")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -81,8 +85,8 @@ def main() -> None:
         return
     heads = ("cell", "engine", "schedule", "nodes", "d", "passes", "before GB", "estimate GB", "measured GB", "ratio")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for number, case in enumerate(CASES):
-        row = run_alone(__file__, [f"--case={number}", f"--scale={options.scale}"])
+    for number, case in enumerate(CASES if options.device == "cpu" else GPU_CASES):
+        row = run_alone(__file__, [f"--case={number}", f"--scale={options.scale}", f"--device={options.device}"])
         words = " | ".join(f"{each:,}" if isinstance(each, int) else each for each in case)
         if "failed" in row:
             lines.append(f"| {words} | | | | {row['failed']} |")
@@ -93,7 +97,8 @@ def main() -> None:
         print(lines[-1], flush=True)
     if options.out:
         text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]
-        text.append(f"Numbers of nodes times {options.scale:g}. Machine: {describe_machine()}.")
+        machine = describe_machine() if options.device == "cpu" else describe_gpu()
+        text.append(f"Numbers of nodes times {options.scale:g}. Machine: {machine}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 

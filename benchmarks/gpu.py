@@ -12,7 +12,6 @@ import argparse
 import gc
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # states are large, blocks are not
 
-PARTS = ("check", "step", "rounds", "pyg_rounds", "sizes", "record", "synchronous")
+PARTS = ("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "record", "synchronous")
 LIMITS = {"float32": 2e-3, "bf16": 6e-2}  # relative errors that a check allows
 
 
@@ -49,6 +48,7 @@ def check(options: argparse.Namespace) -> dict[str, object]:
     """Gradients of a scaled-down copy against the oracle."""
     import torch
     from gpu_check import check as compare
+    from process import describe_gpu
 
     torch.set_float32_matmul_precision("highest")
     errors = compare("cuda", num_nodes=20_000)
@@ -56,7 +56,7 @@ def check(options: argparse.Namespace) -> dict[str, object]:
         print(f"  {name}: {value:.1e}", flush=True)
         if not value < LIMITS[name.rsplit(", ")[-1]]:
             raise SystemExit(f"The check failed: {name} is {value:.1e}.")
-    return {**errors, "machine": _machine()}
+    return {**errors, "machine": describe_gpu()}
 
 
 def step(options: argparse.Namespace) -> dict[str, object]:
@@ -122,23 +122,17 @@ def pyg_rounds(options: argparse.Namespace) -> dict[str, object]:
 
 
 def profile(options: argparse.Namespace) -> dict[str, object]:
-    """Where the time of an epoch goes, by kernel, at 16M nodes; and settings of the gated unit."""
+    """Where the time of a step goes, by kernel, at 1M nodes, and that of an epoch at 16M."""
     import torch
+    from gpu_step import bare_step, kernel_times
     from gpu_train import Model, Trainer, prepare
 
     torch.set_float32_matmul_precision("high")
+    found = {"step": kernel_times(bare_step(1_000_000, 10_000_000, 128), times=20)}
     task = prepare(16_000_000, 232_800_000, 32, rounds=3, width=128, device="cuda")
     trainer = Trainer(task, Model(128, torch.bfloat16, "cuda"), host_rounds=1)
-    for _ in range(2):
-        print(trainer.epoch(), flush=True)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        trainer.epoch()
-    rows = [event for event in seen.key_averages() if event.self_device_time_total > 1000]
-    rows.sort(key=lambda event: -event.self_device_time_total)
-    found = [[event.key[:70], event.count, round(event.self_device_time_total / 1000, 1)] for event in rows[:30]]
-    for row in found:
-        print(*row, flush=True)
-    return {"rows": found}
+    found["epoch"] = kernel_times(trainer.epoch, times=2)
+    return found
 
 
 def sizes(options: argparse.Namespace) -> dict[str, object]:
@@ -199,16 +193,6 @@ def train(
     return {**facts, "history": history}
 
 
-def _machine() -> str:
-    import torch
-    import triton
-
-    gpu = f"{torch.cuda.get_device_name()} ({torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB)"
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, triton {triton.__version__}"
-    return f"one {gpu}, {os.cpu_count()} cores, {memory:.0f} GiB of host memory; {versions}"
-
-
 def _save(path: Path, part: str, result: dict[str, object]) -> None:
     results = json.loads(path.read_text()) if path.exists() else {}
     results[part] = result
@@ -217,7 +201,7 @@ def _save(path: Path, part: str, result: dict[str, object]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "profile", "all", "table"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "table"])
     parser.add_argument("--json", type=Path, required=True, help="the file that results add to")
     parser.add_argument("--out", type=Path, help="where `table` writes its page, and the picture beside it")
     parser.add_argument("--nodes", type=int, default=111_059_956, help="of the record")

@@ -23,14 +23,49 @@ Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]
 
 def compare_steps(num_nodes: int, num_edges: int, width: int, *, repeats: int = 20) -> list[dict[str, object]]:
     """A row for each method on a graph without structure, and for some on one with communities and hubs."""
-    random = torch.Generator("cuda").manual_seed(0)
-    ends = [torch.randint(num_nodes, (num_edges // 2,), device="cuda", generator=random).int() for _ in range(2)]
-    ptr, col = symmetric_csr(*ends, num_nodes, pieces=1)
-    del ends
+    ptr, col = _random_graph(num_nodes, num_edges)
     rows = [_row("random", method, num_nodes, width, repeats) for method in _on_random(ptr, col, width)]
     graph = planted(num_nodes, num_edges, "cuda")
     methods = _on_planted(graph.ptr, graph.col, width)
     return rows + [_row("planted", method, num_nodes, width, repeats) for method in methods]
+
+
+def _random_graph(num_nodes: int, num_edges: int) -> tuple[Tensor, Tensor]:
+    random = torch.Generator("cuda").manual_seed(0)
+    ends = [torch.randint(num_nodes, (num_edges // 2,), device="cuda", generator=random).int() for _ in range(2)]
+    return symmetric_csr(*ends, num_nodes, pieces=1)
+
+
+def bare_step(num_nodes: int, num_edges: int, width: int) -> Callable[[], None]:
+    """Our step in bf16 on the graph without structure, forward and backward."""
+    step = _synchronous(*_random_graph(num_nodes, num_edges), width)
+    x = torch.randn(num_nodes, width, device="cuda").bfloat16().requires_grad_()
+    grad = torch.randn_like(x)
+
+    def once() -> None:
+        x.grad = None
+        step(x).backward(grad)
+
+    return once
+
+
+def kernel_times(work: Callable[[], object], times: int) -> list[dict[str, object]]:
+    """Calls and milliseconds of each kernel that takes at least a hundredth of `work`, the longest first."""
+    work()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        for _ in range(times):
+            work()
+        torch.cuda.synchronize()
+    events = sorted(seen.key_averages(), key=lambda event: -event.self_device_time_total)
+    all_of_it = sum(event.self_device_time_total for event in events)
+    rows = [
+        {"kernel": event.key[:70], "calls": event.count / times, "ms": event.self_device_time_total / times / 1000}
+        for event in events
+        if event.self_device_time_total > all_of_it / 100
+    ]
+    for row in rows:
+        print(row, flush=True)
+    return rows
 
 
 def _row(graph: str, method: Method, num_nodes: int, width: int, repeats: int) -> dict[str, object]:

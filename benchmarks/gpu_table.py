@@ -20,7 +20,15 @@ def write(results: dict[str, Any], out: Path | None) -> None:
 def table(results: dict[str, Any]) -> str:
     """All that was measured, as Markdown."""
     blocks = [f"Machine: {results['check']['machine']}."] if "check" in results else []
-    titles = {"check": _check, "step": _step, "rounds": _rounds, "pyg_rounds": _pyg, "sizes": _sizes, "record": _record}
+    titles = {
+        "check": _check,
+        "step": _step,
+        "profile": _profile,
+        "rounds": _rounds,
+        "pyg_rounds": _pyg,
+        "sizes": _sizes,
+        "record": _record,
+    }
     titles["synchronous"] = _synchronous
     blocks += [make(results[part]) for part, make in titles.items() if part in results]
     return "\n\n".join(blocks)
@@ -45,6 +53,16 @@ def _step(result: dict[str, Any]) -> str:
     head = "### One step forward and backward, 1M nodes, 10M edges, d = 128\n\n"
     note = f"\n\nA copy moves {result['copy TB/s']} TB/s; the bytes of a bf16 step alone take {result['floor ms']} ms."
     return head + _grid(["graph", "method", "states", "ms", "GiB"], rows) + note
+
+
+def _profile(result: dict[str, Any]) -> str:
+    titles = {"step": "The bf16 step by kernel", "epoch": "An epoch at 16M nodes, three rounds, by kernel"}
+    columns = ["kernel", "calls", "ms"]
+    return "\n\n".join(
+        f"### {titles[part]}\n\n"
+        + _grid(columns, [[f"`{r['kernel']}`", f"{r['calls']:g}", f"{r['ms']:.2f}"] for r in rows])
+        for part, rows in result.items()
+    )
 
 
 def _rounds(result: dict[str, Any]) -> str:

@@ -70,6 +70,17 @@ def describe_machine() -> str:
     return f"{cores} ({model}), {memory:.0f} GiB; {words}; {versions}"
 
 
+def describe_gpu() -> str:
+    """The GPU, cores, memory and versions, without names of hosts."""
+    import torch
+    import triton
+
+    gpu = f"{torch.cuda.get_device_name()} ({torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB)"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, triton {triton.__version__}"
+    return f"one {gpu}, {os.cpu_count()} cores, {memory:.0f} GiB of host memory; {versions}"
+
+
 def _lines(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8").splitlines()
 
