@@ -146,7 +146,7 @@ def fuzz(name: str, reader: Reader, cases: Sequence[int], watch: Watch) -> Tally
         expected = reader.read(folder)  # undamaged; what is imported late is imported now
         reader.sound(expected)
         if reader.sealed:
-            reader = replace(reader, sound=_only(expected))
+            reader = replace(reader, sound=only(expected))
         files = reader.files(folder)
         contents = {path: path.read_bytes() for path in files}
         _limit_memory()
@@ -168,7 +168,7 @@ def fuzz(name: str, reader: Reader, cases: Sequence[int], watch: Watch) -> Tally
     return tally
 
 
-def _only(expected: Any) -> Callable[[Any], None]:
+def only(expected: Any) -> Callable[[Any], None]:
     """What refuses every answer but one."""
 
     def sound(answer: Any) -> None:

@@ -59,11 +59,26 @@ def _parse(path: Path, delimiter: str) -> pyarrow.Table:
     import pyarrow
     from pyarrow import csv
 
-    reading = csv.ReadOptions(block_size=BLOCK)
+    # Where arrow has a single thread, that of pyarrow 15 can wait for ever after a file that it refused.
+    reading = csv.ReadOptions(block_size=BLOCK, use_threads=pyarrow.cpu_count() > 1)
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=_has_quotes(path))
-    header = csv.open_csv(path, read_options=reading, parse_options=parsing).schema.names
-    texts = csv.ConvertOptions(column_types=dict.fromkeys(header, pyarrow.large_string()))
+    try:
+        first = csv.read_csv(pyarrow.BufferReader(_first_row(path)), read_options=reading, parse_options=parsing)
+    except pyarrow.ArrowInvalid:  # a quote amid a name, which does not open one
+        first = csv.read_csv(path, read_options=reading, parse_options=parsing)
+    texts = csv.ConvertOptions(column_types=dict.fromkeys(first.column_names, pyarrow.large_string()))
     return csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=texts)
+
+
+def _first_row(path: Path) -> bytes:
+    """The lines up to the first whose quotes are closed and that is not empty, as far as a block goes."""
+    row = b""
+    with path.open("rb") as file:
+        for line in file.read(BLOCK).splitlines(keepends=True):
+            row += line
+            if row.strip() and row.count(b'"') % 2 == 0:
+                break
+    return row
 
 
 def _has_quotes(path: Path) -> bool:
