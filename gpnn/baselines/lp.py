@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def lp(data: Data, *, seed: int = 0, tolerance: float = 1e-3, class_mass: bool = True) -> Tensor:
+def lp(
+    data: Data, *, seed: int = 0, tolerance: float = 1e-3, class_mass: bool = True, rounds: int | None = None
+) -> Tensor:
     """The chance that a random walk from each node first meets a training node of each class, `[N, C]`.
 
     The harmonic function of Zhu et al. 2003, section 2: f = D⁻¹ A f at unlabelled nodes and the label at training
@@ -30,6 +32,8 @@ def lp(data: Data, *, seed: int = 0, tolerance: float = 1e-3, class_mass: bool =
         seed: not used; the solution is unique.
         tolerance: relative residual of the solution.
         class_mass: scale the classes so that their masses are as their shares of the training nodes.
+        rounds: in place of the solution, f after so many rounds of f ← D⁻¹ A f from zero, the training nodes held
+            at their labels: the iteration that the solution is the limit of.
     """
     adjacency = neighbours(data)
     shares = class_shares(data)
@@ -41,7 +45,10 @@ def lp(data: Data, *, seed: int = 0, tolerance: float = 1e-3, class_mass: bool =
     scores = np.tile(shares[known], (data.num_nodes, 1))
     scores[nodes] = target
     if len(unknown):
-        found = harmonic(adjacency, unknown, nodes, target, tolerance).clip(0)
+        if rounds is None:
+            found = harmonic(adjacency, unknown, nodes, target, tolerance).clip(0)
+        else:
+            found = iterate(adjacency, unknown, nodes, target, rounds)
         if class_mass:
             found *= shares[known] / found.mean(0).clip(1e-12)
         scores[unknown] = _normalise(found, shares[known])
@@ -63,6 +70,25 @@ def harmonic(
         degree,
         tolerance=tolerance,
     )
+
+
+def iterate(
+    adjacency: scipy.sparse.csr_matrix, unknown: np.ndarray, nodes: np.ndarray, target: np.ndarray, rounds: int
+) -> np.ndarray:
+    """What `rounds` averages over neighbours make of zeros at the nodes `unknown`, given `target` at `nodes`, `[u, C]`.
+
+    Raises:
+        ValueError: when there is less than one round.
+    """
+    if rounds < 1:
+        raise ValueError(f"`rounds` must be at least 1. Got {rounds}.")
+    degree = np.asarray(adjacency.sum(axis=1), np.float64).ravel()[unknown, None]
+    rows = adjacency[unknown].astype(np.float64)
+    inner, outer = rows[:, unknown], np.asarray(rows[:, nodes] @ target)
+    found = outer / degree
+    for _ in range(rounds - 1):
+        found = (inner @ found + outer) / degree
+    return found
 
 
 def _reached(adjacency: scipy.sparse.csr_matrix, nodes: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gpnn.baselines.contexts import Triples
 from gpnn.baselines.descent import descend
 from gpnn.baselines.sparse_rows import DenseLinear, RowLinear, SparseRows
 from gpnn.baselines.visible import labelled
@@ -35,6 +36,23 @@ class NodeTable(nn.Module):
     def forward(self, nodes: Tensor) -> Tensor:
         """The vectors of `nodes`, `[M, d]`."""
         return functional.embedding(nodes, self.weight, sparse=True)
+
+
+def loss_against_drawn(embedding: Tensor, context: NodeTable, triples: Triples) -> Tensor:
+    """−Σ log σ(γ e_i · w_c): true contexts told from those that were drawn against them.
+
+    Args:
+        embedding: of the triples' nodes, `[T, d]`.
+        context: the contexts' vectors.
+        triples: T of them.
+    """
+    dot = (embedding * context(torch.from_numpy(triples.context))).sum(1)
+    return -functional.logsigmoid(dot * torch.from_numpy(triples.sign)).sum()
+
+
+def loss_against_all(embedding: Tensor, context: NodeTable, triples: Triples) -> Tensor:
+    """−Σ log softmax(W e_i)_c: true contexts told from all nodes, N products a triple; arguments as above."""
+    return functional.cross_entropy(embedding @ context.weight.t(), torch.from_numpy(triples.context), reduction="sum")
 
 
 class JointClassifier(nn.Module):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from gpnn.baselines.contexts import Contexts, Triples
 from gpnn.baselines.descent import make_optimizer
-from gpnn.baselines.planetoid import JointClassifier, NodeTable, train_classifier
+from gpnn.baselines.planetoid import (
+    JointClassifier,
+    NodeTable,
+    loss_against_all,
+    loss_against_drawn,
+    train_classifier,
+)
 from gpnn.baselines.sparse_rows import RowLinear, SparseRows
 from gpnn.baselines.visible import feature_matrix, labelled, neighbours
 
@@ -46,9 +52,9 @@ def planetoid_inductive(
     Planetoid-I of Yang et al. 2016, section 3.3: e = ReLU(x W + b). Width, walks, window, batches, step sizes and the
     one context batch in ten steps are the defaults of the released code (github.com/kimiyoung/planetoid); its 10,000
     batches of 20 label pairs are 1,000 of 200 here. Contexts are told from `negatives` drawn ones (negative sampling,
-    as in the paper) where that code's default is a softmax over all nodes. A node's class follows from its features
-    alone. That code learns contexts only of nodes that have features; where the others were given a column each, as on
-    NELL, `context_nodes="shared"` leaves them out.
+    as in the paper) where that code's default is a softmax over all nodes (`negatives=0`). A node's class follows from
+    its features alone. That code learns contexts only of nodes that have features; where the others were given a
+    column each, as on NELL, `context_nodes="shared"` leaves them out.
 
     Args:
         data: with features.
@@ -56,7 +62,7 @@ def planetoid_inductive(
         channels: width of the embeddings.
         walk_length: steps of a walk, q.
         window: d.
-        negatives: contexts drawn against each true one.
+        negatives: contexts drawn against each true one; 0: all nodes stand against it, by a softmax.
         walk_batches: batches of walks before the classes are learnt.
         label_batches: batches of label pairs before that.
         walks: walks in a batch.
@@ -87,7 +93,7 @@ def planetoid_inductive(
     encoder = RowLinear(x.shape[1], channels, generator)
     table = NodeTable(data.num_nodes, channels, generator)
     optimizer = make_optimizer(context_optimizer, [*encoder.parameters(), *table.parameters()], context_rate)
-    learner = _ContextLearner(x, encoder, table, optimizer)
+    learner = _ContextLearner(x, encoder, table, optimizer, loss_against_drawn if negatives else loss_against_all)
 
     def learn_walks() -> None:
         starts = learnt[source.rng.integers(len(learnt), size=walks)]
@@ -132,7 +138,7 @@ def _learnt_nodes(x: scipy.sparse.csr_matrix, which: str) -> np.ndarray:
 
 
 class _ContextLearner:
-    """Steps along the gradient of −Σ log σ(γ e_i · w_c), with e a function of the features."""
+    """Steps along the gradient of a loss of contexts, with e a function of the features."""
 
     def __init__(
         self,
@@ -140,16 +146,16 @@ class _ContextLearner:
         encoder: RowLinear,
         context: NodeTable,
         optimizer: torch.optim.Optimizer,
+        loss: Callable[[Tensor, NodeTable, Triples], Tensor],
     ) -> None:
-        self.x, self.encoder, self.context, self.optimizer = x, encoder, context, optimizer
+        self.x, self.encoder, self.context, self.optimizer, self.loss = x, encoder, context, optimizer, loss
 
     def step(self, triples: Triples) -> None:
         if not len(triples.sign):
             return
         nodes, place = np.unique(triples.node, return_inverse=True)
         embedding = torch.relu(self.encoder(SparseRows.of(self.x, nodes)))[torch.from_numpy(place)]
-        dot = (embedding * self.context(torch.from_numpy(triples.context))).sum(1)
-        loss = -functional.logsigmoid(dot * torch.from_numpy(triples.sign)).sum()
+        loss = self.loss(embedding, self.context, triples)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

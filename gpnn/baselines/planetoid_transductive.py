@@ -8,14 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gpnn.baselines.contexts import Contexts
-from gpnn.baselines.planetoid import JointClassifier, NodeTable, rows_of, train_classifier
+from gpnn.baselines.contexts import Contexts, Triples
+from gpnn.baselines.planetoid import JointClassifier, NodeTable, loss_against_all, rows_of, train_classifier
 from gpnn.baselines.visible import feature_matrix, labelled, neighbours
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 CHUNK = 10_000  # walks whose triples are held at one time
+WALKS, PAIRS = 100, 200  # of a batch of walks, and of a step of the softmax: the released code's
 
 
 def planetoid_transductive(
@@ -40,9 +41,10 @@ def planetoid_transductive(
     Planetoid-T of Yang et al. 2016, section 3.2. Width, walks, window, batch, step sizes and the 200,000 label pairs
     (2,000 batches of 100) are the defaults of the released code (github.com/kimiyoung/planetoid), which first trains
     the embeddings on label contexts and then on walks, then classifier and embeddings together. Contexts are told from
-    `negatives` drawn ones (negative sampling, as in the paper) where that code's default is a softmax over all nodes,
-    so that large graphs are in reach; `walk_rounds` was chosen for that here. On NELL the authors leave the features
-    out (section 4.3), and `context_rate=0.1` is needed: a rarely visited node moves too little at 0.01.
+    `negatives` drawn ones (negative sampling, as in the paper) where that code's default is a softmax over all nodes
+    (`negatives=0`), so that large graphs are in reach; `walk_rounds` was chosen for that here. On NELL the authors
+    leave the features out (section 4.3), and `context_rate=0.1` is needed: a rarely visited node moves too little at
+    0.01.
 
     Args:
         data: edges, labels, and features if any.
@@ -50,7 +52,7 @@ def planetoid_transductive(
         channels: width of the embeddings.
         walk_length: steps of a walk, q.
         window: d.
-        negatives: contexts drawn against each true one.
+        negatives: contexts drawn against each true one; 0: all nodes stand against it, by a softmax.
         walk_rounds: walks from each node.
         label_pairs: pairs of training nodes of one class.
         context_rate: step size of the context loss.
@@ -71,7 +73,8 @@ def planetoid_transductive(
         seed=seed,
     )
     table = NodeTable(data.num_nodes, channels, generator)
-    _learn_contexts(table, source, walk_rounds, label_pairs, context_rate)
+    learn = _learn_contexts if negatives else _learn_softmax
+    learn(table, source, walk_rounds, label_pairs, context_rate)
     classifier = JointClassifier(0 if x is None else x.shape[1], channels, data.num_classes, generator)
 
     def logits_of(nodes: np.ndarray | None) -> list[Tensor]:
@@ -104,3 +107,24 @@ def _learn_contexts(table: NodeTable, source: Contexts, rounds: int, label_pairs
         for start in range(0, len(order), CHUNK):
             triples = source.from_walks(order[start : start + CHUNK])
             descend_triples(*triples, source.rng.permutation(len(triples.sign)), embedding, context, np.float32(rate))
+
+
+def _learn_softmax(table: NodeTable, source: Contexts, rounds: int, label_pairs: int, rate: float) -> None:
+    """The same with contexts told from all nodes; a step for each 200 pairs, along the sum of their gradients."""
+    nodes, channels = table.weight.shape
+    context = NodeTable(nodes, channels, torch.Generator().manual_seed(int(source.rng.integers(2**31))))
+    optimizer = torch.optim.SGD([table.weight, context.weight], lr=rate)
+
+    def learn(triples: Triples) -> None:
+        for start in range(0, len(triples.sign), PAIRS):
+            part = Triples(*(each[start : start + PAIRS] for each in triples))
+            loss = loss_against_all(table(torch.from_numpy(part.node)), context, part)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    learn(source.from_labels(label_pairs))
+    for _ in range(rounds):
+        order = source.rng.permutation(len(table.weight))
+        for start in range(0, len(order), WALKS):
+            learn(source.from_walks(order[start : start + WALKS]))

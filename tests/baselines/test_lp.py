@@ -40,3 +40,16 @@ def test_class_mass_scales_to_the_training_shares() -> None:
     mass = plain * torch.tensor([2 / 3, 1 / 3]) / plain.mean(0)
     found = fit_predict("lp", lopsided, class_mass=True, tolerance=1e-8)
     torch.testing.assert_close(found[2:5], mass / mass.sum(1, keepdim=True))
+
+
+def test_rounds_are_averages_over_neighbours_with_the_ends_held() -> None:
+    found = fit_predict("lp", chain(5), class_mass=False, rounds=2)
+    # round one: node 1 has 1/2 of class 0, node 3 of class 1; round two: node 2 a quarter of each
+    assert found[1:3].tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    limit = fit_predict("lp", chain(5), class_mass=False, rounds=200)
+    torch.testing.assert_close(limit, fit_predict("lp", chain(5), class_mass=False, tolerance=1e-8))
+
+
+def test_less_than_one_round_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`rounds` must be at least 1\. Got 0\."):
+        fit_predict("lp", chain(5), rounds=0)

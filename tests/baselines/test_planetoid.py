@@ -7,6 +7,8 @@ from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
 from gpnn.baselines import fit_predict
+from gpnn.baselines.contexts import Triples
+from gpnn.baselines.planetoid import NodeTable, loss_against_all, loss_against_drawn
 from gpnn.baselines.planetoid_inductive import _learnt_nodes
 
 SMALL = {"steps": 100, "label_batches": 10, "walk_batches": 40}
@@ -68,3 +70,28 @@ def test_adaptive_steps_learn_from_large_counts_beside_bare_nodes(planted: Data)
 def test_unknown_choices_are_named(planted: Data, option: dict[str, str], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         fit_predict("planetoid_inductive", planted, **option)
+
+
+def test_losses_of_contexts_by_hand() -> None:
+    context = NodeTable(3, 2, torch.Generator().manual_seed(0))
+    context.weight.data = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    triples = Triples(np.array([0, 0]), np.array([0, 1]), np.array([1, -1], np.float32))
+    embedding = torch.tensor([[2.0, 1.0], [2.0, 1.0]])  # products with the three contexts: 2, 1, 0
+    drawn = np.log1p(np.exp(-2)) + np.log1p(np.exp(1))
+    assert loss_against_drawn(embedding, context, triples).item() == pytest.approx(drawn)
+    both = 2 * np.log(np.exp(2) + np.exp(1) + 1) - 2 - 1
+    assert loss_against_all(embedding, context, triples).item() == pytest.approx(both)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("planetoid_inductive", SMALL | {"context_rate": 0.01}),
+        ("planetoid_transductive", {"steps": 100, "label_pairs": 2000, "walk_rounds": 10, "context_rate": 0.05}),
+    ],
+)
+def test_a_softmax_over_all_nodes_learns_planted_classes(planted: Data, name: str, options: dict[str, float]) -> None:
+    found = fit_predict(name, planted, seed=1, negatives=0, **options)
+    right = (found.argmax(1) == planted.y)[planted.test_mask].double().mean()
+    assert right > 0.8
+    assert not torch.equal(found, fit_predict(name, planted, seed=1, **options))
