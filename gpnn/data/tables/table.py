@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -66,7 +66,7 @@ class Table:
         if len(values.unique()) == len(values) and _first_empty(values) is None:
             return values
         seen: dict[Any, int] = {}
-        for row, value in enumerate(values.to_pylist()):
+        for row, value in enumerate(_each(values)):
             if value == "":
                 self.refuse(column, row, "must not be empty")
             if seen.setdefault(value, row) != row:
@@ -173,6 +173,12 @@ def _known_names(values: pyarrow.Array) -> pyarrow.Array:
     filled = np.zeros(len(values), np.int64)
     filled[~gaps] = known.to_numpy()
     return pyarrow.array(filled, mask=gaps)
+
+
+def _each(values: pyarrow.Array, stretch: int = 1 << 14) -> Iterator[Any]:
+    """The values one by one; those after the last that is asked for are not made."""
+    for start in range(0, len(values), stretch):
+        yield from values.slice(start, stretch).to_pylist()
 
 
 def _first_empty(values: pyarrow.Array) -> int | None:
