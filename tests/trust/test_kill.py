@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +64,13 @@ def test_killed_in_an_epoch(folder: Path, whole: Path, lines: int) -> None:
     """Epoch 3 lies before the first checkpoint, so that the run starts over; 24 is the last."""
     process = start(TRAIN, folder)
     kill_when(process, history_of(folder, lines), lambda: check_run(folder / "run"))
+    finish(folder, whole)
+
+
+def test_killed_when_all_was_written(folder: Path, whole: Path) -> None:
+    """The folder that the last file was made in is still there: resuming a finished run removes it."""
+    shutil.copytree(whole, folder / "run")
+    (folder / "run" / ".metrics.json.0123456789abcdef.partial").mkdir()
     finish(folder, whole)
 
 
