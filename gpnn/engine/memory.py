@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
+
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import Plan
+from gpnn.engine.replay import SHARED_ROWS
 from gpnn.schedule import Phase
 
 # Bytes of an operator and its transpose an edge: two columns and edge id in 4 bytes each, and entry and weight likewise
@@ -71,10 +74,14 @@ def _block_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
 
 
 def _piece_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
+    """Bytes that differentiating the largest piece of a phase takes, or one a thread where pieces are small."""
     phase = lowered.phase
     apart = phase.node_ptr is not None
     rows = _largest(phase) if apart else min(phase.nodes.numel(), lowered.chunk_rows)
-    return rows * ((phase.repeat if apart else 1) * sizes.kept + 4 * sizes.state)
+    at_once = (
+        torch.get_num_threads() if rows <= SHARED_ROWS and torch.device(lowered.builder.device).type == "cpu" else 1
+    )
+    return at_once * rows * ((phase.repeat if apart else 1) * sizes.kept + 4 * sizes.state)
 
 
 def _largest(phase: Phase) -> int:

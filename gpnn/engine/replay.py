@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +19,12 @@ from gpnn.engine.plan import Plan
 from gpnn.engine.rows import read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
+from gpnn.kernels.threads import share_calls
 
+SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
+WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake
+
+Result = TypeVar("Result")
 AnyPlan: TypeAlias = Plan | CSRPlan
 AnyPhase: TypeAlias = LoweredPhase | BuiltPhase
 
@@ -48,24 +55,41 @@ class Replay:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
         return phase.apart or len(self.pieces(phase)) == 1
 
+    def each(self, phase: AnyPhase, do: Callable[[int, Block], Result]) -> Iterator[Result]:
+        """`do(number, block)` for the pieces of a phase, in their order.
+
+        Small blocks go to the CPU's threads whole, so that `do` may write only rows that are its block's own.
+        """
+        pieces = self.pieces(phase)
+        if self._shares(phase):
+            return share_calls(len(pieces), lambda number: do(number, pieces[number]))
+        return (do(number, block) for number, block in enumerate(pieces))
+
+    def _shares(self, phase: AnyPhase) -> bool:
+        """Whether blocks may be done at the same time: random draws and autocast belong to one thread."""
+        ours = getattr(self.cell, "hands_on", False) and self.seed is None
+        if not ours or self.plan.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return False
+        if phase.num_rows < WORTH_ROWS:
+            return False
+        return max(block.num_rows for block in self.pieces(phase)) <= SHARED_ROWS
+
     def do_phase(self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
         """Do the steps of one phase, in place and without gradients."""
-        if self.finishes_blocks(phase):
-            for number, block in enumerate(self.pieces(phase)):
-                inputs = read_rows(state, block.inputs)
-                write_rows(state, block.rows, self.advance(block, number, inputs, steps, own_rows(initial, block)))
-            return
-        for step in steps:
-            self._do_jointly(phase, step, state, initial)
 
-    def _do_jointly(self, phase: AnyPhase, step: Step, state: Tensor, initial: Tensor | None) -> None:
-        """One step of blocks that read each other's rows: compute all of them, then write."""
-        updated = [
-            self.advance(block, number, read_rows(state, block.inputs), [step], own_rows(initial, block))
-            for number, block in enumerate(self.pieces(phase))
-        ]
-        for block, rows in zip(self.pieces(phase), updated):
-            write_rows(state, block.rows, rows)
+        def advance(steps: list[Step], number: int, block: Block) -> Tensor:
+            return self.advance(block, number, read_rows(state, block.inputs), steps, own_rows(initial, block))
+
+        def finish(number: int, block: Block) -> None:
+            write_rows(state, block.rows, advance(steps, number, block))
+
+        if self.finishes_blocks(phase):
+            deque(self.each(phase, finish), maxlen=0)
+            return
+        for step in steps:  # blocks read each other's rows: all are computed before any is written
+            updated = list(self.each(phase, partial(advance, [step])))
+            for block, rows in zip(self.pieces(phase), updated):
+                write_rows(state, block.rows, rows)
 
     def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -68,8 +69,8 @@ class Sweep:
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
         if self.replay.finishes_blocks(phase):
-            for number, block in enumerate(self.replay.pieces(phase)):
-                self._through_lone_block(block, number, steps)
+            for grads in self.replay.each(phase, partial(self._through_lone_block, steps)):
+                self._add_to_parameters(grads)
             return
         overwritten = []
         for step in steps[:-1]:
@@ -80,26 +81,37 @@ class Sweep:
             self.state[phase.row_index] = rows
             self._through_joint_step(phase, step)
 
-    def _through_lone_block(self, block: Block, number: int, steps: list[Step]) -> None:
-        """A block that no other touches."""
+    def _through_lone_block(self, steps: list[Step], number: int, block: Block) -> list[Tensor | None]:
+        """The gradients of the parameters in a block that no other touches."""
         if block.num_inputs == block.num_rows:  # it reads only what it writes: its gradient takes the old one's place
-            grad = self._through_block(block, number, steps, read_rows(self.grad, block.rows))
+            grad, grads = self._through_block(block, number, steps, read_rows(self.grad, block.rows))
             if grad is None:
                 take_rows(self.grad, block.rows)
             else:
                 write_rows(self.grad, block.rows, grad)
-            return
-        received = take_rows(self.grad, block.rows)
-        add_rows(self.grad, block.inputs, self._through_block(block, number, steps, received))
+            return grads
+        grad, grads = self._through_block(block, number, steps, take_rows(self.grad, block.rows))
+        add_rows(self.grad, block.inputs, grad)
+        return grads
 
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
-        received = [take_rows(self.grad, block.rows) for block in self.replay.pieces(phase)]
-        for number, block in enumerate(self.replay.pieces(phase)):
-            add_rows(self.grad, block.inputs, self._through_block(block, number, [step], received[number]))
+        pieces = self.replay.pieces(phase)
+        received: list[Tensor | None] = [take_rows(self.grad, block.rows) for block in pieces]
 
-    def _through_block(self, block: Block, number: int, steps: list[Step], received: Tensor) -> Tensor | None:
-        """The gradient of the rows that a block reads, `[m, s]`, given that of the rows that it writes, `[n, s]`."""
+        def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
+            given, received[number] = received[number], None
+            assert given is not None
+            return self._through_block(block, number, [step], given)
+
+        for block, (grad, grads) in zip(pieces, self.replay.each(phase, through)):
+            add_rows(self.grad, block.inputs, grad)
+            self._add_to_parameters(grads)
+
+    def _through_block(
+        self, block: Block, number: int, steps: list[Step], received: Tensor
+    ) -> tuple[Tensor | None, list[Tensor | None]]:
+        """Gradients of the rows that a block reads, `[m, s]`, and of the parameters, by that of the rows it writes."""
         with torch.enable_grad():
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             initial = own_rows(self.initial, block)
@@ -107,13 +119,15 @@ class Sweep:
             with self._only_gradients(steps):
                 output = self.replay.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
-        grads = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
+        grads: list[Tensor | None] = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
         grad_inputs = grads.pop(0)
         if self.initial_grad is not None:
             add_rows(self.initial_grad, block.rows, grads.pop(0))
+        return grad_inputs, grads
+
+    def _add_to_parameters(self, grads: list[Tensor | None]) -> None:
         for position, grad in enumerate(grads):
             self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
-        return grad_inputs
 
     def _only_gradients(self, steps: list[Step]) -> AbstractContextManager[None]:
         """A step whose value nobody reads need not be computed, where the cell hands it on as it is."""

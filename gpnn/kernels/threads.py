@@ -2,14 +2,16 @@
 
 Inside a run everything is one thread's own, so that no operation waits for another thread: on busy cores two OpenMP
 threads that meet after every operation can be tens of times slower than one. Where the rows are cut depends on their
-number alone, so that the number of threads changes no bit of a result.
+number alone, so that the number of threads changes no bit of a result. Small pieces of work go to the threads whole.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import TypeVar
 
@@ -19,6 +21,9 @@ Result = TypeVar("Result")
 
 SHARE_ABOVE = 1 << 22  # multiplications; waking a second thread for fewer costs more than it saves
 RUNS = 16  # more than there are threads, so that one that is held up leaves runs to the others
+AHEAD = 2  # calls a thread that may be done before their turn
+
+_shared = threading.local()  # `busy` inside a thread that works on its share
 
 
 def share_rows(num_rows: int, work: int, do: Callable[[int, int], Result], *, multiple: int = 1) -> list[Result]:
@@ -37,7 +42,7 @@ def share_rows(num_rows: int, work: int, do: Callable[[int, int], Result], *, mu
     """
     starts = _starts(num_rows, multiple) if work >= SHARE_ABOVE else [0]
     runs = list(zip(starts, [*starts[1:], num_rows]))
-    threads = torch.get_num_threads()
+    threads = num_threads()
     if threads == 1:
         return [do(*run) for run in runs]
     torch.set_num_threads(1)
@@ -47,6 +52,38 @@ def share_rows(num_rows: int, work: int, do: Callable[[int, int], Result], *, mu
         torch.set_num_threads(threads)
 
 
+def share_calls(count: int, do: Callable[[int], Result]) -> Iterator[Result]:
+    """`do(0)`, `do(1)`, … up to `count`, in this order, on torch's number of threads, a few ahead of the one taken.
+
+    Until the last is taken torch itself has one thread.
+
+    >>> list(share_calls(3, lambda number: number * number))
+    [0, 1, 4]
+    """
+    threads = num_threads()
+    if threads == 1 or count < 2:
+        yield from map(do, range(count))
+        return
+    torch.set_num_threads(1)
+    waiting: deque[Future[Result]] = deque()
+    call = _alone(do)
+    try:
+        for number in range(count):
+            waiting.append(_pool(os.getpid(), threads).submit(call, number))
+            if len(waiting) > AHEAD * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        wait([future for future in waiting if not future.cancel()])  # none outlives the arrays that it works on
+        torch.set_num_threads(threads)
+
+
+def num_threads() -> int:
+    """Threads that work can be shared between: torch's, or one inside a share."""
+    return 1 if getattr(_shared, "busy", False) else torch.get_num_threads()
+
+
 def _starts(num_rows: int, multiple: int) -> list[int]:
     size = max(1, -(-num_rows // (RUNS * multiple))) * multiple
     return list(range(0, max(num_rows, 1), size))
@@ -54,15 +91,25 @@ def _starts(num_rows: int, multiple: int) -> list[int]:
 
 def _share(runs: list[tuple[int, int]], do: Callable[[int, int], Result], threads: int) -> list[Result]:
     """The calling thread waits: each of the pool's threads keeps its own buffers warm between runs."""
-    inference = torch.is_inference_mode_enabled()
-
-    def alone(run: tuple[int, int]) -> Result:
-        with torch.inference_mode(inference), torch.no_grad():  # both are a thread's own
-            return do(*run)
-
-    futures = [_pool(os.getpid(), threads).submit(alone, run) for run in runs]
+    call = _alone(do)
+    futures = [_pool(os.getpid(), threads).submit(call, *run) for run in runs]
     wait(futures)
     return [future.result() for future in futures]
+
+
+def _alone(do: Callable[..., Result]) -> Callable[..., Result]:
+    """`do` as a thread of the pool calls it: without gradients, in the caller's inference mode, sharing nothing."""
+    inference = torch.is_inference_mode_enabled()
+
+    def call(*arguments: int) -> Result:
+        _shared.busy = True
+        try:
+            with torch.inference_mode(inference), torch.no_grad():  # both are a thread's own
+                return do(*arguments)
+        finally:
+            _shared.busy = False
+
+    return call
 
 
 @lru_cache(maxsize=4)

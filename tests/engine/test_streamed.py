@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 import torch
+from torch_geometric.nn import SAGEConv
 
 import gpnn
 from gpnn import Graph
-from gpnn.engine import Streamed, propagate
-from gpnn.nn import UPDATES, CellBank
+from gpnn.engine import Streamed, propagate, replay
+from gpnn.nn import UPDATES, CellBank, Scheduled
 from gpnn.nn.build_cell import build_cell
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
 
@@ -131,3 +132,41 @@ def test_only_some_rounds_receive_gradients():
         collected = propagate(cell, plan, leaf, runner=runner, collect=True)
         results.append(torch.autograd.grad(collected[1].square().sum(), leaf)[0])
     torch.testing.assert_close(*results, rtol=0, atol=1e-11)
+
+
+@pytest.fixture
+def shared_blocks(monkeypatch: pytest.MonkeyPatch, small_chunks):
+    """Two threads that take blocks of any size, until the test is over."""
+    monkeypatch.setattr(replay, "WORTH_ROWS", 0)
+    yield lambda threads: torch.set_num_threads(threads)
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_blocks_on_several_threads_change_no_bit(name, shared_blocks):
+    plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph), normalization="split")
+    for cell in (make_cell("gru", "linear"), make_cell("linear", alpha=0.2), make_cell("gcnii", "mlp", "max")):
+        results = []
+        for threads in (1, 2):
+            shared_blocks(threads)
+            inputs = [states().requires_grad_(), states(seed=5).requires_grad_()]
+            out = propagate(cell, plan, inputs[0], initial=inputs[1], runner="streamed", collect=True)
+            results.append([*out, *gradients(cell, out, inputs)])
+            assert torch.get_num_threads() == threads
+        for one, two in zip(*results, strict=True):
+            assert (one is None and two is None) or torch.equal(one, two)
+
+
+def test_foreign_convolutions_and_autocast_keep_to_one_thread(shared_blocks, monkeypatch):
+    plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph))
+    shared_blocks(2)
+    calls = []
+    monkeypatch.setattr(replay, "share_calls", lambda count, do: calls.append(count) or map(do, range(count)))
+    state = states().float()
+    cell = make_cell("gru", "linear").float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        propagate(cell, plan, state, runner="streamed")
+    Scheduled(SAGEConv(state.shape[1], state.shape[1]))(state, plan, runner="streamed")
+    assert not calls
+    propagate(cell, plan, state, runner="streamed")
+    assert calls

@@ -1,11 +1,13 @@
 """Rows shared between threads: every row once, results in order, torch's threads as they were."""
 
+import time
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.kernels.threads import SHARE_ABOVE, share_rows
+from gpnn.kernels.threads import SHARE_ABOVE, num_threads, share_calls, share_rows
 
 
 @pytest.fixture
@@ -38,4 +40,33 @@ def test_an_error_comes_through():
 
     with pytest.raises(ArithmeticError, match="0"):
         share_rows(1000, SHARE_ABOVE, fail)
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_calls_come_in_order_and_share_nothing_themselves():
+    random = torch.Generator().manual_seed(0)
+    pauses = (torch.rand(40, generator=random) / 500).tolist()
+
+    def call(number: int) -> tuple[int, int, list[tuple[int, int]]]:
+        time.sleep(pauses[number])
+        return number, num_threads(), share_rows(32, SHARE_ABOVE, lambda start, stop: (start, stop))
+
+    inside = share_rows(32, SHARE_ABOVE, lambda start, stop: (start, stop))
+    assert list(share_calls(40, call)) == [(number, 1, inside) for number in range(40)]
+    assert torch.get_num_threads() == num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_error_of_a_call_stops_the_others():
+    done = []
+
+    def call(number: int) -> None:
+        if number == 3:
+            raise ArithmeticError(number)
+        done.append(number)
+
+    with pytest.raises(ArithmeticError, match="3"):
+        list(share_calls(1000, call))
+    assert len(done) < 30
     assert torch.get_num_threads() == 2
