@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.storage.atomic import write_json, write_text
+from gpnn.storage.lock import wait_for_folder
 from tests.trust.readers import READERS
 
 HEAD = """# Damaged and hostile files
@@ -39,13 +40,14 @@ of the control flow that were reached, features what libFuzzer counts on them.
 
 def note(file: Path, kind: str, command: str, results: dict[str, dict[str, Any]]) -> None:
     """Keep results by reader under `kind` ("damaged" or "guided") and write the page anew, both atomically."""
-    noted = json.loads(file.read_text()) if file.exists() else {}
-    here = noted.setdefault(kind, {"command": command, "readers": {}})
-    here |= {"command": command, "machine": machine()}
-    here["readers"] |= results
-    here["readers"] = {name: here["readers"][name] for name in READERS if name in here["readers"]}
-    write_json(file, noted)
-    write_text(file.with_suffix(".md"), page(noted))
+    with wait_for_folder(file.parent):  # several readers may be fuzzed at once
+        noted = json.loads(file.read_text()) if file.exists() else {}
+        here = noted.setdefault(kind, {"readers": {}})
+        here |= {"command": command, "machine": machine()}
+        found = here["readers"] | results
+        here["readers"] = {name: found[name] for name in READERS if name in found}
+        write_json(file, noted)
+        write_text(file.with_suffix(".md"), page(noted))
 
 
 def page(noted: dict[str, Any]) -> str:
