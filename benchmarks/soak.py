@@ -22,6 +22,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -169,14 +170,15 @@ def reading(results: dict[str, dict[str, Any]]) -> str:
     """What the figures say of the cause."""
     kept, lost, saved = (rates(case, results[case]) for case in ("fused, no checkpoints", FORGETFUL, "fused"))
     size = sum(results["fused"]["sizes"]) / len(results["fused"]["sizes"])
-    return (
+    text = (
         f"The growth is the history's: with one that forgets it is {lost['resident']:.0f} bytes an epoch in place of "
         f"{kept['resident']:.0f}. Checkpoints have no part in it ({saved['resident']:.0f} with them). A record takes "
         f"{size:.0f} bytes; the rest is room between records that allocators keep, of which the C library gives back "
-        f"{kept['resident'] - kept['not given back']:.0f} bytes an epoch when it is asked to. A hundred thousand epochs "
-        f"would take {kept['resident'] * 1e5 / 1e6:.0f} MB more, which the page, the final result and every checkpoint "
-        "need.\n"
+        f"{kept['resident'] - kept['not given back']:.0f} bytes an epoch when it is asked to. A hundred thousand "
+        f"epochs would take {kept['resident'] / 10:.0f} MB more; the page, the final result and every checkpoint need "
+        "the history."
     )
+    return textwrap.fill(text, 120) + "\n"
 
 
 def main() -> None:
