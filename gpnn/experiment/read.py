@@ -2,7 +2,8 @@
 
 A file has a `title`, the number of `seeds`, shared `settings`, and `rows` and `columns` with settings of their own. A
 `grid` makes a row of every combination of its values instead, or of `samples` of them, drawn without replacement.
-`pairs` of rows are compared seed by seed.
+`pairs` of rows are compared seed by seed. Where `finalists` names rows, these have all seeds and the others the
+`first_seeds` of them: successive halving.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -43,10 +44,11 @@ def read_experiment(path: Path) -> Experiment:
             f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {shorten(number)}."
         )
     rows = [*_lines(path, "rows", content.pop("rows", [])), *random.Random(0).sample(grid, number)]
+    rows = _halve(path, rows, content.pop("finalists", []), content.pop("first_seeds", 1))
     columns = _lines(path, "columns", content.pop("columns", []))
     if unknown := sorted(set(content) - KEYS):
-        names = ", ".join(sorted(KEYS))
-        raise ValueError(f"{path.name} must hold {names}, rows, columns, grid or samples. Got {shorten(unknown[0])}.")
+        names = ", ".join([*sorted(KEYS), "rows", "columns", "grid", "samples", "finalists"])
+        raise ValueError(f"{path.name} must hold {names} or first_seeds. Got {shorten(unknown[0])}.")
     if not rows or not columns:
         raise ValueError(f"{path.name} must have rows and columns. Got {len(rows)} and {len(columns)}.")
     content = {"title": path.stem} | content
@@ -102,6 +104,14 @@ def _line(path: Path, content: Mapping[str, Any]) -> Line:
     for column, settings in typed(path, "at", content.get("at", {}), dict[str, Any]).items():
         typed(path, f"at.{column}", settings, dict[str, Any])
     return Line(**{name: typed(path, name, value, _LINE[name]) for name, value in content.items()})
+
+
+def _halve(path: Path, rows: list[Line], finalists: Any, first_seeds: Any) -> list[Line]:
+    """The rows, those outside the finalists with the first seeds alone; without finalists the rows as they are."""
+    names, most = set(typed(path, "finalists", finalists, list[str])), typed(path, "first_seeds", first_seeds, int)
+    if unknown := sorted(names - {row.name for row in rows}):
+        raise ValueError(f"The `finalists` of {path.name} must be rows. Got {shorten(unknown[0])}.")
+    return [replace(row, seeds=most) if names and row.name not in names else row for row in rows]
 
 
 def _check_pair(path: Path, names: tuple[str, ...], rows: set[str]) -> None:

@@ -49,6 +49,14 @@ def test_a_cell_is_row_column_and_seed_with_settings_laid_over_each_other(tmp_pa
     assert cells[1].settings["data"] == {"name": "planted"}
 
 
+def test_rows_that_are_no_finalists_have_the_first_seeds_alone(tmp_path):
+    text = ROWS.replace("seeds = 2", 'seeds = 4\nfirst_seeds = 1\nfinalists = ["b"]')
+    cells = list(read_experiment(write(tmp_path, text)).cells())
+    assert [sum(cell.row == row for cell in cells) for row in "ab"] == [2, 8]
+    with pytest.raises(ValueError, match=r"^The `finalists` of some\.toml must be rows\. Got 'c'\.$"):
+        read_experiment(write(tmp_path, text.replace('["b"]', '["c"]')))
+
+
 def test_a_key_changes_with_a_setting_and_with_the_seed_only(tmp_path):
     first = [cell.key for cell in read_experiment(write(tmp_path, ROWS)).cells()]
     renamed = [cell.key for cell in read_experiment(write(tmp_path, ROWS.replace('"a"', '"z"'))).cells()]
