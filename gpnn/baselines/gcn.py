@@ -25,6 +25,7 @@ def gcn(
     weight_decay: float = 5e-4,
     epochs: int = 200,
     patience: int = 0,
+    check_every: int = 1,
     device: str = "cpu",
 ) -> Tensor:
     """The class probabilities of a two-layer graph convolutional network, `[N, C]`.
@@ -42,11 +43,13 @@ def gcn(
         weight_decay: L2 penalty of the weights.
         epochs: the most epochs.
         patience: epochs without improvement after which to stop; 0 never stops early.
+        check_every: epochs between two validations; as many as `epochs` keeps the last epoch, as theirs does.
         device: where to train.
     """
     features(data, "gcn")
     data = simple(data)
     recipe = {"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience}
+    recipe["check_every"] = check_every
     return convolve(
         data, synchronous(data, rounds=1), hidden_channels, dropout, recipe, seed=seed, normalization="symmetric",
         device=device,
