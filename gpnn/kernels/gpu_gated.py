@@ -29,18 +29,17 @@ class GatedStep(Function):
         inputs = inputs.contiguous()
         messages, own = _hear(operator, diagonal, inputs), inputs[: operator.shape[0]]
         out = update_all(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
-        ctx.operator, ctx.diagonal, ctx.messages = operator, diagonal, messages if use.gradients else None
-        ctx.save_for_backward(inputs, *parameters)
+        ctx.operator, ctx.diagonal, ctx.spent = operator, diagonal, False
+        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, *parameters = ctx.saved_tensors
+        inputs, messages, *parameters = ctx.saved_tensors
         operator, diagonal = ctx.operator, ctx.diagonal
-        messages, ctx.messages = ctx.messages, None  # their gradient takes their place
-        if messages is None:  # a second backward pass
-            messages = _hear(operator, diagonal, inputs)
+        messages = _hear(operator, diagonal, inputs) if ctx.spent else messages.data  # their gradient takes their place
+        ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
         own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
         grads = differentiate_all(*own)
