@@ -238,6 +238,9 @@ def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
 
 def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines of the final table."""
+    for name in ("metric", "seconds", "epochs", "best_epoch", "num_messages"):
+        if metrics.get(name) is None:
+            raise ValueError(f"The figures of a run must tell its {name}. They do not.")
     shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
     if metrics["metric"] not in (*shown, "loss"):
         shown.append(metrics["metric"])

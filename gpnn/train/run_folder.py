@@ -12,9 +12,11 @@ from typing import Any
 from torch import Tensor
 
 from gpnn.storage.atomic import finite, sync_folder, write_json, write_text
-from gpnn.storage.read import parse_json, read_json, read_text
+from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 from gpnn.storage.workplace import workplace
+
+WORDS = ("metric", "stopped")  # figures that are none
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class RunFolder:
         if not self.history.exists():
             return []
         *lines, _cut = read_text(self.history).split("\n")
-        return [parse_json(line, f"{self.history.name}, line {number}") for number, line in enumerate(lines, 1)]
+        return [_record(line, f"{self.history.name}, line {number}") for number, line in enumerate(lines, 1)]
 
     def write_model(self, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
         """Write the weights, with the model's description as JSON in the metadata."""
@@ -153,7 +155,7 @@ class RunFolder:
         """
         if not self.finished:
             raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
-        return read_json(self.metrics)
+        return _check_figures(read_json(self.metrics), self.metrics.name)
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,23 @@ def check_free(path: Path) -> None:
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f"The run folder must be new or empty. {str(path)!r} is not.")
+
+
+def _record(line: str, name: str) -> dict[str, Any]:
+    """The figures of an epoch; `name` is where they stand."""
+    record = _check_figures(parse_json(line, name), name)
+    if type(record.get("epoch")) is not int:
+        raise ValueError(f"{name} must number its epoch. Got {shorten(record.get('epoch'))}.")
+    return record
+
+
+def _check_figures(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """The same values, when each is a number or missing, but for words where words belong."""
+    for key, value in values.items():
+        if not isinstance(value, str if key in WORDS else int | float | None):
+            kind = "a word" if key in WORDS else "a number or null"
+            raise ValueError(f"`{key[:80]}` in {name} must be {kind}. Got {shorten(value)}.")
+    return values
 
 
 def _line(record: Mapping[str, Any]) -> str:

@@ -219,6 +219,21 @@ def _read_runs(folder: Path) -> str:
         return (Path(root) / "page.html").read_text(encoding="utf-8")
 
 
+def _read_page(folder: Path) -> str:
+    """The page of a run, from what its small files say and from objects of its training."""
+    from gpnn.build.finished import run_facts
+    from gpnn.report import Record, write_report
+    from gpnn.train import RunFolder
+
+    built = _built()
+    facts = run_facts(RunFolder.open(folder / "run"), built.config)
+    likely = torch.full((60, 3), 1 / 3)
+    record = Record(**facts, data=built.data, probabilities=likely, schedule=built.plan.schedule)
+    with tempfile.TemporaryDirectory() as root:
+        write_report(record, Path(root) / "page.html")
+        return (Path(root) / "page.html").read_text(encoding="utf-8")
+
+
 def _sound_page(page: str) -> None:
     assert page.rstrip().endswith("</html>")
     assert "<script>alert(1)" not in page
@@ -238,5 +253,6 @@ RUN_READERS: dict[str, Reader] = {
     ),
     "forged": Reader(_write_forged, _read_forged, _sound_forged, "described/*"),
     "search": Reader(_write_search, _read_search, lambda config: None),
+    "page": Reader(_write_runs, _read_page, _sound_page, "run/*.*"),
     "comparison": Reader(_write_runs, _read_runs, _sound_page, "run/*.*"),
 }
