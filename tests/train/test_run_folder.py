@@ -75,3 +75,26 @@ def test_default_names_do_not_collide(tmp_path):
     first.mkdir()
     second = default_run_path("digits", tmp_path)
     assert second != first
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        (
+            "metrics.json",
+            '{"val_accuracy": [1]}',
+            r"`val_accuracy` in metrics\.json must be a number or null",
+        ),
+        ("metrics.json", '{"metric": 3}', r"`metric` in metrics\.json must be a word\. Got 3\."),
+        (
+            "history.jsonl",
+            '{"epoch": 1}\n{"loss": 0.5}\n',
+            r"history\.jsonl, line 2 must number its epoch",
+        ),
+        ("history.jsonl", '{"epoch": 1, "loss": {}}\n', r"`loss` in history\.jsonl, line 1 must be a number or null"),
+    ],
+)
+def test_figures_are_checked_where_they_are_read(tmp_path, name, text, sentence):
+    run = RunFolder.create(tmp_path / "run", {"config.toml": "", name: text})
+    with pytest.raises(ValueError, match=sentence):
+        run.read_metrics() if name == "metrics.json" else run.read_history()

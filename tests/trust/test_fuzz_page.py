@@ -1,0 +1,39 @@
+"""The page of what fuzzing found: figures of several calls together, and what libFuzzer prints."""
+
+import json
+from pathlib import Path
+
+from tests.trust import fuzz_page, guided
+
+TALLY = {
+    "cases": 10_049,
+    "read": 49,
+    "refused": 10_000,
+    "failures": [],
+    "seconds": 12.3,
+    "slowest": 0.5,
+    "memory": 1 << 21,
+}
+LOG = """#2	INITED cov: 100 ft: 100 corp: 1/1b exec/s: 0 rss: 400Mb
+#5000	DONE   cov: 144 ft: 605 corp: 71/9Kb lim: 4096 exec/s: 90 rss: 500Mb
+stat::number_of_executed_units: 5000
+"""
+
+
+def test_results_of_two_calls_stand_in_one_table(tmp_path: Path) -> None:
+    file = tmp_path / "fuzz.json"
+    for name in ("tables", "pickle"):
+        fuzz_page.note(file, "damaged", "make fuzz", {name: TALLY})
+    found = guided.read_log(LOG) | {"failures": 0, "seconds": 60.4}
+    fuzz_page.note(file, "guided", "make fuzz-guided", {"pickle": found})
+    page = (tmp_path / "fuzz.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| pickle") or line.startswith("| tables")]
+    assert rows[0] == "| pickle | 10,049 | 49 | 10,000 | 0 | 12 | 0.50 | 2 |"
+    assert rows[1].startswith("| tables | 10,049 |")
+    assert rows[2] == "| pickle | 5,000 | 0 | 60 | 144 | 605 | 71 |"
+    assert list(json.loads(file.read_text())["damaged"]["readers"]) == ["pickle", "tables"]
+
+
+def test_what_numba_compiles_is_left_alone() -> None:
+    assert {"gpnn.csr", "gpnn.kernels.cpu"} <= set(guided.compiled())
+    assert "gpnn.data.unpickle" not in guided.compiled()
