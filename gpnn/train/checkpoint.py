@@ -66,6 +66,8 @@ def check_progress(header: Mapping[str, Any], path: Path) -> None:
     if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
         wrong.append("history")
     wrong += sorted(set(header) - {*kinds, "history"})
+    if not wrong:
+        wrong = [name for name, kind in kinds.items() if kind is int and not 0 <= header[name] <= header["epoch"]]
     if wrong:
         raise ValueError(f"{path} must hold numbers and a history. Got another {shorten(wrong[0])}.")
 

@@ -126,7 +126,7 @@ def _categories(nodes: Table, name: str) -> CategoryColumn:
     names = nodes.numbered(name)[1]
     if len(names) > MOST_CATEGORIES:
         raise ValueError(
-            f"{nodes.file}, column {name}: must hold numbers or at most {MOST_CATEGORIES:,} categories "
+            f"{nodes.file}, column {name[:80]}: must hold numbers or at most {MOST_CATEGORIES:,} categories "
             f"(data.ignore={name} leaves it out). Got {len(names):,}."
         )
     return CategoryColumn(name, tuple(names))

@@ -130,7 +130,7 @@ def check_finite(matrix: Matrix) -> None:
     else:
         row = int(np.searchsorted(matrix.values.indptr, entry, side="right")) - 1
         column = int(matrix.values.indices[entry])
-    where = f"{matrix.file}, {place(row)}, column {column}"
+    where = f"{matrix.file}, {place(row)}, column {str(column)[:80]}"
     raise ValueError(f"{where}: must be a finite number of 32 bits. Got {values.ravel()[entry]}.")
 
 
@@ -151,11 +151,11 @@ def _block(path: Path, name: str, values: Any) -> np.ndarray:
         lengths = compute.min_max(compute.list_value_length(values))
         least, width = lengths["min"].as_py() or 0, lengths["max"].as_py() or 0
         if values.null_count or least != width:
-            raise ValueError(f"{path.name}, column {name}: must hold lists of one length. Got {least} to {width}.")
+            raise ValueError(f"{path.name}, column {name[:80]}: must hold lists of one length. Got {least} to {width}.")
         values = values.flatten()
     kind = values.type
     if values.null_count or not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
         got = f"{values.null_count} gaps" if values.null_count else str(kind)
-        raise ValueError(f"{path.name}, column {name}: must hold numbers, none missing. Got {got}.")
+        raise ValueError(f"{path.name}, column {name[:80]}: must hold numbers, none missing. Got {got}.")
     values = values.cast(pyarrow.int8()) if types.is_boolean(kind) else values
     return np.asarray(values.cast(pyarrow.float64(), safe=False)).reshape(-1, max(width, 1))

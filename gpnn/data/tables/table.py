@@ -95,7 +95,7 @@ class Table:
         """Raise a ValueError that names the file, the line, the column and the value."""
         value = self.columns[column][row].as_py()
         shown = value if not isinstance(value, str) or len(value) <= SHOWN else value[:SHOWN] + "…"
-        raise ValueError(f"{self.file}, {self.place(row)}, column {column}: {constraint}. Got {shown!r}.")
+        raise ValueError(f"{self.file}, {self.place(row)}, column {column[:SHOWN]}: {constraint}. Got {shown!r}.")
 
 
 def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
