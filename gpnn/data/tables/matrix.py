@@ -130,7 +130,7 @@ def check_finite(matrix: Matrix) -> None:
     else:
         row = int(np.searchsorted(matrix.values.indptr, entry, side="right")) - 1
         column = int(matrix.values.indices[entry])
-    where = f"{matrix.file}, {place(row)}, column {str(column)[:80]}"
+    where = f"{matrix.file}, {place(row)}, column {column}"
     raise ValueError(f"{where}: must be a finite number of 32 bits. Got {values.ravel()[entry]}.")
 
 

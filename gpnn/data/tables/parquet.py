@@ -29,7 +29,9 @@ def read_parquet(path: Path) -> Table:
         try:
             columns[name] = plain_column(values)
         except (TypeError, ValueError, pyarrow.ArrowException):
-            raise ValueError(f"{path.name}, column {name[:80]}: must hold text or numbers. Got {values.type}.") from None
+            raise ValueError(
+                f"{path.name}, column {name[:80]}: must hold text or numbers. Got {values.type}."
+            ) from None
     return Table(path.name, columns, place)
 
 
