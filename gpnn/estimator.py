@@ -23,7 +23,7 @@ from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
-from gpnn.storage.read import read_json
+from gpnn.storage.read import read_json, shorten
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
 from gpnn.train.assemble import (
     Sizes,
@@ -41,7 +41,7 @@ from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
 from gpnn.train.mapped import map_features
 from gpnn.train.recipe import Recipe
-from gpnn.train.restore import restore_model
+from gpnn.train.restore import LEAST_BOUND, restore_model
 from gpnn.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -253,6 +253,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             classifier = cls(**saved["parameters"])
             classifier.classes_ = np.asarray(saved["classes_"])
             classifier.sizes_ = Sizes(**saved["sizes_"])
+            if not isinstance(classifier.sizes_.rounds, int) or classifier.sizes_.rounds > LEAST_BOUND:
+                raise ValueError(f"{shorten(classifier.sizes_.rounds)} rounds")
             classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
             classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], bool(saved["multilabel_"])
             classifier.scale_features_ = saved["scale_features_"]
