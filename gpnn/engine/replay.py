@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,7 +83,8 @@ class Replay:
             write_rows(state, block.rows, advance(steps, number, block))
 
         if self.finishes_blocks(phase):
-            deque(self.each(phase, finish), maxlen=0)
+            for _ in self.each(phase, finish):
+                pass
             return
         for step in steps:  # blocks read each other's rows: all are computed before any is written
             updated = list(self.each(phase, partial(advance, [step])))
