@@ -239,7 +239,8 @@ def _trace(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)[-4:])
 
 
-def _too_long(number: int, frame: Any) -> None:
+def too_long(number: int, frame: Any) -> None:
+    """What the alarm of a case that takes too long calls."""
     del number, frame
     raise TimeoutError(f"more than {SECONDS} seconds")
 
@@ -253,5 +254,5 @@ def _show(tally: Tally) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGVTALRM, _too_long)
+    signal.signal(signal.SIGVTALRM, too_long)
     main()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,7 @@ def readers() -> list[str]:
 def run_reader(name: str, seconds: int) -> dict[str, Any]:
     """What a reader's process came to: inputs, seconds, what they reached, and whether one crashed."""
     CRASHES.mkdir(parents=True, exist_ok=True)
-    options = [f"-max_total_time={seconds}", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=4096"]
+    options = [f"-max_total_time={seconds}", "-print_final_stats=1", "-timeout=600", "-rss_limit_mb=4096"]
     options += ["-max_len=65536", f"-artifact_prefix={CRASHES / name.replace(' ', '-')}-"]
     command = [sys.executable, "-m", "tests.trust.guided", "--reader", name, "--", *options]
     began = time.monotonic()
@@ -81,9 +82,10 @@ def fuzz(name: str, options: list[str]) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["gpnn"], exclude=compiled()):
-        from tests.trust.fuzz import only, unclear
+        from tests.trust.fuzz import SECONDS, only, too_long, unclear
         from tests.trust.readers import READERS
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGVTALRM, too_long)
     with tempfile.TemporaryDirectory() as root:
         folder, corpus = Path(root) / "case", Path(root) / "corpus"
         folder.mkdir()
@@ -101,12 +103,14 @@ def fuzz(name: str, options: list[str]) -> None:
         def try_one(content: bytes) -> None:
             number = content[0] % len(files) if content else 0
             files[number].write_bytes(content[1:])
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)  # of the processor; libFuzzer's own limit is the clock's
             try:
                 reader.sound(reader.read(folder))
             except ValueError as error:
                 if problem := unclear(error):
                     raise RuntimeError(problem) from error
             finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
                 files[number].write_bytes(contents[number])
 
         atheris.Setup([sys.argv[0], *options, str(corpus)], try_one)

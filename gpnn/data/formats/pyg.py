@@ -72,7 +72,7 @@ def _fields(path: Path, content: Any) -> dict[str, Any]:
     if isinstance(content, Data):
         try:
             content = content.to_dict()
-        except (AttributeError, TypeError, KeyError, ValueError, RecursionError) as error:  # a state of its own making
+        except (AttributeError, TypeError, KeyError, ValueError, RuntimeError) as error:  # a state of its own making
             raise ValueError(f"{path.name} must hold a PyG Data. Got a damaged one: {_reason(error)}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("edge_index"), Tensor):
         got = type(content).__name__ if not isinstance(content, dict) else "no edge_index"

@@ -90,3 +90,11 @@ def test_old_pickles_are_refused(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_pyg(save(content, tmp_path))
+
+
+def test_a_graph_whose_parts_are_gone(tmp_path: Path) -> None:
+    """PyG's objects answer with a RuntimeError then, which guided fuzzing found."""
+    data = small()
+    del data.__dict__["_store"]
+    with pytest.raises(ValueError, match=r"graph\.pt must hold a PyG Data\. Got a damaged one: "):
+        read_pyg(save(data, tmp_path))
