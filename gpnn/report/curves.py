@@ -26,7 +26,7 @@ def learning_curves(record: AnyRecord) -> Section | None:
         "non_finite": "a number was no longer finite",
     }
     why = ends.get(str(record.metrics.get("stopped")), "it was done")
-    epochs, best = record.metrics.get("epochs", len(record.history)), record.metrics.get("best_epoch")
+    epochs, best = record.metrics.get("epochs") or len(record.history), record.metrics.get("best_epoch")
     lead = f"Training took {epochs:,} epochs and ended because {why}; the weights are those of epoch {best}."
     if len(record.history) > MAX_POINTS:
         lead += f" Curves show {MAX_POINTS:,} epochs, evenly spaced."
