@@ -7,9 +7,9 @@ Trains on `planted` with dropout, a validation every fifth epoch and a checkpoin
 After every epoch the resident memory, the bytes that the C library has handed out, the number of Python's small objects
 and the number of open files are read. A run keeps one record an epoch in memory, its history, which every checkpoint
 carries: that growth is meant, and is counted apart. At epoch 600 and at the end the C library is asked to give free
-memory back (`malloc_trim`), which tells what is in use from what it keeps. Growth counts from epoch 500: runs have a step
-of up to 0.9 MiB once before, at one epoch or another, which earlier versions of this page, that counted from epoch 100
-or 200, divided by the epochs.
+memory back (`malloc_trim`), which tells what is in use from what it keeps. Growth counts from epoch 500: runs have a
+step of up to 0.9 MiB once before, at one epoch or another, which earlier versions of this page, that counted from epoch
+100 or 200, divided by the epochs.
 Exits with 1 when, after the first five hundred epochs, resident memory grows by more than 8 MiB (with a history that
 forgets by more than 512 bytes an epoch), small objects by more than the history's and two an epoch beside, what the C
 library handed out by more than 256 bytes an epoch, or a file stays open.
