@@ -76,18 +76,18 @@ class Replay:
     def do_phase(self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
         """Do the steps of one phase, in place and without gradients."""
 
-        def advance(steps: list[Step], number: int, block: Block) -> Tensor:
+        def written(steps: list[Step], number: int, block: Block) -> Tensor:
             return self.advance(block, number, read_rows(state, block.inputs), steps, own_rows(initial, block))
 
         def finish(number: int, block: Block) -> None:
-            write_rows(state, block.rows, advance(steps, number, block))
+            write_rows(state, block.rows, written(steps, number, block))
 
         if self.finishes_blocks(phase):
             for _ in self.each(phase, finish):
                 pass
             return
         for step in steps:  # blocks read each other's rows: all are computed before any is written
-            updated = list(self.each(phase, partial(advance, [step])))
+            updated = list(self.each(phase, partial(written, [step])))
             for block, rows in zip(self.pieces(phase), updated):
                 write_rows(state, block.rows, rows)
 

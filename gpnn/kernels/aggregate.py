@@ -115,12 +115,12 @@ def _weighted_extreme(operator: Operator, x: Tensor, sign: int, fill: float) -> 
         from gpnn.kernels import gpu
 
         return gpu.weighted_max(operator.ptr, operator.col, operator.weight, sign, x.detach().contiguous(), fill)
-    from gpnn.kernels.cpu import launch, weighted_max
+    from gpnn.kernels.cpu import factors, launch, weighted_max
 
     like, x = x, _wide(x)
     out = torch.full((operator.shape[0], x.shape[1]), fill, dtype=x.dtype)
     winner = torch.empty(out.shape, dtype=operator.entry_of.dtype)
-    edges = (operator.ptr, operator.col, _weights(operator.weight, x))
+    edges = (operator.ptr, operator.col, factors(operator.weight, x))
     launch(weighted_max, len(out), operator.num_entries * x.shape[1], *edges, sign, x, out, winner)
     return out.to(like), winner
 
@@ -131,11 +131,11 @@ def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tenso
         from gpnn.kernels import gpu
 
         return gpu.weighted_max_backward(*parts, operator.weight, winner, grad.contiguous())
-    from gpnn.kernels.cpu import launch, weighted_max_backward
+    from gpnn.kernels.cpu import factors, launch, weighted_max_backward
 
     like, grad = grad, _wide(grad)
     out = torch.empty(operator.shape[1], grad.shape[1], dtype=grad.dtype)
-    arrays = (*parts, _weights(operator.weight, grad), winner, grad, out)
+    arrays = (*parts, factors(operator.weight, grad), winner, grad, out)
     launch(weighted_max_backward, len(out), operator.num_entries * grad.shape[1], *arrays)
     return out.to(like)
 
@@ -143,7 +143,3 @@ def _extreme_backward(operator: Operator, winner: Tensor, grad: Tensor) -> Tenso
 def _wide(x: Tensor) -> Tensor:
     """Rows that the CPU kernels can read: half precision becomes single, in which sums are taken anyway."""
     return x.detach().contiguous().to(torch.float64 if x.dtype == torch.float64 else torch.float32)
-
-
-def _weights(weight: Tensor | None, like: Tensor) -> Tensor:
-    return like.new_empty(0) if weight is None else weight.detach().to(like.dtype)
