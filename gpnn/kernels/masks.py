@@ -38,9 +38,15 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
     """
     if not 0 <= p < 1:
         raise ValueError(f"A dropout probability must be at least 0 and below 1. Got {p}.")
+    if rows.device.type == "cuda":
+        from gpnn.kernels import gpu_masks
+
+        out = torch.empty(rows.numel(), num_columns, dtype=dtype, device=rows.device)
+        gpu_masks.fill_mask(key, rows, _threshold(p), 1 / (1 - p), out)
+        return out
     if rows.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
         columns = torch.arange(num_columns, device=rows.device)
-        return entry_mask(key, rows[:, None], columns, p, dtype=dtype)
+        return hash_mask(key, rows[:, None], columns, p, dtype=dtype)
     from gpnn.kernels.cpu import fill_mask, launch
 
     out = torch.empty(rows.numel(), num_columns, dtype=dtype)
@@ -56,6 +62,17 @@ def row_mask(key: int, rows: Tensor, p: float, *, dtype: torch.dtype = torch.flo
 
 def entry_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torch.dtype) -> Tensor:
     """The mask of single entries `(rows[e], columns[e])`, equal to those of :func:`dropout_mask`, `[E]`."""
+    if rows.device.type != "cuda":
+        return hash_mask(key, rows, columns, p, dtype=dtype)
+    from gpnn.kernels import gpu_masks
+
+    out = torch.empty(rows.numel(), dtype=dtype, device=rows.device)
+    gpu_masks.fill_entries(key, rows, columns, _threshold(p), 1 / (1 - p), out)
+    return out
+
+
+def hash_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torch.dtype) -> Tensor:
+    """:func:`entry_mask` by torch's own operations, on any device; rows and columns may broadcast."""
     row_hash = _mix(rows.long() & _WORD ^ (key & _WORD))
     value = _mix((row_hash + columns.long() * 0x9E3779B9 & _WORD) ^ (key >> 32))
     return (value >= _threshold(p)).to(dtype) * (1 / (1 - p))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gpnn.kernels import dropout_mask, hash_key, row_mask
-from gpnn.kernels.masks import entry_mask
+from gpnn.kernels.masks import hash_mask
 
 ROWS = torch.tensor([3, 0, 70_000, 2**33 + 5])
 
@@ -14,7 +14,7 @@ ROWS = torch.tensor([3, 0, 70_000, 2**33 + 5])
 def test_compiled_and_torch_paths_give_the_same_bits(dtype, p):
     key = hash_key(1, 2)
     mask = dropout_mask(key, ROWS, 50, p, dtype=dtype)
-    by_entry = entry_mask(key, ROWS.repeat_interleave(50), torch.arange(50).repeat(4), p, dtype=dtype)
+    by_entry = hash_mask(key, ROWS.repeat_interleave(50), torch.arange(50).repeat(4), p, dtype=dtype)
     assert mask.equal(by_entry.view(4, 50))
     assert mask.equal(dropout_mask(key, ROWS, 50, p, dtype=dtype))
     assert set(mask.unique().tolist()) <= {0.0, torch.tensor(1 / (1 - p), dtype=dtype).item()}

@@ -1,0 +1,43 @@
+"""The GPU's masks are those of torch's own operations, bit for bit."""
+
+import pytest
+import torch
+
+from gpnn.kernels import hash_key
+from gpnn.kernels.masks import _threshold, hash_mask
+from tests.kernels.triton_device import DEVICE, needs_triton
+
+pytestmark = needs_triton
+ROWS = torch.tensor([3, 0, 70_000, 2**31 - 1, 2**31, 2**33 + 5, 1, 2, 9])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("width", [1, 50, 300])
+def test_rows(width: int, p: float, dtype: torch.dtype) -> None:
+    from gpnn.kernels.gpu_masks import fill_mask
+
+    for key in (hash_key(1, 2), hash_key(5), 1, 2**63 + 2**31):
+        out = torch.full((len(ROWS), width), torch.nan, dtype=dtype, device=DEVICE)
+        fill_mask(key, ROWS.to(DEVICE), _threshold(p), 1 / (1 - p), out)
+        assert out.cpu().equal(hash_mask(key, ROWS[:, None], torch.arange(width), p, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_entries(dtype: torch.dtype) -> None:
+    from gpnn.kernels.gpu_masks import fill_entries
+
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randint(2**34, (3000,), generator=generator)
+    columns = torch.randint(2**20, (3000,), generator=generator, dtype=torch.int32)
+    out = torch.full((3000,), torch.nan, dtype=dtype, device=DEVICE)
+    fill_entries(hash_key(3), rows.to(DEVICE), columns.to(DEVICE), _threshold(0.4), 1 / 0.6, out)
+    assert out.cpu().equal(hash_mask(hash_key(3), rows, columns, 0.4, dtype=dtype))
+
+
+def test_nothing_to_fill() -> None:
+    from gpnn.kernels.gpu_masks import fill_entries, fill_mask
+
+    rows = torch.empty(0, dtype=torch.int64, device=DEVICE)
+    fill_mask(1, rows, 0, 1.0, torch.empty(0, 5, device=DEVICE))
+    fill_entries(1, rows, rows, 0, 1.0, torch.empty(0, device=DEVICE))
