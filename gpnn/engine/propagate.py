@@ -10,6 +10,7 @@ from gpnn.engine.fused import fused
 from gpnn.engine.plan import Plan
 from gpnn.engine.step import CellLike
 from gpnn.engine.streamed import Streamed
+from gpnn.kernels.pages import move_to_large
 
 Runner = Callable[..., list[Tensor]]
 
@@ -47,6 +48,8 @@ def propagate(
         run = table[run]
     elif plan.runners is not None and (run is fused or isinstance(run, Streamed)):
         raise ValueError(f"Under several processes `runner` must be one of {', '.join(table)}. Got {run!r}.")
+    if state.is_leaf and state.requires_grad and state.device.type == "cpu" and state.is_contiguous():
+        move_to_large(state)  # a parameter: read in every pass of a training
     entered = plan.enter(state)
     h0 = None
     if cell.residual:

@@ -34,17 +34,20 @@ class GatedStep(Function):
         messages = empty_large(*own.shape, dtype=inputs.dtype)
         hearing.hear_all(inputs, messages)
         ctx.hearing, ctx.spent = hearing, False
-        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
+        kept = (inputs, messages if use.gradients else None)
         if not use.values:
+            ctx.save_for_backward(*kept, None, *parameters)
             return own.new_zeros(1, 1).expand_as(own)
         out = empty_large(*own.shape, dtype=inputs.dtype)
         update_all(GateWeights.of(*parameters), messages, own, out)
+        next_state = len(own) == len(inputs) and out.dtype == parameters[0].dtype  # which the next step keeps anyway
+        ctx.save_for_backward(*kept, out if next_state else None, *parameters)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, messages, *parameters = ctx.saved_tensors
+        inputs, messages, out, *parameters = ctx.saved_tensors
         hearing: _Hearing = ctx.hearing
         messages = messages.data  # their gradient takes their place, which autograd need not know
         if ctx.spent:
@@ -53,7 +56,7 @@ class GatedStep(Function):
         grad_inputs = empty_large(*inputs.shape, dtype=inputs.dtype)
         own, num_rows = inputs[: len(grad)], len(grad)
         weights = GateWeights.of(*parameters)
-        totals = differentiate_all(weights, messages, own, grad, grad_inputs[:num_rows])
+        totals = differentiate_all(weights, messages, own, out, grad, grad_inputs[:num_rows])
         grad_inputs[num_rows:] = 0
         hearing.add_back(messages, grad_inputs)
         return None, None, None, grad_inputs, *totals.as_parameters()

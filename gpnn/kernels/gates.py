@@ -11,7 +11,7 @@ from torch import Tensor
 from gpnn.kernels.cpu import as_array
 from gpnn.kernels.gates_kernel import differentiate_rows, update_rows
 
-CHUNK_ROWS, CHUNK_BYTES = 2048, 1 << 21  # at most, of the buffer of four gates: longer products run no faster
+CHUNK_ROWS, CHUNK_BYTES = 2048, 1 << 20  # at most, of the buffer of four gates, which a core's cache has room for
 
 
 class GateWeights(NamedTuple):
@@ -72,16 +72,20 @@ class Gates:
 
     def update(self, messages: Tensor, state: Tensor, out: Tensor) -> None:
         """Put the next states of rows in `state` that heard `messages` into `out`, each `[c, d]`."""
-        gates = self._sum(*self._widen(messages, state))
+        gates = self._sum(*self._widen(messages, state), candidate=True)
         update_rows(gates.numpy(), self.weights.bias.numpy(), as_array(state), as_array(out))
 
     def differentiate(
-        self, messages: Tensor, state: Tensor, grad: Tensor, *, grad_state: Tensor, totals: GateGradients
+        self, messages: Tensor, state: Tensor, out: Tensor, grad: Tensor, *, grad_state: Tensor, totals: GateGradients
     ) -> None:
-        """Replace `messages` by their gradient, fill `grad_state`, each `[c, d]`, and add to the parameters' totals."""
+        """Replace `messages` by their gradient, fill `grad_state`, each `[c, d]`, and add to the parameters' totals.
+
+        `out` holds what :meth:`update` gave, as wide as the parameters, or no rows: the candidate is then made again.
+        """
         heard, own = self._widen(messages, state)
-        gates, passed = self._sum(heard, own), grad_state if self.wide is None else self.wide[2][: len(state)]
-        arrays = (as_array(state), as_array(grad), passed.numpy(), totals.bias.numpy())
+        gates = self._sum(heard, own, candidate=not len(out))
+        passed = grad_state if self.wide is None else self.wide[2][: len(state)]
+        arrays = (as_array(state), as_array(out), as_array(grad), passed.numpy(), totals.bias.numpy())
         differentiate_rows(gates.numpy(), self.weights.bias.numpy(), *arrays)
         by_message, by_state = gates[:, : 3 * self.width], gates[:, self.width :]
         totals.to_message.addmm_(by_message.T, heard)
@@ -97,12 +101,13 @@ class Gates:
         weights = self.weights
         return GateGradients(*(torch.zeros_like(each) for each in (weights.to_message, weights.to_state, weights.bias)))
 
-    def _sum(self, messages: Tensor, state: Tensor) -> Tensor:
-        """The four parts of the gates, biases aside, `[c, 4d]`."""
-        gates, width = self.gates[: len(state)], self.width
-        torch.mm(messages, self.weights.by_message, out=gates[:, : 3 * width])
-        gates[:, 3 * width :] = 0
-        gates[:, width:].addmm_(state, self.weights.by_state)
+    def _sum(self, messages: Tensor, state: Tensor, *, candidate: bool) -> Tensor:
+        """The four parts of the gates, biases aside, `[c, 4d]`; what the message says to the candidate where asked."""
+        gates, width, by_message = self.gates[: len(state)], self.width, self.weights.by_message
+        torch.mm(state, self.weights.by_state, out=gates[:, width:])
+        gates[:, width : 3 * width].addmm_(messages, by_message[:, width:])
+        if candidate:
+            torch.mm(messages, by_message[:, :width], out=gates[:, :width])
         return gates
 
     def _widen(self, messages: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -66,31 +66,39 @@ def update_rows(gates, bias, state, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def differentiate_rows(gates, bias, state, grad, passed, totals):
+def differentiate_rows(gates, bias, state, out, grad, passed, totals):
     """Put the gradients of the four parts of `gates` in their place, and what goes straight to the state in `passed`.
 
-    `totals`, `[4d]`, gains the gradients' sums over the rows: those of the biases. Each loop writes one array and reads
-    few, or the compiler would not prove them apart and would use no vectors.
+    Where `out` has rows they are those of :func:`update_rows`, and the candidate is (out − z h) / (1 − z): its error
+    grows as 1 / (1 − z), and all that it is used for is multiplied by 1 − z. `totals`, `[4d]`, gains the sums of the
+    gradients over the rows: those of the biases. Each loop writes one array and reads few, or the compiler would not
+    prove them apart and would use no vectors.
     """
     width = state.shape[1]
-    one, half = gates.dtype.type(1), gates.dtype.type(0.5)
-    r_z, own, n = np.empty(2 * width, gates.dtype), np.empty(width, gates.dtype), np.empty(width, gates.dtype)
+    one, half, least = gates.dtype.type(1), gates.dtype.type(0.5), gates.dtype.type(1e-30)
+    r, z, n = np.empty(width, gates.dtype), np.empty(width, gates.dtype), np.empty(width, gates.dtype)
     for i in range(state.shape[0]):
-        for j in range(2 * width):
-            r_z[j] = _sigmoid(gates[i, width + j] + bias[width + j], half)
         for j in range(width):
-            own[j] = gates[i, 3 * width + j] + bias[3 * width + j]
+            r[j] = _sigmoid(gates[i, width + j] + bias[width + j], half)
         for j in range(width):
-            n[j] = _tanh(gates[i, j] + bias[j] + r_z[j] * own[j])
+            z[j] = _sigmoid(gates[i, 2 * width + j] + bias[2 * width + j], half)
+        if len(out):
+            for j in range(width):
+                rest = one - z[j]
+                n[j] = (widen(out[i, j]) - z[j] * widen(state[i, j])) / (rest if rest > least else least)
+                n[j] = max(-one, min(one, n[j]))
+        else:
+            for j in range(width):
+                n[j] = _tanh(gates[i, j] + bias[j] + r[j] * (gates[i, 3 * width + j] + bias[3 * width + j]))
         for j in range(width):
-            passed[i, j] = widen(grad[i, j]) * r_z[width + j]
+            passed[i, j] = widen(grad[i, j]) * z[j]
         for j in range(width):
             gates[i, j] = (widen(grad[i, j]) - passed[i, j]) * (one - n[j] * n[j])
         for j in range(width):
-            gates[i, 3 * width + j] = gates[i, j] * r_z[j]
+            gates[i, 2 * width + j] = passed[i, j] * (widen(state[i, j]) - n[j]) * (one - z[j])
         for j in range(width):
-            gates[i, width + j] = gates[i, j] * own[j] * r_z[j] * (one - r_z[j])
+            gates[i, width + j] = gates[i, j] * (gates[i, 3 * width + j] + bias[3 * width + j]) * r[j] * (one - r[j])
         for j in range(width):
-            gates[i, 2 * width + j] = passed[i, j] * (widen(state[i, j]) - n[j]) * (one - r_z[width + j])
+            gates[i, 3 * width + j] = gates[i, j] * r[j]
         for j in range(4 * width):
             totals[j] += gates[i, j]

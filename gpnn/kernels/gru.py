@@ -51,7 +51,7 @@ class _GRU(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
         grads, grad_state = messages.clone(), empty_large(*state.shape, dtype=state.dtype)
-        totals = differentiate_all(GateWeights.of(*parameters), grads, state, grad, grad_state)
+        totals = differentiate_all(GateWeights.of(*parameters), grads, state, None, grad, grad_state)
         return grads, grad_state, *totals.as_parameters()
 
 
@@ -69,16 +69,20 @@ def update_all(weights: GateWeights, messages: Tensor, state: Tensor, out: Tenso
 
 
 def differentiate_all(
-    weights: GateWeights, messages: Tensor, state: Tensor, grad: Tensor, grad_state: Tensor
+    weights: GateWeights, messages: Tensor, state: Tensor, out: Tensor | None, grad: Tensor, grad_state: Tensor
 ) -> GateGradients:
-    """Replace `messages` by their gradient, fill `grad_state`; the gradients of the parameters."""
-    rows = chunk_rows(weights)
+    """Replace `messages` by their gradient, fill `grad_state`; the gradients of the parameters.
+
+    With the next states `out`, `[n, d]`, where they were kept, one product in six of the gates need not be made again.
+    """
+    rows, none = chunk_rows(weights), state[:0]
 
     def do(start: int, stop: int) -> GateGradients:
         gates = Gates(weights, state.dtype, min(rows, stop - start))
         totals = gates.totals()
         for chunk in chunks(start, stop, rows):
-            parts = (messages[chunk], state[chunk], grad[chunk].contiguous())
+            known = none if out is None else out[chunk]
+            parts = (messages[chunk], state[chunk], known, grad[chunk].contiguous())
             gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)
         return totals
 

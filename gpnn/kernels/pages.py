@@ -11,18 +11,33 @@ import torch
 from torch import Tensor
 
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
-_ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
+_LARGE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
+_MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
 
 
 def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
     """An uninitialised CPU tensor, `[num_rows, width]`, on large pages where the system lends them."""
     tensor = torch.empty(num_rows, width, dtype=dtype)
-    num_bytes = tensor.numel() * tensor.element_size()
-    if num_bytes >= LARGE_BYTES and _ADVICE is not None and _libc() is not None:
-        start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # only whole pages can be advised
-        length = (tensor.data_ptr() + num_bytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
-        _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), _ADVICE)  # advice: nothing hangs on it
+    _advise(tensor, _LARGE)
     return tensor
+
+
+def move_to_large(tensor: Tensor) -> None:
+    """Move what a contiguous CPU tensor holds to large pages, in place, where the system can.
+
+    That costs as much as a pass over it the first time and nothing later: for tensors that many passes read.
+    """
+    if _LARGE is not None:
+        _advise(tensor, _MOVE)
+
+
+def _advise(tensor: Tensor, advice: int | None) -> None:
+    """Advise the system on the whole pages of a tensor; nothing hangs on whether it listens."""
+    num_bytes = tensor.numel() * tensor.element_size()
+    if num_bytes >= LARGE_BYTES and advice is not None and _libc() is not None:
+        start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+        length = (tensor.data_ptr() + num_bytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
+        _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), advice)
 
 
 @cache

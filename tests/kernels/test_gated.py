@@ -40,11 +40,12 @@ def results(step, operator: Operator, diagonal: Tensor | None, leaves: Leaves) -
     return [out, *torch.autograd.grad((out.to(leaves[1].dtype) * weights).sum(), leaves)]
 
 
+@pytest.mark.parametrize("num_inputs", [150, 170])  # where all rows update, the backward pass is given the next state
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("with_diagonal", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-4)])
-def test_it_equals_its_parts(dtype, tolerance, with_diagonal, weighted):
-    operator, diagonal, leaves = problem(dtype, weighted=weighted)
+def test_it_equals_its_parts(dtype, tolerance, with_diagonal, weighted, num_inputs):
+    operator, diagonal, leaves = problem(dtype, weighted=weighted, num_inputs=num_inputs)
     diagonal = diagonal if with_diagonal else None
     got, expected = (results(step, operator, diagonal, leaves) for step in (gated_step, by_parts))
     torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
@@ -66,8 +67,25 @@ def test_a_step_for_its_gradients_alone():
     torch.testing.assert_close(got[1:], expected[1:], rtol=0, atol=0)
 
 
-def test_gradients_are_those_of_finite_differences():
-    operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=6, width=2)
+@pytest.mark.parametrize(("shift", "size"), [(200.0, 1.0), (12.0, 1.0), (-200.0, 1.0), (0.0, 100.0), (12.0, 1e4)])
+def test_a_candidate_from_the_next_state_is_as_good_as_one_made_again(shift, size):
+    operator, diagonal, leaves = problem(torch.float64, num_inputs=150)
+    with torch.no_grad():
+        leaves[0].mul_(size)
+        leaves[3][5:10] += shift  # the gate z: of 1 − z, by which the candidate is divided, little or nothing is left
+    exact = results(by_parts, operator, diagonal, leaves)[1:]
+    rounded = tuple(leaf.detach().float().requires_grad_() for leaf in leaves)
+    operator = replace(operator, weight=operator.weight.float())
+    got = results(gated_step, operator, diagonal.float(), rounded)[1:]
+    with for_gradients():
+        again = results(gated_step, operator, diagonal.float(), rounded)[1:]
+    for value, other, true in zip(got, again, exact):
+        assert (value - true).abs().max() <= 2 * (other - true).abs().max() + 1e-6 * true.abs().max()
+
+
+@pytest.mark.parametrize("num_inputs", [4, 6])
+def test_gradients_are_those_of_finite_differences(num_inputs):
+    operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=num_inputs, width=2)
     assert torch.autograd.gradcheck(lambda *leaves: gated_step(operator, diagonal, leaves[0], leaves[1:]), leaves)
 
 
@@ -89,6 +107,15 @@ def test_a_second_backward_pass_gives_the_same():
     first = torch.autograd.grad(total, leaves, retain_graph=True)
     second = torch.autograd.grad(total, leaves)
     assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+@pytest.mark.parametrize(("num_inputs", "count"), [(150, 3), (170, 2)])
+def test_it_keeps_states_and_messages_and_its_result_where_that_is_the_next_state(num_inputs, count):
+    operator, diagonal, leaves = problem(torch.float32, num_inputs=num_inputs)
+    saved: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        gated_step(operator, diagonal, leaves[0], leaves[1:])
+    assert sum(len(tensor) >= 150 for tensor in saved) == count
 
 
 def test_threads_change_no_bit():

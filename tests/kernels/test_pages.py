@@ -1,0 +1,21 @@
+"""Large pages change where a tensor lies, not what it holds."""
+
+import pytest
+import torch
+
+from gpnn.kernels import pages
+
+
+@pytest.mark.parametrize("rows", [0, 3, 40_000])
+def test_moved_tensors_hold_what_they_held(rows: int) -> None:
+    tensor = torch.arange(rows * 64.0).view(rows, 64)
+    expected, place = tensor.clone(), tensor.data_ptr()
+    pages.move_to_large(tensor)
+    assert tensor.equal(expected)
+    assert tensor.data_ptr() == place
+
+
+def test_a_system_without_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_LARGE", None)
+    monkeypatch.setattr(pages, "_libc", lambda: pytest.fail("asked"))
+    pages.move_to_large(pages.empty_large(40_000, 64, dtype=torch.float32))
