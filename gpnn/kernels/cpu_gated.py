@@ -40,8 +40,8 @@ class GatedStep(Function):
             return own.new_zeros(1, 1).expand_as(own)
         out = empty_large(*own.shape, dtype=inputs.dtype)
         update_all(GateWeights.of(*parameters), messages, own, out)
-        next_state = len(own) == len(inputs) and out.dtype == parameters[0].dtype  # which the next step keeps anyway
-        ctx.save_for_backward(*kept, out if next_state else None, *parameters)
+        exact = out.dtype == parameters[0].dtype
+        ctx.save_for_backward(*kept, out if use.kept and exact else None, *parameters)
         return out
 
     @staticmethod

@@ -16,10 +16,11 @@ _for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
 
 
 class StepUse(NamedTuple):
-    """What will be asked of a step: its values, its gradients, or both."""
+    """What will be asked of a step: its values, its gradients, or both, and whether others keep its result."""
 
     values: bool
     gradients: bool
+    kept: bool
 
 
 @contextmanager
@@ -32,7 +33,14 @@ def for_gradients() -> Iterator[None]:
         _for_gradients.reset(token)
 
 
-def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
+def gated_step(
+    operator: Operator,
+    diagonal: Tensor | None,
+    inputs: Tensor,
+    parameters: tuple[Tensor, ...],
+    *,
+    kept: bool = False,
+) -> Tensor:
     """gru_cell(A h + diag · h, h) over the first n of the rows `h`, `[n, d]`; A is `[n, m]`.
 
     Args:
@@ -40,11 +48,12 @@ def gated_step(operator: Operator, diagonal: Tensor | None, inputs: Tensor, para
         diagonal: weight with which each updating row hears itself, `[n]`, or None.
         inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
         parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
+        kept: whether the result is kept until the backward pass in any case, which can then make use of it.
     """
     if inputs.is_cuda:
         from gpnn.kernels.gpu_gated import GatedStep
     else:
         from gpnn.kernels.cpu_gated import GatedStep  # type: ignore[assignment]
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    use = StepUse(values=not _for_gradients.get(), gradients=gradients)
+    use = StepUse(values=not _for_gradients.get(), gradients=gradients, kept=kept)
     return GatedStep.apply(operator, diagonal, use, inputs, *parameters)

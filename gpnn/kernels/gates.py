@@ -18,14 +18,16 @@ class GateWeights(NamedTuple):
     """The parameters of :func:`torch.gru_cell` laid out for products that write all four parts of the gates.
 
     Attributes:
-        by_message: of the parts n, r, z that hear the message, `[d, 3d]`.
+        candidate_by_message: of the part n that hears the message, `[d, d]`.
+        gates_by_message: of the parts r, z that hear the message, `[d, 2d]`.
         by_state: of the parts r, z, n that hear the state, `[d, 3d]`.
-        to_message: the transpose of `by_message`, `[3d, d]`.
+        to_message: back from the parts n, r, z to the message, `[3d, d]`.
         to_state: the transpose of `by_state`, `[3d, d]`.
         bias: of the parts n (message), r, z, n (state), `[4d]`.
     """
 
-    by_message: Tensor
+    candidate_by_message: Tensor
+    gates_by_message: Tensor
     by_state: Tensor
     to_message: Tensor
     to_state: Tensor
@@ -38,7 +40,8 @@ class GateWeights(NamedTuple):
         to_state = weight_hh.detach().contiguous()
         b = bias_ih.detach().roll(width)
         bias = torch.cat([b[:width], b[width:] + bias_hh.detach()[: 2 * width], bias_hh.detach()[2 * width :]])
-        return cls(to_message.T.contiguous(), to_state.T.contiguous(), to_message, to_state, bias)
+        candidate, gates, by_state = (w.T.contiguous() for w in (to_message[:width], to_message[width:], to_state))
+        return cls(candidate, gates, by_state, to_message, to_state, bias)
 
 
 class GateGradients(NamedTuple):
@@ -103,11 +106,11 @@ class Gates:
 
     def _sum(self, messages: Tensor, state: Tensor, *, candidate: bool) -> Tensor:
         """The four parts of the gates, biases aside, `[c, 4d]`; what the message says to the candidate where asked."""
-        gates, width, by_message = self.gates[: len(state)], self.width, self.weights.by_message
+        gates, width = self.gates[: len(state)], self.width
         torch.mm(state, self.weights.by_state, out=gates[:, width:])
-        gates[:, width : 3 * width].addmm_(messages, by_message[:, width:])
+        gates[:, width : 3 * width].addmm_(messages, self.weights.gates_by_message)
         if candidate:
-            torch.mm(messages, by_message[:, :width], out=gates[:, :width])
+            torch.mm(messages, self.weights.candidate_by_message, out=gates[:, :width])
         return gates
 
     def _widen(self, messages: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

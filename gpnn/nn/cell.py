@@ -64,7 +64,7 @@ class Cell(nn.Module):
         return self.update(state, messages, step)
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
-        whole = advance_gated(self, block, inputs)
+        whole = advance_gated(self, block, inputs, step)
         return self(inputs[: block.num_rows], hear(self, block, inputs), step) if whole is None else whole
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gpnn.engine import Block
+from gpnn.engine import Block, Step
 from gpnn.kernels.gated import gated_step
 from gpnn.nn.message import IdentityMessage, LinearMessage
 from gpnn.nn.update.gru import GRUUpdate
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpnn.nn.cell import Cell
 
 
-def advance_gated(cell: Cell, block: Block, inputs: Tensor) -> Tensor | None:
+def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
     """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it does not apply.
 
     A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
@@ -32,7 +32,9 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor) -> Tensor | None:
     operator, diagonal = block.operators[0], block.diagonal
     if cell.aggregate == "sum":
         operator, diagonal = block.raw_operators[0], None
-    return gated_step(operator, diagonal, inputs, (weight, update.weight_hh, update.bias_ih, update.bias_hh))
+    parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
+    kept = step.kind == "all"  # the next synchronous step keeps all that this one gives
+    return gated_step(operator, diagonal, inputs, parameters, kept=kept)
 
 
 def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:

@@ -1,6 +1,7 @@
 """A whole gated step gives what aggregation and PyTorch's GRU give one after the other, gradients included."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from gpnn.kernels import Operator, aggregate, gates
 from gpnn.kernels.gated import for_gradients, gated_step
 
 Leaves = tuple[Tensor, ...]
+kept_step = partial(gated_step, kept=True)
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +42,14 @@ def results(step, operator: Operator, diagonal: Tensor | None, leaves: Leaves) -
     return [out, *torch.autograd.grad((out.to(leaves[1].dtype) * weights).sum(), leaves)]
 
 
-@pytest.mark.parametrize("num_inputs", [150, 170])  # where all rows update, the backward pass is given the next state
+@pytest.mark.parametrize("step", [gated_step, kept_step])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("with_diagonal", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-4)])
-def test_it_equals_its_parts(dtype, tolerance, with_diagonal, weighted, num_inputs):
-    operator, diagonal, leaves = problem(dtype, weighted=weighted, num_inputs=num_inputs)
+def test_it_equals_its_parts(dtype, tolerance, with_diagonal, weighted, step):
+    operator, diagonal, leaves = problem(dtype, weighted=weighted)
     diagonal = diagonal if with_diagonal else None
-    got, expected = (results(step, operator, diagonal, leaves) for step in (gated_step, by_parts))
+    got, expected = (results(each, operator, diagonal, leaves) for each in (step, by_parts))
     torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
 
 
@@ -69,24 +71,22 @@ def test_a_step_for_its_gradients_alone():
 
 @pytest.mark.parametrize(("shift", "size"), [(200.0, 1.0), (12.0, 1.0), (-200.0, 1.0), (0.0, 100.0), (12.0, 1e4)])
 def test_a_candidate_from_the_next_state_is_as_good_as_one_made_again(shift, size):
-    operator, diagonal, leaves = problem(torch.float64, num_inputs=150)
+    operator, diagonal, leaves = problem(torch.float64)
     with torch.no_grad():
         leaves[0].mul_(size)
         leaves[3][5:10] += shift  # the gate z: of 1 − z, by which the candidate is divided, little or nothing is left
     exact = results(by_parts, operator, diagonal, leaves)[1:]
     rounded = tuple(leaf.detach().float().requires_grad_() for leaf in leaves)
     operator = replace(operator, weight=operator.weight.float())
-    got = results(gated_step, operator, diagonal.float(), rounded)[1:]
-    with for_gradients():
-        again = results(gated_step, operator, diagonal.float(), rounded)[1:]
+    got, again = (results(step, operator, diagonal.float(), rounded)[1:] for step in (kept_step, gated_step))
     for value, other, true in zip(got, again, exact):
         assert (value - true).abs().max() <= 2 * (other - true).abs().max() + 1e-6 * true.abs().max()
 
 
-@pytest.mark.parametrize("num_inputs", [4, 6])
-def test_gradients_are_those_of_finite_differences(num_inputs):
-    operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=num_inputs, width=2)
-    assert torch.autograd.gradcheck(lambda *leaves: gated_step(operator, diagonal, leaves[0], leaves[1:]), leaves)
+@pytest.mark.parametrize("step", [gated_step, kept_step])
+def test_gradients_are_those_of_finite_differences(step):
+    operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=6, width=2)
+    assert torch.autograd.gradcheck(lambda *leaves: step(operator, diagonal, leaves[0], leaves[1:]), leaves)
 
 
 def test_states_in_bfloat16_are_rounded_and_nothing_else_is():
@@ -109,12 +109,12 @@ def test_a_second_backward_pass_gives_the_same():
     assert all(torch.equal(a, b) for a, b in zip(first, second))
 
 
-@pytest.mark.parametrize(("num_inputs", "count"), [(150, 3), (170, 2)])
-def test_it_keeps_states_and_messages_and_its_result_where_that_is_the_next_state(num_inputs, count):
-    operator, diagonal, leaves = problem(torch.float32, num_inputs=num_inputs)
+@pytest.mark.parametrize(("step", "count"), [(kept_step, 3), (gated_step, 2)])
+def test_it_keeps_states_and_messages_and_of_its_result_what_others_keep(step, count):
+    operator, diagonal, leaves = problem(torch.float32)
     saved: list[Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
-        gated_step(operator, diagonal, leaves[0], leaves[1:])
+        step(operator, diagonal, leaves[0], leaves[1:])
     assert sum(len(tensor) >= 150 for tensor in saved) == count
 
 

@@ -13,12 +13,13 @@ from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multi
 @pytest.mark.parametrize("message", ["identity", "linear"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum"])
 @pytest.mark.parametrize("rule", ["phase", "split"])
-def test_a_step_equals_its_parts(message, aggregate, rule):
+@pytest.mark.parametrize("kind", ["inside", "all"])
+def test_a_step_equals_its_parts(message, aggregate, rule, kind):
     graph = multigraph(num_types=1)
     plan = gpnn.lower(graph, make_schedule("partitioned", graph), normalization=rule)
     cell, state = make_cell(message=message, aggregate=aggregate, num_edge_types=1), states().requires_grad_()
     for phase in plan.rounds[0]:
-        whole = advance_gated(cell, phase.whole, phase.whole.read(state))
+        whole = advance_gated(cell, phase.whole, phase.whole.read(state), Step(0, kind, 0))
         inputs = phase.whole.read(state)
         parts = cell(inputs[: phase.whole.num_rows], hear(cell, phase.whole, inputs), Step(0, "inside", 0))
         torch.testing.assert_close(whole, parts)
@@ -29,13 +30,13 @@ def test_a_step_equals_its_parts(message, aggregate, rule):
 def test_other_cells_take_their_own_way(options):
     graph = multigraph(num_types=1)
     block = gpnn.lower(graph, make_schedule("synchronous", graph)).rounds[0][0].whole
-    assert advance_gated(make_cell(num_edge_types=1, **options), block, states()) is None
+    assert advance_gated(make_cell(num_edge_types=1, **options), block, states(), Step(0, "all", 0)) is None
 
 
 def test_typed_edges_take_their_own_way():
     graph = multigraph()
     block = gpnn.lower(graph, make_schedule("synchronous", graph)).rounds[0][0].whole
-    assert advance_gated(make_cell(), block, states()) is None
+    assert advance_gated(make_cell(), block, states(), Step(0, "all", 0)) is None
 
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])
