@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -23,11 +24,14 @@ class StateBytes(NamedTuple):
         state: bytes of a node's working state.
         kept: bytes that autograd keeps of a row that a step updates, its new state included.
         boundary: bytes in which a state is stored between rounds.
+        kernel: bytes that differentiating a step over a number of rows takes where one kernel does it; None: autograd
+            does, which takes as much as it keeps.
     """
 
     state: float
     kept: float
     boundary: float
+    kernel: Callable[[int], float] | None = None
 
 
 def plan_bytes(plan: Plan) -> float:
@@ -51,7 +55,8 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
         apart = 0 if rows == num_nodes else rows  # read apart; the state with the new rows takes the old one's place
         kept += phase.repeat * (rows * sizes.kept + apart * sizes.state)
     largest = max((phase.nodes.numel() for phase in _phases(plan)), default=0)
-    return kept, 3 * num_nodes * sizes.state + largest * sizes.kept  # gradients of states, and of one step's inside
+    inside = largest * sizes.kept if sizes.kernel is None else sizes.kernel(largest)
+    return kept, 3 * num_nodes * sizes.state + inside  # gradients of states, and of one step's inside
 
 
 def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
@@ -81,7 +86,8 @@ def _piece_bytes(lowered: LoweredPhase, sizes: StateBytes) -> float:
     at_once = (
         torch.get_num_threads() if rows <= SHARED_ROWS and torch.device(lowered.builder.device).type == "cpu" else 1
     )
-    return at_once * rows * ((phase.repeat if apart else 1) * sizes.kept + 4 * sizes.state)
+    inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)
+    return at_once * (rows * ((phase.repeat if apart else 1) * sizes.kept + 4 * sizes.state) + inside)
 
 
 def _largest(phase: Phase) -> int:

@@ -88,6 +88,12 @@ def differentiate_all(
     return [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
 
 
+def work_bytes(state: Tensor, num_rows: int) -> float:
+    """Bytes that :func:`differentiate_all` takes besides its results, for so many rows of states like these."""
+    gates = 4 if _on_chip(state) else 10  # of the state's width: gradients, and the sums where torch makes them
+    return gates * min(_chunk_rows(state), num_rows) * state.shape[1] * state.element_size()
+
+
 def _gate_gradients(
     messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,6 +37,17 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tenso
     parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
     kept = step.kind == "all"  # the next synchronous step keeps all that this one gives
     return gated_step(operator, diagonal, inputs, parameters, kept=kept)
+
+
+def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:
+    """Bytes that the kernel's backward pass takes for a number of rows, its results aside; None where it has none."""
+    if not _applies(cell, block, inputs):
+        return None
+    if not inputs.is_cuda:
+        return lambda num_rows: 0.0  # chunks in a core's cache
+    from gpnn.kernels.gpu_gru import work_bytes
+
+    return partial(work_bytes, inputs)
 
 
 def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:

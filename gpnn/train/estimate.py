@@ -17,6 +17,7 @@ from gpnn.train.recipe import Recipe
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
 _BUFFERS = 1 << 26  # chunk buffers, compiled kernels and the allocator's slack
+_HELD = 2  # states that a CPU's allocator still holds when they are free, as measured
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,11 @@ class Estimate:
         features: sparse features as an operator with its transpose, with dropout's weights.
         parameters: gradients, optimiser and best weights.
         kept: states and activations between forward and backward.
-        work: what the backward pass takes besides.
+        work: what the backward pass takes besides, through the propagation.
+        after: of `kept`, what is free again by then.
+        outside: what a pass takes besides `kept` outside the propagation.
         lowering: what lowering takes besides the plan, before the first pass.
-        piece: of `work`, what follows the size of the largest subgraph.
+        piece: of the peak, what follows the size of the largest subgraph.
     """
 
     resident: float
@@ -41,12 +44,14 @@ class Estimate:
     kept: float
     work: float
     lowering: float
+    after: float = 0.0
+    outside: float = 0.0
     piece: float = 0.0
 
     @property
     def peak(self) -> float:
         """The most at any time, bytes."""
-        training = self.features + self.parameters + self.kept + self.work
+        training = self.features + self.parameters + self.kept + max(self.work - self.after, self.outside)
         return self.resident + self.plan + max(self.lowering, training) + _BUFFERS
 
     def __str__(self) -> str:
@@ -81,13 +86,17 @@ def estimate_memory(
     """
     each = probe(model, x, plan) if kept is None else kept
     num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
-    sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner))
+    sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner), each.kernel)
     streams = isinstance(runner, Streamed) or runner == "streamed"
     held, work = (streamed_bytes if streams else fused_bytes)(plan, sizes)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
     held += num_nodes * (each.by_model + outputs) + order
+    after, outside = num_nodes * each.after, num_nodes * each.widest
     if recipe.consistency:
-        work += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
+        outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
+    if plan.device.type == "cpu":
+        work += _HELD * num_nodes * each.state
+    piece = largest_piece_bytes(plan, sizes) if streams else 0.0
     parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     return Estimate(
         resident=resident_bytes(plan.device),
@@ -95,9 +104,11 @@ def estimate_memory(
         features=_feature_bytes(x, recipe.passes if model.input_dropout else 0),
         parameters=parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3)),
         kept=held * recipe.passes,
-        work=work + 2 * num_nodes * each.state,
+        work=work,
         lowering=lowering_bytes(plan),
-        piece=largest_piece_bytes(plan, sizes) if streams else 0.0,
+        after=after,
+        outside=outside,
+        piece=min(piece, max(0.0, work - after - outside)),
     )
 
 

@@ -13,6 +13,8 @@ from gpnn.data.sparse import csr_tensor
 from gpnn.engine import CellLike, Plan, Step, lower
 from gpnn.graph import Graph
 from gpnn.nn import GPNN, Draw
+from gpnn.nn.cell import Cell, CellBank
+from gpnn.nn.gated import kernel_bytes
 from gpnn.schedule import synchronous
 
 PROBE_ROWS = 64
@@ -25,11 +27,17 @@ class Kept(NamedTuple):
         state: of its working state.
         by_step: that autograd keeps when one step updates it, its new state included.
         by_model: that autograd keeps outside the propagation: encoder, dropout, readout and head.
+        after: of `by_model`, what comes after the propagation and is free again when that is differentiated.
+        widest: of the widest activation outside the propagation.
+        kernel: as in :class:`gpnn.engine.memory.StateBytes`.
     """
 
     state: float
     by_step: float
     by_model: float
+    after: float
+    widest: float
+    kernel: Callable[[int], float] | None
 
 
 def probe(model: GPNN, x: Tensor | None, plan: Plan) -> Kept:
@@ -37,15 +45,26 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan) -> Kept:
     small, few = _ring(plan), None if x is None else _few_rows(x).to(plan.device)
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     standing = _StandStill()
-    by_model = _count(model, lambda: _twin(model, standing)(few, small, draw=Draw(0)), [] if few is None else [few])
+    given = [] if few is None else [few]
+    whole = lambda: _twin(model, standing)(few, small, draw=Draw(0))  # noqa: E731
+    outside = _saved(model, whole, given, when=lambda: standing.state is not None)
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
     assert standing.state is not None
     working = standing.state.detach().requires_grad_()
     initial = None if standing.initial is None else standing.initial.detach().requires_grad_()
-    step, known = Step(0, "inside", 0, initial), [working, *([] if initial is None else [initial])]
-    by_step = _count(model, lambda: model.cell.advance(small.rounds[0][0].whole, working, step), known)
-    return Kept(working.shape[1] * working.element_size(), by_step, by_model)
+    step, block = Step(0, "inside", 0, initial), small.rounds[0][0].whole
+    known = [working, *([] if initial is None else [initial])]
+    inside = _saved(model, lambda: model.cell.advance(block, working, step), known)
+    cell = model.cell.cells[model.cell.choose(step)] if isinstance(model.cell, CellBank) else model.cell
+    return Kept(
+        state=working.shape[1] * working.element_size(),
+        by_step=sum(size for size, _ in inside),
+        by_model=sum(size for size, _ in outside),
+        after=sum(size for size, after in outside if after),
+        widest=max((size for size, _ in outside), default=0.0),
+        kernel=kernel_bytes(cell, block, working) if isinstance(cell, Cell) else None,
+    )
 
 
 def _twin(model: GPNN, runner: _StandStill) -> GPNN:
@@ -58,13 +77,15 @@ def _twin(model: GPNN, runner: _StandStill) -> GPNN:
     return twin
 
 
-def _count(model: nn.Module, call: Callable[[], Tensor], known: list[Tensor]) -> float:
-    """Bytes a row of the distinct tensors that `call` keeps or gives, parameters and `known` ones aside."""
-    seen: dict[int, Tensor] = {}
+def _saved(
+    model: nn.Module, call: Callable[[], Tensor], known: list[Tensor], when: Callable[[], bool] = lambda: False
+) -> list[tuple[float, bool]]:
+    """Bytes a row of each distinct tensor that `call` keeps or gives, and `when()` then; parameters, `known` aside."""
+    seen: dict[int, tuple[Tensor, bool]] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         if tensor.layout == torch.strided:
-            seen[tensor.untyped_storage().data_ptr()] = tensor
+            seen.setdefault(tensor.untyped_storage().data_ptr(), (tensor, when()))
         return tensor
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -72,8 +93,8 @@ def _count(model: nn.Module, call: Callable[[], Tensor], known: list[Tensor]) ->
     aside = [tensor for tensor in (*model.parameters(), *known) if tensor.layout == torch.strided]
     for tensor in aside:
         seen.pop(tensor.untyped_storage().data_ptr(), None)
-    large = (each.untyped_storage().nbytes() for each in seen.values() if each.dim() and len(each) == PROBE_ROWS)
-    return sum(large) / PROBE_ROWS
+    large = ((each, flag) for each, flag in seen.values() if each.dim() and len(each) == PROBE_ROWS)
+    return [(each.untyped_storage().nbytes() / PROBE_ROWS, flag) for each, flag in large]
 
 
 def _ring(plan: Plan) -> Plan:
