@@ -1,7 +1,7 @@
 """Is the memory that `engine="auto"` estimates near what a training takes? Estimated and measured peaks.
 
     python benchmarks/estimate.py --out benchmarks/results/estimate.md
-    python benchmarks/estimate.py --device cuda --scale 10 --out benchmarks/results/estimate_gpu.md
+    python benchmarks/estimate.py --device cuda --scale 2 --out benchmarks/results/estimate_gpu.md
 
 Each line is a process of its own that makes a graph, estimates, and then trains two epochs with validation by
 `gpnn.train.fit`; "measured" is its largest resident memory from the estimate on, and on a GPU the most that its tensors

@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
 _LARGE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 _MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
+_moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system could
 
 
 def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
@@ -25,9 +27,10 @@ def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
 def move_to_large(tensor: Tensor) -> None:
     """Move what a contiguous CPU tensor holds to large pages, in place, where the system can.
 
-    That costs as much as a pass over it the first time and nothing later: for tensors that many passes read.
+    That costs at least as much as a pass over it, and is tried once: for tensors that many passes read.
     """
-    if _LARGE is not None:
+    if _LARGE is not None and tensor not in _moved:
+        _moved[tensor] = True
         _advise(tensor, _MOVE)
 
 
