@@ -26,9 +26,11 @@ def run_alone(file: str, arguments: list[str], environment: dict[str, str] | Non
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def time_steps(step: Callable[[], object], repeats: int) -> dict[str, float]:
+def time_steps(step: Callable[[], object], repeats: int, *, untimed: int = 0) -> dict[str, float]:
     """Median wall and CPU seconds of a step, the resident bytes at its peak, and those that were there before."""
     before = reset_peak()
+    for _ in range(untimed):
+        step()
     walls, cpus = [], []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), cpu_seconds()
