@@ -15,14 +15,14 @@ def fill_mask(key: int, rows: Tensor, threshold: int, scale: float, out: Tensor)
         tile = min(256, max(16, triton.next_power_of_2(out.shape[1])))
         grid = (triton.cdiv(len(out), ROWS), triton.cdiv(out.shape[1], tile))
         value = out.new_full((1,), scale)
-        _fill[grid](*_words(key, threshold), rows, value, out, *out.shape, ROWS=ROWS, TILE=tile)
+        _fill[grid](*_words(key, threshold), rows.contiguous(), value, out, *out.shape, ROWS=ROWS, TILE=tile)
 
 
 def fill_entries(key: int, rows: Tensor, columns: Tensor, threshold: int, scale: float, out: Tensor) -> None:
     """out[e] = scale where the hash of (key, rows[e], columns[e]) reaches the threshold, else 0."""
     if out.numel():
         value = out.new_full((1,), scale)
-        arrays = (rows, columns, value, out, out.numel())
+        arrays = (rows.contiguous(), columns.contiguous(), value, out, out.numel())
         _fill_entries[(triton.cdiv(out.numel(), ENTRIES),)](*_words(key, threshold), *arrays, ENTRIES=ENTRIES)
 
 

@@ -19,7 +19,7 @@ def test_rows(width: int, p: float, dtype: torch.dtype) -> None:
 
     for key in (hash_key(1, 2), hash_key(5), 1, 2**63 + 2**31):
         out = torch.full((len(ROWS), width), torch.nan, dtype=dtype, device=DEVICE)
-        fill_mask(key, ROWS.to(DEVICE), _threshold(p), 1 / (1 - p), out)
+        fill_mask(key, torch.stack([ROWS, -ROWS], 1).to(DEVICE)[:, 0], _threshold(p), 1 / (1 - p), out)
         assert out.cpu().equal(hash_mask(key, ROWS[:, None], torch.arange(width), p, dtype=dtype))
 
 
