@@ -38,6 +38,16 @@ def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge:
     return CSR(ptr, index, edge if with_edge else None)
 
 
+def transpose(ptr: np.ndarray, index: np.ndarray, num_columns: int, *, with_edge: bool = False) -> CSR:
+    """The same entries grouped by column, each column's rows rising; `edge` is an entry's position by row.
+
+    >>> transpose(np.array([0, 2, 3]), np.array([1, 0, 1]), 2).index.tolist()
+    [0, 0, 1]
+    """
+    rows = np.repeat(np.arange(len(ptr) - 1, dtype=index_type(len(ptr) - 1)), np.diff(ptr))
+    return compress(index, rows, num_columns, with_edge=with_edge)
+
+
 def index_type(bound: int) -> type[np.signedinteger]:
     """The narrowest of int32 and int64 that holds every id below `bound`."""
     return np.int32 if bound <= np.iinfo(np.int32).max else np.int64

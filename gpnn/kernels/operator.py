@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from gpnn.csr import CSR
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,8 @@ class Operator:
         col: column of each entry, int32 where it fits, `[E]`.
         weight: weight of each entry, `[E]`, or None: all one.
         t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, integers, `[C + 1]`.
-        t_row: row of each transposed entry, `[E]`.
+        t_row: row of each transposed entry, `[E]`. Where entries have no weights and each row hears whom it is heard
+            by, `ptr` and `col` themselves are the transpose.
         t_entry: which entry of the row order each transposed entry is, `[E]`; empty where entries have no weights, and
             :attr:`entry_of` then finds it for those that ask.
         row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`.
@@ -53,15 +58,16 @@ class Operator:
     @classmethod
     def from_csr(cls, ptr: Tensor, col: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
         """The operator whose entries are already in row order; only the transpose is computed."""
-        from gpnn.csr import compress, index_type
+        from gpnn.csr import transpose
 
-        rows = np.repeat(np.arange(shape[0], dtype=index_type(shape[0])), np.diff(ptr.numpy()))
-        back = compress(col.numpy(), rows, shape[1])
-        assert back.edge is not None
-        narrow = torch.int32 if max(shape) < 2**31 else torch.int64
-        t_entry = torch.from_numpy(back.edge[:0] if weight is None else back.edge)
-        transposed = (torch.from_numpy(back.ptr), torch.from_numpy(back.index), t_entry)
-        return cls(shape, ptr.long(), col.to(narrow), weight, *transposed)
+        ptr, col = ptr.long(), col.to(torch.int32 if max(shape) < 2**31 else torch.int64)
+        back = transpose(ptr.numpy(), col.numpy(), shape[1], with_edge=weight is not None)
+        if back.edge is not None:
+            t_entry = torch.from_numpy(back.edge)
+            return cls(shape, ptr, col, weight, torch.from_numpy(back.ptr), torch.from_numpy(back.index), t_entry)
+        t_ptr, t_row = (ptr, col) if _mirrors(ptr.numpy(), col.numpy(), back) else map(torch.from_numpy, back[:2])
+        none = torch.empty(0, dtype=torch.int32 if len(col) < 2**31 else torch.int64)
+        return cls(shape, ptr, col, None, t_ptr, t_row, none)
 
     @property
     def num_entries(self) -> int:
@@ -72,11 +78,16 @@ class Operator:
         """Which entry of the row order each transposed entry is, `[E]`."""
         if self.t_entry.numel() == self.num_entries:
             return self.t_entry
-        return self.col.argsort(stable=True).to(self.t_entry.dtype)
+        order = self.t_row.argsort(stable=True)
+        columns = _owners(self.t_ptr)[order]
+        order = order[columns.argsort(stable=True)]  # by column, then by row
+        entry = torch.empty_like(order)
+        entry[order] = self.col.argsort(stable=True)  # likewise: entries stand by row
+        return entry.to(self.t_entry.dtype)
 
     def rows(self) -> Tensor:
         """Row of each entry, `[E]`."""
-        return torch.repeat_interleave(torch.arange(self.shape[0], device=self.ptr.device), self.ptr.diff())
+        return _owners(self.ptr)
 
     def with_weight(self, weight: Tensor | None) -> Operator:
         """The same entries with other weights (in row order) and no factors of rows."""
@@ -84,13 +95,29 @@ class Operator:
         return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, t_entry)
 
     def to(self, device: torch.device | str) -> Operator:
-        """The same operator on another device."""
-        return Operator(self.shape, *(None if t is None else t.to(device) for t in self._tensors()))  # type: ignore[arg-type]
+        """The same operator on another device; arrays that serve twice do so there too."""
+        moved = {id(tensor): tensor.to(device) for tensor in self._tensors() if tensor is not None}
+        return Operator(self.shape, *(moved.get(id(tensor)) for tensor in self._tensors()))  # type: ignore[arg-type]
 
     @property
     def num_bytes(self) -> int:
         """Bytes that the operator's arrays take."""
-        return sum(t.numel() * t.element_size() for t in self._tensors() if t is not None)
+        held = {id(tensor): tensor.numel() * tensor.element_size() for tensor in self._tensors() if tensor is not None}
+        return sum(held.values())
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
         return self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry, self.row_scale
+
+
+def _owners(ptr: Tensor) -> Tensor:
+    """The row that each entry belongs to, `[E]`."""
+    return torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
+
+
+def _mirrors(ptr: np.ndarray, col: np.ndarray, back: CSR) -> bool:
+    """Whether each row has the columns, however ordered, that its transpose `back` has."""
+    from gpnn.csr import transpose
+
+    if not np.array_equal(ptr, back.ptr):
+        return False
+    return np.array_equal(col, back.index) or np.array_equal(transpose(*back[:2], len(ptr) - 1).index, back.index)

@@ -1,8 +1,10 @@
 """Operator: rows, columns and weights, and the same entries transposed."""
 
+import pytest
 import torch
 
 from gpnn.kernels import Operator
+from gpnn.kernels.aggregate import aggregate
 
 ROWS, COLS = torch.tensor([2, 0, 2, 2, 0]), torch.tensor([1, 3, 1, 0, 3])
 WEIGHT = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
@@ -50,6 +52,58 @@ def test_entries_without_weights_are_found_when_asked_for():
     assert not bare.t_entry.numel()
     assert bare.entry_of.equal(weighted.entry_of)
     assert weighted.entry_of is weighted.t_entry
+
+
+BACK_AND_FORTH = torch.cat([ROWS, COLS]), torch.cat([COLS, ROWS])  # a multigraph with a self-loop, rows unsorted
+
+
+def test_a_symmetric_operator_is_its_own_transpose():
+    rows, cols = (torch.cat([ends, torch.tensor([1])]) for ends in BACK_AND_FORTH)
+    operator = Operator.from_edges(rows, cols, None, (4, 4))
+    assert not bool((operator.col.diff() >= 0).all())
+    assert operator.t_ptr is operator.ptr
+    assert operator.t_row is operator.col
+    moved = operator.to("cpu")
+    assert moved.t_row is moved.col
+    assert moved.num_bytes == (5 + 11 / 2) * 8
+    ones = torch.ones(11)
+    transposed = operator.with_weight(ones * 2)
+    assert dense(operator.t_ptr, operator.t_row, ones, (4, 4)).equal(dense(operator.ptr, operator.col, ones, (4, 4)).T)
+    assert transposed.t_row[transposed.t_entry.long().argsort()].equal(operator.rows().int())
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "shape"),
+    [
+        ([0, 1, 2], [1, 2, 0], (3, 3)),  # every degree in is a degree out
+        ([0, 1, 0, 1], [1, 0, 0, 0], (2, 2)),
+        ([0, 0, 1], [1, 1, 0], (2, 2)),  # twice there, once back
+        ([0, 1], [1, 0], (2, 3)),
+    ],
+)
+def test_others_are_not(rows, cols, shape):
+    operator = Operator.from_edges(torch.tensor(rows), torch.tensor(cols), None, shape)
+    assert operator.t_row is not operator.col
+    ones = torch.ones(len(rows))
+    assert dense(operator.t_ptr, operator.t_row, ones, shape[::-1]).T.equal(
+        dense(operator.ptr, operator.col, ones, shape)
+    )
+
+
+def test_weights_need_a_transpose_of_their_own():
+    operator = Operator.from_edges(*BACK_AND_FORTH, torch.arange(10.0), (4, 4))
+    assert operator.t_row is not operator.col
+    assert operator.t_entry.numel() == 10
+
+
+@pytest.mark.parametrize("how", ["sum", "max", "min"])
+def test_gradients_of_a_symmetric_operator(how):
+    random = torch.Generator().manual_seed(0)
+    ends = torch.randint(12, (2, 40), generator=random)
+    operator = Operator.from_edges(torch.cat([ends[0], ends[1]]), torch.cat([ends[1], ends[0]]), None, (12, 12))
+    assert operator.t_row is operator.col
+    x = torch.randn(12, 3, dtype=torch.float64, generator=random, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda rows: aggregate(operator, rows, how), x)
 
 
 def test_indices_are_narrow():
