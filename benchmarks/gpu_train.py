@@ -11,15 +11,16 @@ import torch
 from gpu_graph import CLASSES, planted
 from torch import Tensor, nn
 
+from gpnn.engine import Plan
 from gpnn.engine.accumulate import DeviceState, accumulate_gradients
 from gpnn.engine.feature_source import FeatureSource
 from gpnn.engine.host_room import HostRows, HostState
-from gpnn.engine.lower_csr import CSRPlan, lower_csr
+from gpnn.engine.lower_csr import lower_csr
 from gpnn.nn.build_cell import build_cell
 from gpnn.nn.head import Head
 from gpnn.partition.clustered import Parts, cluster_parts
 
-Lower = Callable[..., CSRPlan]  # lower_csr or lower_csr_synchronous
+Lower = Callable[..., Plan]  # lower_csr or lower_csr_synchronous
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Task:
         facts: what the preparation measured.
     """
 
-    plan: CSRPlan
+    plan: Plan
     features: HostRows
     label: Tensor
     train: Tensor
@@ -92,7 +93,7 @@ def prepare(
     return Task(plan, features, label, chosen[:cut], chosen[cut:], facts | clock.seconds)
 
 
-def _quality(plan: CSRPlan, found: Parts, num_nodes: int) -> dict[str, object]:
+def _quality(plan: Plan, found: Parts, num_nodes: int) -> dict[str, object]:
     total = sum(phase.num_edges for phase in plan.rounds[0])
     between = next((phase for phase in plan.rounds[0] if phase.kind == "cut"), None)
     crossing = 0 if between is None else between.num_edges

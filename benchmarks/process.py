@@ -27,8 +27,8 @@ def run_alone(file: str, arguments: list[str], environment: dict[str, str] | Non
 
 
 def time_steps(step: Callable[[], object], repeats: int, *, untimed: int = 0) -> dict[str, float]:
-    """Median wall and CPU seconds of a step, the resident bytes at its peak, and those that were there before."""
-    before = reset_peak()
+    """Median wall and CPU seconds of a step, resident bytes at its peak and before it, and at the peak till then."""
+    earlier, before = peak_bytes(), reset_peak()
     for _ in range(untimed):
         step()
     walls, cpus = [], []
@@ -37,7 +37,7 @@ def time_steps(step: Callable[[], object], repeats: int, *, untimed: int = 0) ->
         step()
         walls.append(time.perf_counter() - wall)
         cpus.append(cpu_seconds() - cpu)
-    return {"wall": median(walls), "cpu": median(cpus), "peak": peak_bytes(), "before": before}
+    return {"wall": median(walls), "cpu": median(cpus), "peak": peak_bytes(), "before": before, "earlier": earlier}
 
 
 def cpu_seconds() -> float:

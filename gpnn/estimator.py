@@ -290,7 +290,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if self.verbose:
             print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
         self.model_ = self._make_model(data, plan)
-        return self._run_within_memory(data, plan, recipe), plan
+        return self._run_within_memory(data, plan, recipe)
 
     def _make_model(self, data: Data, plan: Plan) -> GPNN:
         names = ("cell", "input_dropout", "dropout", "drop_node")
@@ -301,10 +301,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self._take_model(GPNN(**arguments, features=data.get("x")), arguments)
         return self.model_
 
-    def _run_within_memory(self, data: Data, plan: Plan, recipe: Recipe) -> Data:
-        """The data, features in files where the engine that was chosen has them there."""
+    def _run_within_memory(self, data: Data, plan: Plan, recipe: Recipe) -> tuple[Data, Plan]:
+        """The data, features in files where the engine that was chosen has them there, and the plan built for it."""
         if self.model_.runner is not None:  # a runner among the model's options is taken as it is
-            return data
+            return data, plan
         memory = None if self.memory is None else self.memory * 1e9
         x, folder = data.get("x"), self.disk
         choice = choose_engine(self.model_, x, plan, recipe, engine=self.engine, memory=memory, folder=folder)
@@ -314,7 +314,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         if x is not None and self.disk is not None and ENGINES[choice.name].maps_features:
             data = copy(data)
             data.x = map_features(x, self.disk)
-        return data
+        return data, plan.build("fused" if choice.name == "fused" else "streamed")
 
     def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))

@@ -2,9 +2,10 @@
 
 from gpnn.engine.accumulate import DeviceState, accumulate_gradients
 from gpnn.engine.block import Block
+from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.feature_source import FeatureSource
 from gpnn.engine.host_room import HostRows, HostState
-from gpnn.engine.lower_csr import CSRPlan, lower_csr, lower_csr_synchronous
+from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan, lower
@@ -17,7 +18,7 @@ __all__ = [
     "OWN",
     "RUNNERS",
     "Block",
-    "CSRPlan",
+    "BuiltPhase",
     "CellLike",
     "DeviceState",
     "FeatureSource",

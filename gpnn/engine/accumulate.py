@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.boundary import Kept
-from gpnn.engine.replay import AnyPlan, Replay, phase_steps
+from gpnn.engine.plan import Plan
+from gpnn.engine.replay import Replay, phase_steps
 from gpnn.engine.step import CellLike
 from gpnn.engine.sweep import Sweep
 
@@ -45,7 +46,7 @@ class Keeper(Later, Protocol):
 
 def accumulate_gradients(
     cell: CellLike,
-    plan: AnyPlan,
+    plan: Plan,
     source: Source,
     objective: Callable[[Tensor], Tensor],
     *,

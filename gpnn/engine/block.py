@@ -21,7 +21,8 @@ class Block:
         num_rows: how many rows the step writes, n.
         operators: for each edge type, who hears whom with normalised weights, `[n, m]`.
         raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
-        edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU.
+        edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU;
+            None where they were let go: then what is said to stand by edge id stands by type and receiver.
         diagonal: weight with which each written row also hears itself, `[n]`, or None.
     """
 
@@ -29,7 +30,7 @@ class Block:
     num_rows: int
     operators: tuple[Operator, ...]
     raw_weights: tuple[Tensor | None, ...]
-    edges: tuple[Tensor, ...]
+    edges: tuple[Tensor, ...] | None
     diagonal: Tensor | None
 
     @property
@@ -56,30 +57,31 @@ class Block:
     def edge_index(self) -> Tensor:
         """Sender and receiver of each edge as positions in `inputs`, int64, `[2, e]`, by edge id."""
         pairs = [torch.stack([operator.col.long(), operator.rows()]) for operator in self.operators]
-        return torch.cat(pairs, dim=1)[:, self._by_id.to(pairs[0].device)]
+        return self._by_id(torch.cat(pairs, dim=1))
 
     @cached_property
     def edge_type(self) -> Tensor:
         """The type of each edge of `edge_index`, int64, `[e]`."""
-        counts = torch.tensor([len(edges) for edges in self.edges])
-        kinds = torch.repeat_interleave(torch.arange(len(counts)), counts)
-        return kinds[self._by_id].to(self.operators[0].ptr.device)
+        device = self.operators[0].ptr.device
+        counts = torch.tensor([operator.num_entries for operator in self.operators], device=device)
+        return self._by_id(torch.repeat_interleave(torch.arange(len(counts), device=device), counts))
 
     @cached_property
     def edge_weight(self) -> Tensor | None:
         """The graph's own weight of each edge of `edge_index`, `[e]`, or None: all one."""
         weights = [weight for weight in self.raw_weights if weight is not None]
-        return torch.cat(weights)[self._by_id.to(weights[0].device)] if weights else None
+        return self._by_id(torch.cat(weights)) if weights else None
 
     @property
     def edge_id(self) -> Tensor:
         """The id of each edge of `edge_index`, int64, `[e]`, rising, on the CPU."""
+        if self.edges is None:
+            raise ValueError("A plan that was built holds no edge ids. Ask the plan that `lower` gave.")
         return torch.cat(self.edges).long().sort().values
 
-    @property
-    def _by_id(self) -> Tensor:
-        """Where each edge of `edge_index` stands in the operators one after the other, `[e]`."""
-        return torch.cat(self.edges).argsort()
+    def _by_id(self, values: Tensor) -> Tensor:
+        """`values` of the operators' entries one after the other, `[…, e]`, by edge id."""
+        return values if self.edges is None else values[..., torch.cat(self.edges).argsort().to(values.device)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gpnn.engine.lowered_phase import LoweredPhase
-from gpnn.engine.plan import Plan
+from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.step import CellLike, Step, check_width
 
 
@@ -24,7 +23,7 @@ def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, 
     return states if collect else states[-1:]
 
 
-def _step(cell: CellLike, phase: LoweredPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
+def _step(cell: CellLike, phase: AnyPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
     block = phase.whole
     if initial is not None:
         step = step._replace(initial=initial[block.rows])

@@ -8,79 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
+from gpnn.engine.built_phase import BuiltPhase
+from gpnn.engine.plan import Plan
 from gpnn.kernels import Operator
 
 RULES = ("phase", "graph")
-
-
-@dataclass(frozen=True, eq=False)
-class BuiltPhase:
-    """A phase whose blocks were built at once; runners take it like a :class:`~gpnn.engine.LoweredPhase`.
-
-    Attributes:
-        kind: "inside" or "cut".
-        blocks: its blocks.
-        apart: whether no block reads a row that another writes.
-        repeat: how often the step is done.
-    """
-
-    kind: str
-    blocks: tuple[Block, ...]
-    apart: bool
-    repeat: int
-
-    @property
-    def chunks(self) -> tuple[Block, ...]:
-        return self.blocks
-
-    @property
-    def num_rows(self) -> int:
-        return sum(block.num_rows for block in self.blocks)
-
-    @property
-    def num_edges(self) -> int:
-        return sum(block.operators[0].num_entries for block in self.blocks)
-
-    @cached_property
-    def row_index(self) -> Tensor:
-        """Plan rows that the phase writes, `[n]`, in the order of the blocks."""
-        device = self.blocks[0].operators[0].ptr.device
-        rows = [b.rows if isinstance(b.rows, Tensor) else torch.arange(b.rows.start, b.rows.stop) for b in self.blocks]
-        return torch.cat([each.to(device) for each in rows])
-
-
-@dataclass(frozen=True, eq=False)
-class CSRPlan:
-    """What :func:`lower_csr` gives: rounds of built phases over plan rows.
-
-    Attributes:
-        rounds: the phases of each round.
-        num_nodes: number of nodes N.
-        device: where it lives.
-    """
-
-    rounds: tuple[tuple[BuiltPhase, ...], ...]
-    num_nodes: int
-    device: torch.device
-
-    @property
-    def num_rounds(self) -> int:
-        return len(self.rounds)
-
-    @property
-    def num_messages(self) -> int:
-        return sum(phase.repeat * phase.num_edges for phases in self.rounds for phase in phases)
-
-    @property
-    def num_updates(self) -> int:
-        return sum(phase.repeat * phase.num_rows for phases in self.rounds for phase in phases)
 
 
 def lower_csr(
@@ -93,7 +31,7 @@ def lower_csr(
     intra: int = 1,
     cut: int = 1,
     normalization: str = "phase",
-) -> CSRPlan:
+) -> Plan:
     """The schedule of :func:`gpnn.schedule.partitioned` with `update="members"`, ready to run in plan order.
 
     Args:
@@ -123,10 +61,10 @@ def lower_csr(
     phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
     if between and cut:
         phases.append(BuiltPhase("cut", tuple(between), False, cut))
-    return CSRPlan((tuple(phases),) * rounds, ptr.numel() - 1, ptr.device)
+    return _plan(tuple(phases), rounds, ptr, normalization)
 
 
-def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, *, rounds: int) -> CSRPlan:
+def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, *, rounds: int) -> Plan:
     """The schedule of :func:`gpnn.schedule.synchronous`, a part's receivers at a time; messages are means.
 
     Args:
@@ -142,7 +80,20 @@ def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Ten
     (24, 12)
     """
     blocks = tuple(piece.everything() for piece in _pieces(ptr, col, order, part_ptr))
-    return CSRPlan(((BuiltPhase("all", blocks, len(blocks) == 1, 1),),) * rounds, ptr.numel() - 1, ptr.device)
+    return _plan((BuiltPhase("all", blocks, len(blocks) == 1, 1),), rounds, ptr, "phase")
+
+
+def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalization: str) -> Plan:
+    return Plan(
+        rounds=(phases,) * rounds,
+        order=None,
+        device=ptr.device,
+        normalization=normalization,
+        num_nodes=ptr.numel() - 1,
+        num_virtual=0,
+        num_edge_types=1,
+        source=None,
+    )
 
 
 def _pieces(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor) -> Iterator[_Piece]:
@@ -189,7 +140,7 @@ class _Piece:
         degree = torch.bincount(self.row[kept], minlength=count)
         ptr, scale = _pointers(degree), _scale(degree if rule == "phase" else self.degree)
         operator = Operator((count, count), ptr, col, None, ptr, col, col[:0], scale)
-        return Block(slice(self.first, self.last), count, (operator,), (None,), (col[:0].cpu(),), None)
+        return Block(slice(self.first, self.last), count, (operator,), (None,), None, None)
 
     def between(self, rule: str) -> Block:
         """The block of the edges from other parts into the nodes of this one that have any."""
@@ -219,7 +170,7 @@ def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: T
     col = column.int()
     parts = (_pointers(degree), col, None, t_ptr, row[back].int(), col[:0], scale)
     operator = Operator((len(degree), len(inputs)), *parts)
-    return Block(inputs, len(degree), (operator,), (None,), (col[:0].cpu(),), None)
+    return Block(inputs, len(degree), (operator,), (None,), None, None)
 
 
 def _pointers(counts: Tensor) -> Tensor:

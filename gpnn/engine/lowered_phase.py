@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block, BlockBuilder, Messages
+from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.normalize import Normalizer
 from gpnn.schedule import Phase
 
@@ -50,6 +51,17 @@ class LoweredPhase:
         """How many rows the phase writes, n."""
         return self.phase.nodes.numel()
 
+    @property
+    def num_edges(self) -> int:
+        return self.phase.edges.numel()
+
+    @property
+    def piece_rows(self) -> int:
+        """Rows of the largest of `chunks`."""
+        if self.phase.node_ptr is None:
+            return min(self.num_rows, self.chunk_rows)
+        return int(self.phase.node_ptr.diff().max())
+
     @cached_property
     def row_index(self) -> Tensor:
         """Plan rows that the phase writes, `[n]`, in the order of `whole` and of the pieces one after the other."""
@@ -73,6 +85,11 @@ class LoweredPhase:
         if self.phase.edge_ptr is not None or self.num_rows <= self.chunk_rows:
             return self.blocks
         return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
+
+    def build(self, runner: str) -> BuiltPhase:
+        """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
+        blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
+        return BuiltPhase(self.kind, tuple(replace(block, edges=None) for block in blocks), self.apart, self.repeat)
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
-from gpnn.engine.lower_csr import BuiltPhase, CSRPlan
-from gpnn.engine.lowered_phase import LoweredPhase
-from gpnn.engine.plan import Plan
+from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.rows import read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
@@ -24,8 +22,6 @@ SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
 WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake
 
 Result = TypeVar("Result")
-AnyPlan: TypeAlias = Plan | CSRPlan
-AnyPhase: TypeAlias = LoweredPhase | BuiltPhase
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Replay:
     """
 
     cell: CellLike
-    plan: AnyPlan
+    plan: Plan
     seed: int | None
 
     @property

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from gpnn.engine.block import Block
 from gpnn.engine.boundary import Kept
-from gpnn.engine.replay import AnyPhase, Replay, own_rows, phase_steps
+from gpnn.engine.plan import AnyPhase
+from gpnn.engine.replay import Replay, own_rows, phase_steps
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.step import Step
 from gpnn.kernels.gated import for_gradients

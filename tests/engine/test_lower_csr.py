@@ -8,7 +8,7 @@ from gpnn.engine import Streamed, propagate
 from gpnn.engine.accumulate import DeviceState, accumulate_gradients
 from gpnn.engine.feature_source import FeatureSource
 from gpnn.engine.host_room import HostRows, HostState
-from gpnn.engine.lower_csr import CSRPlan, lower_csr, lower_csr_synchronous
+from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
 from gpnn.nn.build_cell import build_cell
 
 
@@ -22,7 +22,7 @@ def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, to
 
 def lowered(
     graph: gpnn.Graph, labels: torch.Tensor, order: torch.Tensor, rule: str, *, device: str, **counts: int
-) -> CSRPlan:
+) -> gpnn.engine.Plan:
     rows = graph.in_edges()
     ptr, col = torch.from_numpy(rows.ptr).to(device), torch.from_numpy(rows.index).to(device)
     order = order.to(device)
@@ -36,12 +36,12 @@ ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize("rule", ["phase", "graph"])
 @pytest.mark.parametrize("counts", [{}, {"intra": 2, "cut": 2}, {"cut": 0}])
-@pytest.mark.parametrize("keep_on_host", [False, True])
+@pytest.mark.parametrize(("aggregate", "keep_on_host"), [("mean", False), ("mean", True), ("max", False)])
 def test_gradients_are_those_of_the_schedule(
-    device: str, rule: str, counts: dict[str, int], keep_on_host: bool
+    device: str, rule: str, counts: dict[str, int], aggregate: str, keep_on_host: bool
 ) -> None:
     graph, labels, order = case()
-    cell = build_cell("identity", "gru", "mean", {}, 8, 1, torch.Generator().manual_seed(1))
+    cell = build_cell("identity", "gru", aggregate, {}, 8, 1, torch.Generator().manual_seed(1))
     x = torch.randn(60, 5, generator=torch.Generator().manual_seed(2))
     weight, bias = torch.randn(5, 8, requires_grad=True), torch.randn(8, requires_grad=True)
     aim = torch.randn(60, 8)

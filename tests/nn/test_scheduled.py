@@ -102,6 +102,21 @@ def test_phases_equal_calling_it_by_hand_and_runners_agree(name):
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_plans_that_were_built(name):
+    graph, scheduled = typed_graph(), Scheduled(convolution(name))
+    graph = graph.select_edges((graph.src != graph.dst).nonzero().flatten())  # GCNConv keeps the last of several loops
+    plan = gpnn.lower(graph, make_schedule("partitioned", graph))
+    attributes = attributes_for(scheduled, graph)
+    if attributes is not None:
+        with pytest.raises(ValueError, match="built holds no schedule"):
+            scheduled(states(width=WIDTH), plan.build("fused"), attributes)
+        return
+    for runner in ("fused", "streamed"):
+        ours, theirs = (scheduled(states(width=WIDTH), each, runner=runner) for each in (plan.build(runner), plan))
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_virtual_nodes(name):
     graph, scheduled = typed_graph(), Scheduled(convolution(name))
     plan = gpnn.lower(graph, make_schedule("subgraph_memory", graph))

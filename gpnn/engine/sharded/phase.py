@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block, Messages
+from gpnn.engine.built_phase import join_rows
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.sharded.exchange import Exchange
 
@@ -25,7 +26,7 @@ class ShardedPhase(LoweredPhase):
     exchange: Exchange | None = None
     num_own: int = 0
 
-    def build(self) -> None:
+    def prepare(self) -> None:
         """Build the blocks that running needs; collective, where weights need the degrees of senders elsewhere."""
         _ = self.row_index, self.whole if self.exchange is None else self.halves
 
@@ -47,10 +48,7 @@ class ShardedPhase(LoweredPhase):
         """The rows that the phase writes, `[n]`: those of the first half, then those of the second."""
         if self.exchange is None:
             return self.phase.nodes.to(self.builder.device)
-        rows = [block.inputs for block in self.halves]
-        counts = [block.num_rows for block in self.halves]
-        ids = [torch.arange(i.start, i.stop, device=self.builder.device) if isinstance(i, slice) else i for i in rows]
-        return torch.cat([each[:count] for each, count in zip(ids, counts)])
+        return join_rows([block.rows for block in self.halves], self.builder.device)
 
     def read(self, state: Tensor, received: Tensor) -> Tensor:
         """The inputs of the second half, `[m, s]`: rows of `state`, then the received ones."""

@@ -67,18 +67,6 @@ class ShardedPlan(Plan):
 
         return {"fused": Sharded(), "streamed": Sharded(recompute=True)}
 
-    @property
-    def num_nodes(self) -> int:
-        return self.shard.num_own - self.shard.num_virtual
-
-    @property
-    def num_virtual(self) -> int:
-        return self.shard.num_virtual
-
-    @property
-    def num_edge_types(self) -> int:
-        return self.shard.totals.num_edge_types
-
     @cached_property
     def nodes(self) -> Tensor:
         """The user's node in each row, int64, `[n]`, on the plan's device."""
@@ -142,12 +130,23 @@ def _lower(
         exchange, ghosts = _exchange(phase, shard, peers, device)
         own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
         sharded = ShardedPhase(phase, own_rule, None, builder, 0, exchange, shard.num_own)
-        sharded.build()
+        sharded.prepare()
         lowered[id(phase)] = sharded
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     messages, updates = peers.total(torch.tensor([schedule.num_messages, schedule.num_updates])).tolist()
     return ShardedPlan(
-        schedule, rounds, None, torch.device(device), normalization, shard, peers, halo, (messages, updates)
+        rounds=rounds,
+        order=None,
+        device=torch.device(device),
+        normalization=normalization,
+        num_nodes=shard.num_own - shard.num_virtual,
+        num_virtual=shard.num_virtual,
+        num_edge_types=shard.totals.num_edge_types,
+        source=schedule,
+        shard=shard,
+        peers=peers,
+        halo=halo,
+        counts=(messages, updates),
     )
 
 
