@@ -114,5 +114,11 @@ def _alone(do: Callable[..., Result]) -> Callable[..., Result]:
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads of this process: one that was forked has its parent's pool without the threads in it."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="gpnn-kernel")
+    """Threads of this process: one that was forked has its parent's pool without the threads in it.
+
+    Each says for itself that torch has one thread there. What the caller said holds for a new thread only from the
+    first operation that torch itself shares; products before it would start threads of their own.
+    """
+    return ThreadPoolExecutor(
+        threads, thread_name_prefix="gpnn-kernel", initializer=torch.set_num_threads, initargs=(1,)
+    )

@@ -1,5 +1,6 @@
 """Rows shared between threads: every row once, results in order, torch's threads as they were."""
 
+import ctypes
 import time
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.kernels.threads import SHARE_ABOVE, num_threads, share_calls, share_rows
+from gpnn.kernels.threads import SHARE_ABOVE, _pool, num_threads, share_calls, share_rows
 
 
 @pytest.fixture
@@ -70,3 +71,14 @@ def test_an_error_of_a_call_stops_the_others():
         list(share_calls(1000, call))
     assert len(done) < 30
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_products_in_a_share_start_no_threads():
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "omp_get_max_threads"):
+        pytest.skip("torch shares its work without OpenMP")
+    _pool.cache_clear()  # its threads know what they were told when they started
+    counts = share_rows(64, SHARE_ABOVE, lambda start, stop: library.omp_get_max_threads())
+    assert len(counts) == 16
+    assert set(counts) == {1}
