@@ -26,45 +26,42 @@ class _Permute(Function):
 
 def read_rows(state: Tensor, rows: Tensor | slice) -> Tensor:
     """state[rows], `[m, s]`; a view where they are contiguous."""
-    if isinstance(rows, slice):
-        return state[rows]
-    if state.is_cuda:
-        from gpnn.kernels.gpu_move import gather_rows
-    else:
-        from gpnn.kernels.cpu import gather_rows
-    return gather_rows(state, rows)
+    return state[rows] if isinstance(rows, slice) else _kernels(state).gather_rows(state, rows)
 
 
 def write_rows(state: Tensor, rows: Tensor | slice, values: Tensor) -> None:
     """state[rows] = values; the rows are distinct."""
-    if isinstance(rows, Tensor) and state.is_cuda:
-        from gpnn.kernels.gpu_move import put_rows
-
-        put_rows(state, rows, values)
-    else:
+    if isinstance(rows, slice):
         state[rows] = values
+    else:
+        _kernels(state).put_rows(state, rows, values)
 
 
 def take_rows(state: Tensor, rows: Tensor | slice) -> Tensor:
-    """A copy of state[rows], `[m, s]`, which then are zero."""
-    if isinstance(rows, Tensor) and state.is_cuda:
-        from gpnn.kernels.gpu_move import take_rows as take
-
-        return take(state, rows)
-    taken = state[rows].clone() if isinstance(rows, slice) else state[rows]
+    """A copy of state[rows], `[m, s]`, which then are zero; the rows are distinct."""
+    if isinstance(rows, Tensor):
+        return _kernels(state).take_rows(state, rows)
+    taken = state[rows].clone()
     state[rows] = 0
     return taken
 
 
 def add_rows(state: Tensor, rows: Tensor | slice, values: Tensor | None) -> None:
-    """state[rows] += values; None adds nothing."""
+    """state[rows] += values; the rows are distinct, and None adds nothing."""
     if values is None:
         return
     if isinstance(rows, slice):
         state[rows] += values
-    elif state.is_cuda:  # torch's own uses atomics, which are slow in half precision
-        from gpnn.kernels.gpu_move import add_rows as add
-
-        add(state, rows, values)
     else:
-        state.index_add_(0, rows, values)
+        _kernels(state).add_rows(state, rows, values)
+
+
+def _kernels(state: Tensor) -> Any:
+    """The module that moves rows on the state's device: torch's own adding sorts on a CPU, and has atomics on a GPU."""
+    if state.is_cuda:
+        from gpnn.kernels import gpu_move
+
+        return gpu_move
+    from gpnn.kernels import cpu_move
+
+    return cpu_move

@@ -54,7 +54,9 @@ class Sweep:
         boundary.load(self.state)
         overwritten: list[Tensor | None] = []
         for position, (phase, steps) in enumerate(phases[:-1]):
-            overwritten.append(self.state[phase.row_index] if position else None)  # the first is the boundary's
+            overwritten.append(
+                read_rows(self.state, phase.row_index) if position else None
+            )  # the first is the boundary's
             self.replay.do_phase(phase, steps, self.state, self.initial)
         if len(phases) == 1:
             boundary.drop()
@@ -64,7 +66,7 @@ class Sweep:
                 boundary.load(self.state)
                 boundary.drop()
             else:
-                self.state[phase.row_index] = rows
+                write_rows(self.state, phase.row_index, rows)
             self._through_phase(phase, steps)
 
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
@@ -75,11 +77,11 @@ class Sweep:
             return
         overwritten = []
         for step in steps[:-1]:
-            overwritten.append(self.state[phase.row_index])
+            overwritten.append(read_rows(self.state, phase.row_index))
             self.replay.do_phase(phase, [step], self.state, self.initial)
         self._through_joint_step(phase, steps[-1])
         for step, rows in zip(reversed(steps[:-1]), reversed(overwritten)):
-            self.state[phase.row_index] = rows
+            write_rows(self.state, phase.row_index, rows)
             self._through_joint_step(phase, step)
 
     def _through_lone_block(self, steps: list[Step], number: int, block: Block) -> list[Tensor | None]:

@@ -8,7 +8,6 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from gpnn.kernels.pages import empty_large
 from gpnn.kernels.threads import share_rows
 from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
 
@@ -34,33 +33,12 @@ def factors(values: Tensor | None, x: Tensor) -> Tensor:
     return torch.empty(0, dtype=dtype) if values is None else values.detach().to(dtype)
 
 
-def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """x[rows], `[m, d]`, on as many threads as torch uses, each row asked for before its turn; outside autograd."""
-    if x.dtype not in (torch.float32, torch.float64, torch.bfloat16):
-        return x.detach().index_select(0, rows)
-    out = empty_large(rows.numel(), x.shape[1], dtype=x.dtype)
-    launch(copy_rows, len(out), out.numel(), rows, x.contiguous(), out)
-    return out
-
-
 @njit(inline="always")
-def _ask_ahead(at, index, x):  # type: ignore[no-untyped-def]
+def ask_ahead(at, index, x):  # type: ignore[no-untyped-def]
     """Ask for the row of `x` that the entry `AHEAD` places after `at` will read."""
     later = index[min(at + AHEAD, len(index) - 1)]
     for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):
         prefetch(x, later, j)
-
-
-@njit(cache=True, nogil=True)
-def copy_rows(start, stop, index, x, out):  # type: ignore[no-untyped-def]
-    """out[r] = x[index[r]]."""
-    far = x.nbytes > NEAR_BYTES
-    for row in range(start, stop):
-        if far:
-            _ask_ahead(row, index, x)
-        source = index[row]
-        for j in range(x.shape[1]):
-            out[row, j] = x[source, j]
 
 
 @njit(cache=True, nogil=True)
@@ -99,7 +77,7 @@ def _add_row(first, last, index, entry, weight, scale, x, total):  # type: ignor
     far = x.nbytes > NEAR_BYTES
     for e in range(first, last):
         if far:
-            _ask_ahead(e, index, x)
+            ask_ahead(e, index, x)
         source = index[e]
         if len(weight) or len(scale):
             w = total.dtype.type(1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpnn.engine.rows import permute_rows, read_rows
+from gpnn.engine.rows import add_rows, permute_rows, read_rows, take_rows, write_rows
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -19,6 +19,35 @@ def test_rows_of_every_type(dtype):
     rows = torch.randint(60_000, (100,), generator=torch.Generator().manual_seed(1))
     assert torch.equal(read_rows(state, rows), state[rows])
     assert torch.equal(read_rows(state.T.contiguous().T, rows), state[rows])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("contiguous", [True, False])
+@pytest.mark.parametrize("num_rows", [20, 60_000])
+def test_rows_are_put_taken_and_added_to(dtype, contiguous, num_rows):
+    random = torch.Generator().manual_seed(2)
+    rows = torch.randperm(num_rows, generator=random)[: num_rows // 2]
+    ours, values = (torch.randn(n, 5, generator=random).to(dtype) for n in (num_rows, len(rows)))
+    ours = ours if contiguous else ours.T.contiguous().T
+    theirs = ours.clone()
+    write_rows(ours, rows, values)
+    theirs[rows] = values
+    assert torch.equal(ours, theirs)
+    add_rows(ours, rows, values[:1].expand(len(rows), 5))
+    theirs[rows] += values[:1]
+    assert torch.equal(ours, theirs)
+    add_rows(ours, rows, None)
+    assert torch.equal(take_rows(ours, rows), theirs[rows])
+    theirs[rows] = 0
+    assert torch.equal(ours, theirs)
+
+
+def test_contiguous_rows():
+    state = torch.arange(10.0).view(5, 2)
+    write_rows(state, slice(0, 2), torch.ones(2, 2))
+    add_rows(state, slice(1, 3), torch.ones(2, 2))
+    assert take_rows(state, slice(1, 3)).tolist() == [[2, 2], [5, 6]]
+    assert state.tolist() == [[1, 1], [0, 0], [0, 0], [6, 7], [8, 9]]
 
 
 def test_a_permutation_and_its_gradients():

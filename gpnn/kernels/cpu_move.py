@@ -1,0 +1,103 @@
+"""Rows of a matrix read, taken, put and added to on the CPU, outside autograd: a run of rows a thread."""
+
+from collections.abc import Callable
+
+import torch
+from numba import njit
+from torch import Tensor
+
+from gpnn.kernels.cpu import NEAR_BYTES, ask_ahead, launch
+from gpnn.kernels.pages import empty_large
+from gpnn.kernels.words import narrow, widen
+
+TYPES = (torch.float32, torch.float64, torch.bfloat16)  # those that kernels know
+
+
+def gather_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows], `[m, d]`."""
+    if x.dtype not in TYPES:
+        return x.detach().index_select(0, rows)
+    values = empty_large(rows.numel(), x.shape[1], dtype=x.dtype)
+    _launch(_gather, rows, x.contiguous(), values)
+    return values
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows], `[m, d]`, leaving zeros where it was; the rows are distinct."""
+    if not _can_write(x):
+        taken = x[rows]
+        x[rows] = 0
+        return taken
+    values = empty_large(rows.numel(), x.shape[1], dtype=x.dtype)
+    _launch(_take, rows, x, values)
+    return values
+
+
+def put_rows(x: Tensor, rows: Tensor, values: Tensor) -> None:
+    """x[rows] = values, `[m, d]`; the rows are distinct."""
+    if _can_write(x):
+        _launch(_put, rows, x, values.contiguous())
+    else:
+        x[rows] = values
+
+
+def add_rows(x: Tensor, rows: Tensor, values: Tensor) -> None:
+    """x[rows] += values, `[m, d]`; the rows are distinct, so that no thread waits for another."""
+    if _can_write(x):
+        _launch(_add, rows, x, values.contiguous())
+    else:
+        x.index_add_(0, rows, values)
+
+
+def _can_write(x: Tensor) -> bool:
+    return x.dtype in TYPES and x.is_contiguous()
+
+
+def _launch(kernel: Callable[..., None], rows: Tensor, x: Tensor, values: Tensor) -> None:
+    launch(kernel, len(values), values.numel(), rows, x, values)
+
+
+@njit(cache=True, nogil=True)
+def _gather(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
+    far = x.nbytes > NEAR_BYTES
+    for i in range(start, stop):
+        if far:
+            ask_ahead(i, rows, x)
+        row = rows[i]
+        for j in range(x.shape[1]):
+            values[i, j] = x[row, j]
+
+
+@njit(cache=True, nogil=True)
+def _take(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
+    far = x.nbytes > NEAR_BYTES
+    for i in range(start, stop):
+        if far:
+            ask_ahead(i, rows, x)
+        row = rows[i]
+        for j in range(x.shape[1]):
+            values[i, j] = x[row, j]
+        for j in range(x.shape[1]):
+            x[row, j] = 0
+
+
+@njit(cache=True, nogil=True)
+def _put(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
+    far = x.nbytes > NEAR_BYTES
+    for i in range(start, stop):
+        if far:
+            ask_ahead(i, rows, x)
+        row = rows[i]
+        for j in range(x.shape[1]):
+            x[row, j] = values[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _add(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
+    far = x.nbytes > NEAR_BYTES
+    for i in range(start, stop):
+        if far:
+            ask_ahead(i, rows, x)
+        row = rows[i]
+        for j in range(x.shape[1]):
+            x[row, j] = narrow(widen(x[row, j]) + widen(values[i, j]), x[row, j])
