@@ -84,6 +84,18 @@ def test_a_candidate_from_the_next_state_is_as_good_as_one_made_again(shift, siz
 
 
 @pytest.mark.parametrize("step", [gated_step, kept_step])
+def test_gates_that_are_shut_let_nothing_through(step):
+    operator, diagonal, leaves = problem(torch.float32)
+    with torch.no_grad():
+        leaves[0].mul_(1e4)
+        leaves[3][5:10] += 1e6  # z is 1
+    out, grad_inputs, *others = results(step, operator, diagonal, leaves)
+    assert torch.equal(out, leaves[0][: len(out)])
+    assert not torch.count_nonzero(grad_inputs[len(out) :])
+    assert not any(torch.count_nonzero(other) for other in others)
+
+
+@pytest.mark.parametrize("step", [gated_step, kept_step])
 def test_gradients_are_those_of_finite_differences(step):
     operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=6, width=2)
     assert torch.autograd.gradcheck(lambda *leaves: step(operator, diagonal, leaves[0], leaves[1:]), leaves)
