@@ -14,6 +14,7 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
+from statistics import median
 
 from process import describe_machine, run_alone, time_steps
 
@@ -182,14 +183,15 @@ def table(options: argparse.Namespace, width: int, folder: Path) -> list[str]:
         "| node updates | differs by |"
     ]
     lines.append("|---" * 11 + "|")
-    rows: dict[str, dict] = {}
-    for name in options.contenders:
-        settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "degree", "mixing", "parts", "repeats")]
-        files = [f"--graph={folder / 'graph.pt'}", f"--answers={folder / 'answers'}"]
-        environment = KEEP if "kept" in CONTENDERS[name] else None
-        rows[name] = run_alone(__file__, [f"--contender={name}", f"--width={width}", *settings, *files], environment)
-        lines.append(_line(name, rows))
-        print(lines[-1], flush=True)
+    rows: dict[str, list[dict]] = {name: [] for name in options.contenders}
+    settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "degree", "mixing", "parts", "repeats")]
+    settings += [f"--graph={folder / 'graph.pt'}", f"--answers={folder / 'answers'}", f"--width={width}"]
+    for _ in range(options.turns):
+        for name in options.contenders:
+            environment = KEEP if "kept" in CONTENDERS[name] else None
+            rows[name].append(run_alone(__file__, [f"--contender={name}", *settings], environment))
+            print(_line(name, rows), flush=True)
+    lines += [_line(name, rows) for name in options.contenders]
     least = floor(options, width)
     lines += ["", f"Floor in float32: {least['seconds']:.2f} s ({least['rate'] / 1e9:.0f} GFLOP/s of products and "]
     lines[-1] += f"{least['bandwidth'] / 1e9:.0f} GB/s of copies, measured here on all threads; where bf16 is allowed "
@@ -198,24 +200,32 @@ def table(options: argparse.Namespace, width: int, folder: Path) -> list[str]:
     return lines
 
 
-def _line(name: str, rows: dict[str, dict]) -> str:
-    row = rows[name]
-    if "failed" in row:
-        return f"| {name} | {row['failed']} |" + " |" * 9
-    edge_index, csr = (rows.get(peer, {}) for peer in list(CONTENDERS)[:2])
+def _line(name: str, rows: dict[str, list[dict]]) -> str:
+    """A contender's figures, medians over its turns; ratios are taken turn by turn."""
+    turns = rows[name]
+    failed = next((row["failed"] for row in turns if "failed" in row), None)
+    if failed:
+        return f"| {name} | {failed} |" + " |" * 9
+    for row in turns:
+        row["step"], row["life"] = row["peak"] - row["before"], max(row["peak"], row["earlier"])
+    edge_index, csr = (rows.get(peer, []) for peer in list(CONTENDERS)[:2])
 
-    def ratio(peer: dict, key: str) -> str:
-        return f"{peer[key] / row[key]:.1f}" if key in peer else ""
+    def middle(key: str) -> float:
+        return median(row[key] for row in turns)
 
-    row["step"] = row["peak"] - row["before"]
-    row["life"] = max(row["peak"], row["earlier"])
+    def faster(peer: list[dict]) -> str:
+        ratios = [theirs["wall"] / ours["wall"] for theirs, ours in zip(peer, turns) if "wall" in theirs]
+        spread = f" ({min(ratios):.1f} to {max(ratios):.1f})" if len(ratios) > 1 else ""
+        return f"{median(ratios):.1f}{spread}" if ratios else ""
 
     def memory(key: str) -> list[str]:
-        return [f"{row[key] / 1e9:.2f}", f"{row[key] / edge_index[key]:.2f}" if key in edge_index else ""]
+        ratios = [ours[key] / theirs[key] for theirs, ours in zip(edge_index, turns) if key in theirs]
+        return [f"{middle(key) / 1e9:.2f}", f"{median(ratios):.2f}" if ratios else ""]
 
-    differs = "" if row["difference"] is None else f"{row['difference']:.0e}"
-    figures = [f"{row['wall']:.2f}", f"{row['cpu']:.2f}", ratio(edge_index, "wall"), ratio(csr, "wall")]
-    figures += [*memory("life"), *memory("step"), f"{row['updates']:,}", differs]
+    first = turns[0]
+    differs = "" if first["difference"] is None else f"{first['difference']:.0e}"
+    figures = [f"{middle('wall'):.2f}", f"{middle('cpu'):.2f}", faster(edge_index), faster(csr)]
+    figures += [*memory("life"), *memory("step"), f"{first['updates']:,}", differs]
     return f"| {name} | {' | '.join(figures)} |"
 
 
@@ -226,6 +236,7 @@ def main() -> None:
     parser.add_argument("--mixing", type=float, default=0.1, help="share of edges that leave their community")
     parser.add_argument("--parts", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=1, help="times to go round the contenders, medians over them")
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 128])
     parser.add_argument("--out", type=Path, help="write the tables to this file")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
@@ -247,7 +258,11 @@ def main() -> None:
         for width in options.widths:
             settings = f"{options.nodes:,} nodes, degree {options.degree}, d = {width}"
             lines += ["", f"## {settings}", "", *table(options, width, Path(folder))]
-    lines += ["", f"Medians of {options.repeats}. {options.mixing:.0%} of the edges leave their community; "]
+    turns = f", and of {options.turns} turns round the contenders" if options.turns > 1 else ""
+    lines += [
+        "",
+        f"Medians of {options.repeats} steps{turns}. {options.mixing:.0%} of the edges leave their community; ",
+    ]
     lines[-1] += f"K = {options.parts} subgraphs, the communities. Machine: {describe_machine()}."
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -54,9 +54,8 @@ class Sweep:
         boundary.load(self.state)
         overwritten: list[Tensor | None] = []
         for position, (phase, steps) in enumerate(phases[:-1]):
-            overwritten.append(
-                read_rows(self.state, phase.row_index) if position else None
-            )  # the first is the boundary's
+            first = position == 0  # what it overwrites is the boundary's
+            overwritten.append(None if first else read_rows(self.state, phase.row_index))
             self.replay.do_phase(phase, steps, self.state, self.initial)
         if len(phases) == 1:
             boundary.drop()

@@ -36,7 +36,7 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
 def put_rows(x: Tensor, rows: Tensor, values: Tensor) -> None:
     """x[rows] = values, `[m, d]`; the rows are distinct."""
     if _can_write(x):
-        _launch(_put, rows, x, values.contiguous())
+        _launch(_put, rows, x, values.to(x.dtype).contiguous())
     else:
         x[rows] = values
 
@@ -44,7 +44,7 @@ def put_rows(x: Tensor, rows: Tensor, values: Tensor) -> None:
 def add_rows(x: Tensor, rows: Tensor, values: Tensor) -> None:
     """x[rows] += values, `[m, d]`; the rows are distinct, so that no thread waits for another."""
     if _can_write(x):
-        _launch(_add, rows, x, values.contiguous())
+        _launch(_add, rows, x, values.to(x.dtype).contiguous())
     else:
         x.index_add_(0, rows, values)
 
