@@ -35,20 +35,10 @@ def factors(values: Tensor | None, x: Tensor) -> Tensor:
 
 @njit(inline="always")
 def ask_ahead(at, index, x):  # type: ignore[no-untyped-def]
-    """Ask for the row of `x` that the entry `AHEAD` places after `at` will read.
-
-    Of a wide row the first four lines are asked for: the CPU fetches what follows by itself, and takes few requests at
-    a time. They are written out, since a loop over them would cost what they gain.
-    """
-    later, step = index[min(at + AHEAD, len(index) - 1)], CACHE_LINE // x.itemsize
-    if x.shape[1] >= 4 * step:
-        prefetch(x, later, 0)
-        prefetch(x, later, step)
-        prefetch(x, later, 2 * step)
-        prefetch(x, later, 3 * step)
-    else:
-        for j in range(0, x.shape[1], step):
-            prefetch(x, later, j)
+    """Ask for the row of `x` that the entry `AHEAD` places after `at` will read."""
+    later = index[min(at + AHEAD, len(index) - 1)]
+    for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):
+        prefetch(x, later, j)
 
 
 @njit(cache=True, nogil=True)
