@@ -57,13 +57,19 @@ def _launch(kernel: Callable[..., None], rows: Tensor, x: Tensor, values: Tensor
     launch(kernel, len(values), values.numel(), rows, x, values)
 
 
+@njit(inline="always")
+def _find(i, rows, x, far):  # type: ignore[no-untyped-def]
+    """The i-th row's number; a later one is asked for where rows may be far."""
+    if far:
+        ask_ahead(i, rows, x)
+    return rows[i]
+
+
 @njit(cache=True, nogil=True)
 def _gather(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
     far = x.nbytes > NEAR_BYTES
     for i in range(start, stop):
-        if far:
-            ask_ahead(i, rows, x)
-        row = rows[i]
+        row = _find(i, rows, x, far)
         for j in range(x.shape[1]):
             values[i, j] = x[row, j]
 
@@ -72,9 +78,7 @@ def _gather(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
 def _take(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
     far = x.nbytes > NEAR_BYTES
     for i in range(start, stop):
-        if far:
-            ask_ahead(i, rows, x)
-        row = rows[i]
+        row = _find(i, rows, x, far)
         for j in range(x.shape[1]):
             values[i, j] = x[row, j]
         for j in range(x.shape[1]):
@@ -85,9 +89,7 @@ def _take(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
 def _put(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
     far = x.nbytes > NEAR_BYTES
     for i in range(start, stop):
-        if far:
-            ask_ahead(i, rows, x)
-        row = rows[i]
+        row = _find(i, rows, x, far)
         for j in range(x.shape[1]):
             x[row, j] = values[i, j]
 
@@ -96,8 +98,6 @@ def _put(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
 def _add(start, stop, rows, x, values):  # type: ignore[no-untyped-def]
     far = x.nbytes > NEAR_BYTES
     for i in range(start, stop):
-        if far:
-            ask_ahead(i, rows, x)
-        row = rows[i]
+        row = _find(i, rows, x, far)
         for j in range(x.shape[1]):
             x[row, j] = narrow(widen(x[row, j]) + widen(values[i, j]), x[row, j])
