@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from functools import cache
+import os
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
+
+from gpnn.kernels.pool import Pool
 
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
 _LARGE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
@@ -18,10 +21,16 @@ _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system 
 
 
 def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
-    """An uninitialised CPU tensor, `[num_rows, width]`, on large pages where the system lends them."""
-    tensor = torch.empty(num_rows, width, dtype=dtype)
-    _advise(tensor, _LARGE)
-    return tensor
+    """An uninitialised CPU tensor, `[num_rows, width]`; a large one lies on large pages where the system lends them."""
+    num_bytes = num_rows * width * dtype.itemsize
+    if num_bytes < LARGE_BYTES or _LARGE is None:
+        return torch.empty(num_rows, width, dtype=dtype)
+    return _pool(os.getpid()).empty(num_bytes).view(dtype).view(num_rows, width)
+
+
+def release_pages() -> None:
+    """Give memory that is held for large tensors to come back to the system."""
+    _pool(os.getpid()).release()
 
 
 def move_to_large(tensor: Tensor) -> None:
@@ -41,6 +50,12 @@ def _advise(tensor: Tensor, advice: int | None) -> None:
         start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         length = (tensor.data_ptr() + num_bytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
         _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), advice)
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int) -> Pool:
+    """This process's own: one that was forked may have its parent's at a time when another thread changes it."""
+    return Pool()
 
 
 @cache

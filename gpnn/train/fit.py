@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import torch
 from torch import nn
 
+from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
 from gpnn.train.assemble import resolve_recipe
 from gpnn.train.evaluate import autocast, predict_logits, products
@@ -97,6 +98,7 @@ def fit(
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
     metrics = {} if stopped == "interrupted" else trainer.final_metrics() | {"stopped": stopped}
+    release_pages()
     return FitResult(metrics, progress.history, stopped, problem)
 
 

@@ -1,0 +1,119 @@
+"""Memory of large tensors is used again, never while a tensor lies in it."""
+
+import gc
+import multiprocessing
+import threading
+
+import pytest
+import torch
+
+from gpnn.kernels import pages
+from gpnn.kernels.pool import LARGE, PAGE, Pool
+
+pytestmark = pytest.mark.skipif(LARGE is None, reason="the system has no large pages")
+
+MB = 1 << 20
+
+
+def test_memory_is_used_again() -> None:
+    pool = Pool()
+    first = pool.empty(10 * MB)
+    place = first.data_ptr()
+    assert place % PAGE == 0
+    del first
+    assert pool.idle_bytes == 10 * MB
+    assert pool.empty(10 * MB).data_ptr() == place
+
+
+def test_memory_that_a_view_lies_in_is_not_lent_again() -> None:
+    pool = Pool()
+    first = pool.empty(10 * MB).view(torch.float32)
+    first.fill_(1.0)
+    view = first[5:7]
+    del first
+    second = pool.empty(10 * MB)
+    second.fill_(7)
+    assert view.tolist() == [1.0, 1.0]
+    del view, second
+    assert pool.idle_bytes == 20 * MB
+
+
+def test_a_little_longer_memory_serves() -> None:
+    pool = Pool()
+    place = pool.empty(33 * MB).data_ptr()
+    assert pool.empty(31 * MB).data_ptr() == place  # 34 MiB of whole pages
+    assert pool.empty(16 * MB).data_ptr() != place  # half of it would be idle
+
+
+def test_no_more_is_held_than_was_lent_at_one_time() -> None:
+    pool = Pool()
+    for size in (10, 20, 40, 80):
+        pool.empty(size * MB)
+    assert pool.idle_bytes == 80 * MB
+    together = [pool.empty(30 * MB), pool.empty(30 * MB)]
+    assert pool.idle_bytes <= 20 * MB
+    del together
+    assert pool.idle_bytes <= 80 * MB
+
+
+def test_released_memory_is_gone() -> None:
+    pool = Pool()
+    kept = pool.empty(10 * MB)
+    pool.empty(10 * MB)
+    pool.release()
+    assert pool.idle_bytes == 0
+    kept.fill_(3)
+    assert int(kept[-1]) == 3
+
+
+def test_gradients_that_lie_in_the_pool_outlive_the_step() -> None:
+    weight = torch.ones(50_000, 64, requires_grad=True)
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):  # type: ignore[no-untyped-def]
+            return pages.empty_large(*x.shape, dtype=x.dtype).copy_(x).mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):  # type: ignore[no-untyped-def]
+            return pages.empty_large(*grad.shape, dtype=grad.dtype).copy_(grad).mul_(2)
+
+    for _ in range(3):
+        Twice.apply(weight).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.eq(6.0).all()
+
+
+def test_threads_lend_and_return_at_once() -> None:
+    pool, wrong = Pool(), []
+
+    def work(value: int) -> None:
+        for _ in range(50):
+            tensor = pool.empty(8 * MB)
+            tensor[::4096] = value
+            if not tensor[::4096].eq(value).all():
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.collect()
+    assert not wrong
+    assert pool.idle_bytes <= 4 * 2 * 8 * MB  # a thread's last tensor goes when it has the next
+
+
+def _sum_in_child(queue) -> None:  # type: ignore[no-untyped-def]
+    queue.put(float(pages.empty_large(40_000, 64, dtype=torch.float32).fill_(1.0).sum()))
+
+
+def test_a_forked_process_has_memory_of_its_own() -> None:
+    mine = pages.empty_large(40_000, 64, dtype=torch.float32).fill_(2.0)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=_sum_in_child, args=(queue,))
+    child.start()
+    assert queue.get() == 40_000 * 64
+    child.join()
+    assert mine.eq(2.0).all()
