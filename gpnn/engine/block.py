@@ -46,7 +46,9 @@ class Block:
 
     def read(self, state: Tensor) -> Tensor:
         """The rows of `state` that the step reads, `[m, d]`."""
-        return state[self.inputs] if isinstance(self.inputs, slice) else state.index_select(0, self.inputs)
+        if isinstance(self.inputs, Tensor):
+            return state.index_select(0, self.inputs)
+        return state if self.num_inputs == len(state) else state[self.inputs]  # a slice's gradient is a padded copy
 
     @cached_property
     def raw_operators(self) -> tuple[Operator, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.step import CellLike, Step, check_width
+from gpnn.engine.step import CellLike, Step
+from gpnn.engine.update_rows import update_rows
 
 
 def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
@@ -27,8 +28,5 @@ def _step(cell: CellLike, phase: AnyPhase, state: Tensor, step: Step, initial: T
     block = phase.whole
     if initial is not None:
         step = step._replace(initial=initial[block.rows])
-    updated = cell.advance(block, block.read(state), step).to(state.dtype)  # under autocast it may be bf16
-    if isinstance(block.inputs, slice) and block.num_rows == state.shape[0]:
-        return updated
-    check_width(updated, state)
-    return state.index_copy(0, phase.row_index, updated)
+    # under autocast the cell may give bf16
+    return update_rows(state, block, lambda inputs: cell.advance(block, inputs, step).to(state.dtype))

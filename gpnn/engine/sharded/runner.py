@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,7 @@ from gpnn.engine.sharded.peers import Traffic
 from gpnn.engine.sharded.phase import ShardedPhase
 from gpnn.engine.sharded.plan import ShardedPlan
 from gpnn.engine.step import CellLike, Step, check_width
+from gpnn.engine.update_rows import update_rows
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,7 @@ class _Run:
         """All repeats of a phase that reads own rows only."""
         block = self.lowered.whole
         for step in steps:
-            updated = self._advance(block, block.read(state), step)
-            whole = isinstance(block.inputs, slice) and block.num_rows == state.shape[0]
-            state = updated if whole else _write(self.lowered, state, updated)
+            state = update_rows(state, block, partial(self._advance, block, step))
         return state
 
     def _exchanging(self, exchange: Exchange, step: Step, state: Tensor) -> Tensor:
@@ -93,16 +93,16 @@ class _Run:
         interior, boundary = self.lowered.halves
         parts = []
         if interior.num_rows:
-            parts.append(self._keep_inputs(lambda rows: self._advance(interior, rows, step), interior.read(state)))
+            parts.append(self._keep_inputs(partial(self._advance, interior, step), interior.read(state)))
         received = flight.arrive()
         if boundary.num_rows:
             inputs = self.lowered.read(state, received)
-            parts.append(self._keep_inputs(lambda rows: self._advance(boundary, rows, step), inputs))
+            parts.append(self._keep_inputs(partial(self._advance, boundary, step), inputs))
         else:
             state = anchor(state, received)
         return _write(self.lowered, state, torch.cat(parts)) if parts else state
 
-    def _advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
+    def _advance(self, block: Block, step: Step, inputs: Tensor) -> Tensor:
         if self.initial is not None:
             step = step._replace(initial=self.initial[block.rows])
         return self.cell.advance(block, inputs, step).to(inputs.dtype)  # one type in all processes, also under autocast

@@ -1,0 +1,63 @@
+"""update_rows: a state in which a block's rows are new, differentiated with as few passes over all rows as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from gpnn.engine.block import Block
+from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
+from gpnn.engine.step import check_width
+from gpnn.kernels.pages import empty_large
+
+
+def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]) -> Tensor:
+    """The state, `[N, s]`, whose rows that `block` writes are what `advance` makes of those that it reads.
+
+    The gradients of rows that are read are added to that of the rows that stay, in its own memory.
+    """
+    if isinstance(block.inputs, slice) and block.num_rows == len(state):
+        return advance(state)
+    inputs, rest = _Read.apply(state, block.inputs)
+    updated = advance(inputs)
+    check_width(updated, state)
+    return _Write.apply(rest, block.rows, updated)
+
+
+class _Read(Function):
+    """The rows, `[m, s]`, and the state itself, for :class:`_Write` alone."""
+
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        ctx.rows = rows
+        return read_rows(state, rows), state.view_as(state)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, rest: Tensor) -> tuple[Tensor, None]:
+        add_rows(rest, ctx.rows, grad)  # the memory that `_Write` made, and nobody else has
+        return rest, None
+
+
+class _Write(Function):
+    """A copy of the state with other rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rest: Tensor, rows: Tensor | slice, values: Tensor) -> Tensor:
+        ctx.rows, state = rows, _copy(rest)
+        write_rows(state, rows, values)
+        return state
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
+        rest = _copy(grad)
+        return rest, None, take_rows(rest, ctx.rows)
+
+
+def _copy(state: Tensor) -> Tensor:
+    return state.clone() if state.is_cuda else empty_large(*state.shape, dtype=state.dtype).copy_(state)
