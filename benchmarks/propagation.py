@@ -6,8 +6,9 @@ Every contender computes h' = GRU(Σ h W, h) over the same planted graph, nodes 
 and its gradients for h and all weights, in a process of its own. "Peak" is the most resident memory that the process
 ever has, interpreter and preparation included; "step" is what the steps add. The edge list is let go where a contender
 needs it no more: PyG's on CSR, and ours when the plan is built. The first contender's results are kept, and all others
-of the same function are compared with them. "Memory kept" is PyG where malloc gives nothing back to the system, after
-three steps that are not timed: fresh pages cost PyG much of its time, which it can buy back with memory.
+of the same function are compared with them. The first step of each is not timed. "Memory kept" is PyG where malloc
+gives nothing back to the system, and three steps are not timed: fresh pages cost PyG much of its time, which it can buy
+back with memory.
 """
 
 import argparse
@@ -128,7 +129,7 @@ def measure(options: argparse.Namespace) -> None:
         for leaf in leaves:
             leaf.grad = None
 
-    figures = time_steps(once, options.repeats, untimed=3 if "kept" in how else 0)
+    figures = time_steps(once, options.repeats, untimed=3 if "kept" in how else 1)
     figures["difference"] = _difference(answers, options.answers.with_suffix(f".{options.width}"), how)
     figures["updates"] = options.nodes if plan is None else plan.num_updates
     print(json.dumps(figures))

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from gpnn.engine.block import Block
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.step import check_width
-from gpnn.kernels.pages import empty_large
+from gpnn.kernels.pages import empty_like
 
 
 def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]) -> Tensor:
@@ -48,16 +48,12 @@ class _Write(Function):
 
     @staticmethod
     def forward(ctx: Any, rest: Tensor, rows: Tensor | slice, values: Tensor) -> Tensor:
-        ctx.rows, state = rows, _copy(rest)
+        ctx.rows, state = rows, empty_like(rest).copy_(rest)
         write_rows(state, rows, values)
         return state
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
-        rest = _copy(grad)
+        rest = empty_like(grad).copy_(grad)
         return rest, None, take_rows(rest, ctx.rows)
-
-
-def _copy(state: Tensor) -> Tensor:
-    return state.clone() if state.is_cuda else empty_large(*state.shape, dtype=state.dtype).copy_(state)

@@ -11,7 +11,7 @@ from torch import Tensor
 from gpnn.kernels.threads import share_rows
 from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
 
-AHEAD = 16  # entries between asking for a row and adding it: longer than a row takes to arrive
+AHEAD = 64  # entries between asking for a row and adding it: longer than a row takes to arrive
 NEAR_BYTES = 1 << 20  # rows that take no more are in a core's cache already
 
 

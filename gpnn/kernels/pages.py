@@ -28,6 +28,13 @@ def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
     return _pool(os.getpid()).empty(num_bytes).view(dtype).view(num_rows, width)
 
 
+def empty_like(tensor: Tensor) -> Tensor:
+    """An uninitialised contiguous tensor like `tensor`, `[n, d]`; on a CPU that of :func:`empty_large`."""
+    if tensor.device.type == "cpu":
+        return empty_large(*tensor.shape, dtype=tensor.dtype)
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
 def release_pages() -> None:
     """Give memory that is held for large tensors to come back to the system."""
     _pool(os.getpid()).release()

@@ -21,7 +21,7 @@ def prefetch(typingctx, array, row, column):
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], shape)
-        builder.call(function, [builder.bitcast(at, pointer), number(0), number(3), number(1)])  # to read, all levels
+        builder.call(function, [builder.bitcast(at, pointer), number(0), number(2), number(1)])  # to read, not into L1
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
