@@ -6,9 +6,10 @@ from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.feature_source import FeatureSource
 from gpnn.engine.host_room import HostRows, HostState
 from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
+from gpnn.engine.lower_schedule import lower
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
-from gpnn.engine.plan import Plan, lower
+from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate
 from gpnn.engine.step import OWN, CellLike, Step, hear
 from gpnn.engine.streamed import Streamed

@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Phases without blocks are cut into chunks of two receivers."""
-    monkeypatch.setattr("gpnn.engine.plan._chunk_rows", lambda schedule: 2)
+    monkeypatch.setattr("gpnn.engine.lower_schedule._chunk_rows", lambda schedule: 2)

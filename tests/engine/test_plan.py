@@ -80,7 +80,7 @@ def test_states_that_do_not_fit_are_refused():
 
 
 def test_chunks_are_as_large_as_the_largest_block(monkeypatch):
-    monkeypatch.setattr("gpnn.engine.plan.MIN_CHUNK_ROWS", 1)
+    monkeypatch.setattr("gpnn.engine.lower_schedule.MIN_CHUNK_ROWS", 1)
     graph = chain(8)
     cut = gpnn.lower(graph, partitioned(graph, [0, 0, 0, 1, 2, 2, 3, 3])).rounds[0][1]
     assert cut.num_rows == 5

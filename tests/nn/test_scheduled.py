@@ -129,7 +129,7 @@ def test_virtual_nodes(name):
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_chunks_change_nothing(name, monkeypatch):
     """Only convolutions that promise to be local are cut; the others' phases stay whole."""
-    monkeypatch.setattr("gpnn.engine.plan._chunk_rows", lambda schedule: 2)
+    monkeypatch.setattr("gpnn.engine.lower_schedule._chunk_rows", lambda schedule: 2)
     graph, scheduled = typed_graph(), Scheduled(convolution(name), local=name in LOCAL)
     plan = gpnn.lower(graph, make_schedule("partitioned", graph))
     attributes = attributes_for(scheduled, graph)

@@ -1,0 +1,130 @@
+"""lower: a schedule turned into the arrays that one device runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.block import BlockBuilder
+from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.normalize import bind_rule
+from gpnn.engine.plan import Plan
+from gpnn.graph import Graph, GraphLike, as_graph
+from gpnn.schedule import Schedule
+
+if TYPE_CHECKING:
+    from gpnn.engine.sharded import Ownership
+
+CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
+
+
+def lower(
+    graph: GraphLike,
+    schedule: Schedule,
+    device: torch.device | str = "cpu",
+    normalization: str = "phase",
+    *,
+    self_loops: bool = False,
+    shard: Ownership | None = None,
+) -> Plan:
+    """Turn a schedule into the arrays that one device runs.
+
+    Lower once and reuse: a plan does not depend on the model. Aggregation by "mean" uses the normalised weights;
+    "sum", "max" and "min" use the graph's own.
+
+    Args:
+        graph: the graph that the schedule was made for.
+        schedule: which messages travel when.
+        device: where the plan lives.
+        normalization: a rule of :mod:`gpnn.engine.normalize`: phase, graph, split, symmetric, ….
+        self_loops: let every node also hear itself, as if it had a self-loop.
+        shard: who owns which nodes, where several processes run the schedule together; the plan is then this
+            process's share (:class:`gpnn.engine.sharded.ShardedPlan`), and all processes must lower together.
+
+    Raises:
+        ValueError: when the schedule was made for another graph, or the rule is unknown.
+
+    >>> import gpnn
+    >>> ring = gpnn.Graph([0, 1, 2], [1, 2, 0], num_nodes=3)
+    >>> gpnn.lower(ring, gpnn.schedule.synchronous(ring, rounds=2)).num_messages
+    6
+    """
+    _check_same(as_graph(graph), schedule)
+    if shard is not None:
+        from gpnn.engine.sharded import lower_owned
+
+        return lower_owned(schedule, shard, device, normalization, self_loops=self_loops)
+    rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
+    order = _plan_order(schedule)
+    place = _invert(order, schedule.graph.num_nodes)
+    builder = BlockBuilder(schedule.graph, device)
+    rows = _chunk_rows(schedule)
+    lowered = {id(phase): LoweredPhase(phase, rule, place, builder, rows) for phase in schedule.distinct_phases()}
+    rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
+    order = None if order is None else order.to(device)
+    return Plan(
+        rounds=rounds,
+        order=order,
+        device=torch.device(device),
+        normalization=normalization,
+        num_nodes=schedule.graph.num_nodes - schedule.num_virtual,
+        num_virtual=schedule.num_virtual,
+        num_edge_types=schedule.graph.num_edge_types,
+        source=schedule,
+    )
+
+
+def _virtual(schedule: Schedule) -> Tensor | None:
+    """Which nodes are virtual, `[N + V]`; None where none are."""
+    if not schedule.num_virtual:
+        return None
+    return torch.arange(schedule.graph.num_nodes) >= schedule.graph.num_nodes - schedule.num_virtual
+
+
+def _chunk_rows(schedule: Schedule) -> int:
+    """Receivers a chunk: as many as the largest block has, so that memory follows it in phases without blocks too."""
+    pointers = [phase.node_ptr for phase in schedule.distinct_phases() if phase.node_ptr is not None]
+    return max((MIN_CHUNK_ROWS, *(int(ptr.diff().max()) for ptr in pointers))) if pointers else CHUNK_ROWS
+
+
+def _plan_order(schedule: Schedule) -> Tensor | None:
+    """The user's nodes grouped as the first phase with blocks groups them; None when that changes nothing."""
+    blocked = next((phase for phase in schedule.distinct_phases() if phase.node_ptr is not None), None)
+    if blocked is None:
+        return None
+    everything = torch.arange(schedule.graph.num_nodes)
+    rest = torch.ones(schedule.graph.num_nodes, dtype=torch.bool)
+    rest[blocked.nodes] = False
+    order = torch.cat([blocked.nodes, everything[rest]])
+    return None if torch.equal(order, everything) else order
+
+
+def _invert(order: Tensor | None, num_nodes: int) -> Tensor | None:
+    if order is None:
+        return None
+    place = torch.empty(num_nodes, dtype=torch.int64)
+    place[order] = torch.arange(num_nodes)
+    return place
+
+
+def _check_same(graph: Graph, schedule: Schedule) -> None:
+    own, size = schedule.graph, graph.num_edges
+    num_nodes = own.num_nodes - schedule.num_virtual
+    if graph.num_nodes != num_nodes:
+        raise ValueError(f"The schedule was made for a graph of {num_nodes} nodes. Got one of {graph.num_nodes}.")
+    if own.num_edges != size and not (schedule.num_virtual and own.num_edges > size):
+        raise ValueError(f"The schedule was made for a graph of {own.num_edges} edges. Got one of {size}.")
+    columns = {
+        "src": (graph.src, own.src),
+        "dst": (graph.dst, own.dst),
+        "edge_type": (graph.edge_type, own.edge_type),
+        "edge_weight": (graph.edge_weight, own.edge_weight),
+    }
+    for name, (given, made) in columns.items():
+        if name == "edge_type" and given is None and schedule.num_virtual:
+            continue  # virtual edges have types of their own, and then all edges have one
+        same = given is made if given is None or made is None else torch.equal(given, made[:size])
+        if not same:
+            raise ValueError(f"The schedule was made for another graph. Got one whose `{name}` differs.")
