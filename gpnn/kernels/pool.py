@@ -75,10 +75,21 @@ class Pool:
         """The shortest idle memory that serves, or fresh memory."""
         serving = [each for each in self._idle if 0 <= each.num_bytes - num_bytes <= max(PAGE, num_bytes // SPARE)]
         if not serving:
-            return _Memory(num_bytes)
+            return self._map(num_bytes)
         memory = min(serving, key=lambda each: each.num_bytes)
         self._idle.remove(memory)
         return memory
+
+    def _map(self, num_bytes: int) -> _Memory:
+        """Fresh memory; where the process may map no more, in the place of what is idle."""
+        try:
+            return _Memory(num_bytes)
+        except OSError:
+            self._idle.clear()
+        try:
+            return _Memory(num_bytes)
+        except OSError as error:
+            raise MemoryError(f"A tensor of {num_bytes} bytes does not fit in memory.") from error
 
     def _drop_to(self, num_bytes: int) -> None:
         while sum(memory.num_bytes for memory in self._idle) > num_bytes:

@@ -1,6 +1,7 @@
 """Memory of large tensors is used again, never while a tensor lies in it."""
 
 import gc
+import mmap
 import multiprocessing
 import threading
 
@@ -64,6 +65,26 @@ def test_released_memory_is_gone() -> None:
     assert pool.idle_bytes == 0
     kept.fill_(3)
     assert int(kept[-1]) == 3
+
+
+def test_idle_memory_makes_room_where_no_more_may_be_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, room = Pool(), [30 * MB]
+
+    class Bounded(mmap.mmap):
+        def __new__(cls, file: int, length: int, **flags: int) -> "Bounded":
+            if length > room[0]:
+                raise OSError(12, "Cannot allocate memory")
+            room[0] -= length
+            return super().__new__(cls, file, length, **flags)
+
+        def __del__(self) -> None:
+            room[0] += len(self)
+
+    monkeypatch.setattr("gpnn.kernels.pool.mmap.mmap", Bounded)
+    pool.empty(20 * MB)
+    assert len(pool.empty(10 * MB)) == 10 * MB
+    with pytest.raises(MemoryError, match="31457280 bytes"):
+        pool.empty(30 * MB)
 
 
 def test_gradients_that_lie_in_the_pool_outlive_the_step() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,11 @@ def check(tally: dict[str, Any], cases: int) -> None:
 
 @pytest.fixture(scope="module")
 def tallies() -> dict[str, dict[str, Any]]:
-    return run_fuzz(60)
+    """All readers' cases, by two processes."""
+    halves = list(READERS)[::2], list(READERS)[1::2]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda readers: run_fuzz(60, *readers), halves)
+    return first | second
 
 
 @pytest.mark.parametrize("reader", READERS)
