@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gpnn.kernels.pool import Pool
+from gpnn.kernels.pool import LARGE, Pool
 
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
-_LARGE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 _MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
 _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system could
 
@@ -23,7 +22,7 @@ _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system 
 def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
     """An uninitialised CPU tensor, `[num_rows, width]`; a large one lies on large pages where the system lends them."""
     num_bytes = num_rows * width * dtype.itemsize
-    if num_bytes < LARGE_BYTES or _LARGE is None:
+    if num_bytes < LARGE_BYTES or LARGE is None:
         return torch.empty(num_rows, width, dtype=dtype)
     return _pool(os.getpid()).empty(num_bytes).view(dtype).view(num_rows, width)
 
@@ -45,15 +44,15 @@ def move_to_large(tensor: Tensor) -> None:
 
     That costs at least as much as a pass over it, and is tried once: for tensors that many passes read.
     """
-    if _LARGE is not None and tensor not in _moved:
+    if LARGE is not None and tensor not in _moved:
         _moved[tensor] = True
         _advise(tensor, _MOVE)
 
 
-def _advise(tensor: Tensor, advice: int | None) -> None:
+def _advise(tensor: Tensor, advice: int) -> None:
     """Advise the system on the whole pages of a tensor; nothing hangs on whether it listens."""
     num_bytes = tensor.numel() * tensor.element_size()
-    if num_bytes >= LARGE_BYTES and advice is not None and _libc() is not None:
+    if num_bytes >= LARGE_BYTES and _libc() is not None:
         start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         length = (tensor.data_ptr() + num_bytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
         _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), advice)

@@ -17,7 +17,7 @@ def test_moved_tensors_hold_what_they_held(rows: int) -> None:
 
 def test_a_tensor_is_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int | None] = []
-    monkeypatch.setattr(pages, "_LARGE", 14)
+    monkeypatch.setattr(pages, "LARGE", 14)
     monkeypatch.setattr(pages, "_advise", lambda tensor, advice: asked.append(advice))
     first, second = torch.zeros(3, 2), torch.zeros(3, 2)
     for tensor in (first, second, first):
@@ -26,6 +26,6 @@ def test_a_tensor_is_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_system_without_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_LARGE", None)
+    monkeypatch.setattr(pages, "LARGE", None)
     monkeypatch.setattr(pages, "_libc", lambda: pytest.fail("asked"))
     pages.move_to_large(pages.empty_large(40_000, 64, dtype=torch.float32))
