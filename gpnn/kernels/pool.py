@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 PAGE = 1 << 21  # bytes of a large page
-SPARE = 8  # memory serves tensors that leave at most one part in so many of it empty
+SPARE = 8  # memory serves a tensor that it is longer than by at most one part in so many, or by a page
 
 LARGE, FREE = (getattr(mmap, name, None) for name in ("MADV_HUGEPAGE", "MADV_FREE"))  # Linux only
 
