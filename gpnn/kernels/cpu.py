@@ -8,10 +8,13 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from gpnn.kernels.lanes import add_lanes, read_lanes, scale_lanes, write_lanes, zero_lanes
 from gpnn.kernels.threads import share_rows
-from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
+from gpnn.kernels.words import CACHE_LINE, prefetch
 
 AHEAD = 64  # entries between asking for a row and adding it: longer than a row takes to arrive
+WIDE, NARROW = 64, 16  # columns summed at a time: four registers, or one
+ROWS = 64  # summed before the next columns are: few enough to find the entries' rows in the cache again
 NEAR_BYTES = 1 << 20  # rows that take no more are in a core's cache already
 
 
@@ -47,49 +50,54 @@ def weighted_sum(start, stop, ptr, index, entry, weight, scale, row_scale, x, ou
 
     Empty arrays stand for "all one", and an empty `entry` for the entry itself.
     """
-    total = np.empty(x.shape[1], weight.dtype)
-    for row in range(start, stop):
-        total[:] = 0
-        _add_row(ptr[row], ptr[row + 1], index, entry, weight, scale, x, total)
-        if len(row_scale):
-            factor = row_scale[row]
-            for j in range(x.shape[1]):
-                total[j] *= factor
-        for j in range(x.shape[1]):
-            out[row, j] = narrow(total[j], out[row, j])
+    _sum_rows(start, stop, (ptr, index, entry, weight, scale, row_scale, x, out), False)
 
 
 @njit(cache=True, nogil=True)
 def add_weighted_sum(start, stop, ptr, index, entry, weight, scale, x, out):  # type: ignore[no-untyped-def]
     """out[r] += Σ of weight[entry] · scale[index] · x[index] over row r; empty arrays as in :func:`weighted_sum`."""
-    total = np.empty(x.shape[1], weight.dtype)
+    _sum_rows(start, stop, (ptr, index, entry, weight, scale, weight[:0], x, out), True)
+
+
+@njit
+def _sum_rows(start, stop, arrays, onto):  # type: ignore[no-untyped-def]
+    """Fill the last of the arrays, or add to it, as many columns at a time as there are."""
+    weight, width = arrays[3], arrays[6].shape[1]
+    for first in range(start, stop, ROWS):
+        last, column = min(first + ROWS, stop), 0
+        while column + WIDE <= width:
+            _sum_columns(zero_lanes(weight, WIDE, False), column, first, last, *arrays, onto)
+            column += WIDE
+        while column + NARROW <= width:
+            _sum_columns(zero_lanes(weight, NARROW, False), column, first, last, *arrays, onto)
+            column += NARROW
+        if column < width:
+            _sum_columns(zero_lanes(weight, NARROW, True), column, first, last, *arrays, onto)
+
+
+@njit
+def _sum_columns(  # type: ignore[no-untyped-def]
+    zeros, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, out, onto
+):
+    """The columns from `column` on, as many as there are zeros; the rows of later entries are asked for meanwhile.
+
+    For many rows in one call: counting the references to the arrays costs more than a narrow row.
+    """
+    far = column == 0 and x.nbytes > NEAR_BYTES
     for row in range(start, stop):
-        for j in range(x.shape[1]):
-            total[j] = widen(out[row, j])
-        _add_row(ptr[row], ptr[row + 1], index, entry, weight, scale, x, total)
-        for j in range(x.shape[1]):
-            out[row, j] = narrow(total[j], out[row, j])
-
-
-@njit(inline="always")
-def _add_row(first, last, index, entry, weight, scale, x, total):  # type: ignore[no-untyped-def]
-    """Add the entries of one row, up to `last`, to `total`; ask for the rows of later entries meanwhile."""
-    far = x.nbytes > NEAR_BYTES
-    for e in range(first, last):
-        if far:
-            ask_ahead(e, index, x)
-        source = index[e]
-        if len(weight) or len(scale):
-            w = total.dtype.type(1)
+        total = read_lanes(zeros, out, row, column) if onto else zeros
+        for e in range(ptr[row], ptr[row + 1]):
+            if far:
+                ask_ahead(e, index, x)
+            factor = weight.dtype.type(1)
             if len(weight):
-                w = weight[entry[e]] if len(entry) else weight[e]
+                factor = weight[entry[e]] if len(entry) else weight[e]
             if len(scale):
-                w *= scale[source]
-            for j in range(x.shape[1]):
-                total[j] += w * widen(x[source, j])
-        else:
-            for j in range(x.shape[1]):
-                total[j] += widen(x[source, j])
+                factor *= scale[index[e]]
+            total = add_lanes(total, factor, read_lanes(zeros, x, index[e], column))
+        if len(row_scale):
+            total = scale_lanes(total, row_scale[row])
+        write_lanes(total, out, row, column)
 
 
 @njit(cache=True, nogil=True)
