@@ -5,13 +5,15 @@
 The large graph is planted, with dense features; an epoch is forward, backward and Adam over all nodes. "Cluster-GCN"
 trains PyG's model on induced subgraphs of ten parts at a time, as `ClusterLoader` does, edges between batches dropped;
 preparing them is timed apart. The small one has Cora's sizes and sparse features: 200 epochs, with and without a
-validation after each; ours by `gpnn.train.fit`, one thread each. Each contender has a process of its own.
+validation after each; ours by `gpnn.train.fit`, one thread each. Each contender has a process of its own, and they take
+turns. "Of PyG's" is a contender's time over that of the first in the same turn, and the least and the most of it.
 """
 
 import argparse
 import json
 import time
 from pathlib import Path
+from statistics import median
 
 from process import describe_machine, run_alone, time_steps
 
@@ -197,6 +199,7 @@ def main() -> None:
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3, help="times to go round the contenders, medians over them")
     parser.add_argument("--size", choices=("large", "small"))
     parser.add_argument("--contender", help="measure this one")
     parser.add_argument("--out", type=Path)
@@ -208,26 +211,44 @@ def main() -> None:
     large = {name: getattr(options, name) for name in sizes}
     lines = ["", f"## {options.nodes:,} nodes, degree {options.degree}, {options.features} features, d = "]
     lines[-1] += f"{options.hidden}"
-    keys = ("wall", "cpu", "prepared", "peak")
-    lines += ["", *_table(LARGE, "large", large, options.repeats, keys, "epoch s", "CPU s", "prepared in s", "peak GB")]
-    heads = ("with validation, s", "CPU s", "without, s", "CPU s")
-    keys = ("checked_wall", "checked_cpu", "unchecked_wall", "unchecked_cpu")
-    lines += ["", "## Cora's sizes, 200 epochs", "", *_table(SMALL, "small", CORA, options.repeats, keys, *heads)]
+    columns = {"wall": "epoch s", "cpu": "CPU s", "prepared": "prepared in s", "peak": "peak GB"}
+    lines += ["", *_table(LARGE, "large", large, options, columns)]
+    columns = {"checked_wall": "with validation, s", "checked_cpu": "CPU s"}
+    columns |= {"unchecked_wall": "without, s", "unchecked_cpu": "CPU s"}
+    lines += ["", "## Cora's sizes, 200 epochs", "", *_table(SMALL, "small", CORA, options, columns)]
     if options.out:
         text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], *lines, ""]
-        text.append(f"Medians of {options.repeats}. Machine: {describe_machine()}.")
+        text.append(f"Medians of {options.repeats}, and of {options.turns} turns. Machine: {describe_machine()}.")
         options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def _table(names, size: str, sizes: dict[str, int], repeats: int, keys, *heads: str) -> list[str]:
-    lines = [f"| contender | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+def _table(names, size: str, sizes: dict[str, int], options: argparse.Namespace, columns: dict[str, str]) -> list[str]:
+    settings = [f"--size={size}", f"--repeats={options.repeats}", *(f"--{key}={value}" for key, value in sizes.items())]
+    rows = {name: [] for name in names}
+    for _ in range(options.turns):
+        for name in names:
+            rows[name].append(run_alone(__file__, [*settings, f"--contender={name}"]))
+    heads = [f"{head} | of PyG's" if "wall" in key else head for key, head in columns.items()]
+    lines = [f"| contender | {' | '.join(heads)} |"]
+    lines.append("|---" * lines[0].count(" | ") + "|---|")
     for name in names:
-        settings = [f"--{key}={value}" for key, value in sizes.items()]
-        row = run_alone(__file__, [f"--size={size}", f"--contender={name}", f"--repeats={repeats}", *settings])
-        figures = [f"{row[key] / (1e9 if key == 'peak' else 1):.2f}" for key in keys if key in row]
-        lines.append(f"| {name} | {' | '.join(figures or [row.get('failed', '')])} |")
-        print(lines[-1], flush=True)
+        lines.append(f"| {name} | {' | '.join(_figures(rows[name], rows[names[0]], columns))} |")
+    print("\n".join(lines), flush=True)
     return lines
+
+
+def _figures(turns, first, columns: dict[str, str]) -> list[str]:
+    """Medians over the turns; ratios to the first contender's are taken turn by turn."""
+    failed = next((row["failed"] for row in turns if "failed" in row), None)
+    if failed:
+        return [failed]
+    figures = []
+    for key in columns:
+        figures.append(f"{median(row[key] for row in turns) / (1e9 if key == 'peak' else 1):.2f}")
+        if "wall" in key:
+            ratios = [row[key] / theirs[key] for row, theirs in zip(turns, first) if key in theirs]
+            figures.append(f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "")
+    return figures
 
 
 if __name__ == "__main__":
