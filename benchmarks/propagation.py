@@ -161,12 +161,14 @@ def floor(options: argparse.Namespace, width: int) -> dict[str, float]:
             seconds.append(time.perf_counter() - began)
         return min(seconds)
 
-    rows, weight = torch.randn(1 << 17, width), torch.randn(width, 3 * width)
-    out = torch.empty(len(rows), 3 * width)
+    def rate(rows: int) -> float:
+        left, right, out = torch.randn(rows, width), torch.randn(width, 3 * width), torch.empty(rows, 3 * width)
+        return 2 * out.numel() * width / best(lambda: torch.mm(left, right, out=out), times=20)
+
     rates = []
     for precision in ("highest", "medium"):  # "medium" is bf16 where the CPU has such products
         torch.set_float32_matmul_precision(precision)
-        rates.append(2 * out.numel() * width / best(lambda: torch.mm(rows, weight, out=out)))
+        rates.append(max(map(rate, (1 << 11, 1 << 14, 1 << 17))))  # in cache, or enough for all threads
     torch.set_float32_matmul_precision("highest")
     source = torch.zeros(1 << 26)
     target = torch.zeros_like(source)
