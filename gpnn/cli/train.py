@@ -12,7 +12,8 @@ import typer
 from gpnn.cli.errors import FAILED, INTERRUPTED
 from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
 from gpnn.cli.progress import Interrupt, progress_watcher, waiting
-from gpnn.cli.show import messages, output, percent, print_json, remark, table
+from gpnn.cli.show import messages, remark
+from gpnn.cli.show_run import headline, show_result, show_trial
 from gpnn.cli.together import Request, train_together, trains_together
 from gpnn.cli.words import given_settings, read_config, split_words
 
@@ -101,7 +102,7 @@ def _together(request: Request, *, search: int, quiet: bool, json: bool) -> None
 
 
 def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> None:
-    _show(run, quiet=quiet, json=json)
+    show_result(run, quiet=quiet, json=json)
     if problem is not None:
         typer.echo(f"gpnn: {problem}", err=True)
         raise typer.Exit(FAILED)
@@ -179,7 +180,7 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
 
     if not run.search.exists():
         return built
-    show = _ignore if silent else _show_trial
+    show = _ignore if silent else show_trial
     return search_run(run, built.data, watchers=[interrupt], on_trial=show)
 
 
@@ -193,7 +194,7 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
         if curves:
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if not silent:
-            messages().print(_headline(built), markup=False)
+            messages().print(headline(built), markup=False)
             messages().print(f"engine: {built.engine}", markup=False)
             remark(built.data.get("remarks"), messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
@@ -202,56 +203,5 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
         return train_run(run, built, watchers, page=page)
 
 
-def _headline(built: Built) -> str:
-    data, config = built.data, built.config
-    parts = "" if built.partition is None else f"{built.partition.num_parts} subgraphs, "
-    return (
-        f"{Path(config.data.name).name}: {data.num_nodes:,} nodes, {data.num_edges:,} edges, "
-        f"{data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
-        f"{config.model.hidden_channels} channels, {built.plan.device}"
-    )
-
-
-def _show_trial(row: dict[str, Any]) -> None:
-    value = row["value"]
-    figure = "not finite" if value is None else f"{100 * value:.1f} %"
-    settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
-    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}", markup=False)
-
-
 def _ignore(row: dict[str, Any]) -> None:
     del row
-
-
-def _show(run: RunFolder, *, quiet: bool, json: bool) -> None:
-    metrics = run.read_metrics()
-    if json:
-        print_json({"run": str(run.path), **metrics})
-    elif quiet:
-        typer.echo(str(run.path))
-    else:
-        places = [("run folder", str(run.path))]
-        if run.report.exists():
-            places.append(("report", str(run.report)))
-        output().print(table(["", "result"], [*_results(metrics), *places]))
-
-
-def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
-    """The lines of the final table."""
-    for name in ("metric", "seconds", "epochs", "best_epoch", "num_messages"):
-        if metrics.get(name) is None:
-            raise ValueError(f"The figures of a run must tell its {name}. They do not.")
-    shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
-    if metrics["metric"] not in (*shown, "loss"):
-        shown.append(metrics["metric"])
-    rows = []
-    for name in shown:
-        for split, word in (("val", "validation"), ("test", "test")):
-            if f"{split}_{name}" in metrics:
-                rows.append((f"{word} {name.replace('_', ' ')}", percent(metrics[f"{split}_{name}"])))
-    return [
-        *rows,
-        ("seconds", f"{metrics['seconds']:.1f}"),
-        ("epochs (best)", f"{metrics['epochs']:,} ({metrics['best_epoch']:,})"),
-        ("messages an epoch", f"{metrics['num_messages']:,}"),
-    ]

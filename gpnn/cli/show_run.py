@@ -1,0 +1,68 @@
+"""What `gpnn train` shows of a run: what it trains, the trials of its search, and its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gpnn.cli.show import messages, output, percent, print_json, table
+
+if TYPE_CHECKING:
+    from gpnn.build import Built
+    from gpnn.train import RunFolder
+
+
+def headline(built: Built) -> str:
+    """Data and schedule in a line."""
+    data, config = built.data, built.config
+    parts = "" if built.partition is None else f"{built.partition.num_parts} subgraphs, "
+    return (
+        f"{Path(config.data.name).name}: {data.num_nodes:,} nodes, {data.num_edges:,} edges, "
+        f"{data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
+        f"{config.model.hidden_channels} channels, {built.plan.device}"
+    )
+
+
+def show_trial(row: dict[str, Any]) -> None:
+    """A trial's settings and its figure."""
+    value = row["value"]
+    figure = "not finite" if value is None else f"{100 * value:.1f} %"
+    settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
+    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}", markup=False)
+
+
+def show_result(run: RunFolder, *, quiet: bool, json: bool) -> None:
+    """The figures and where they lie: a table, one JSON object, or the folder alone."""
+    metrics = run.read_metrics()
+    if json:
+        print_json({"run": str(run.path), **metrics})
+    elif quiet:
+        typer.echo(str(run.path))
+    else:
+        places = [("run folder", str(run.path))]
+        if run.report.exists():
+            places.append(("report", str(run.report)))
+        output().print(table(["", "result"], [*_results(metrics), *places]))
+
+
+def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines of the final table."""
+    for name in ("metric", "seconds", "epochs", "best_epoch", "num_messages"):
+        if metrics.get(name) is None:
+            raise ValueError(f"The figures of a run must tell its {name}. They do not.")
+    shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
+    if metrics["metric"] not in (*shown, "loss"):
+        shown.append(metrics["metric"])
+    rows = []
+    for name in shown:
+        for split, word in (("val", "validation"), ("test", "test")):
+            if f"{split}_{name}" in metrics:
+                rows.append((f"{word} {name.replace('_', ' ')}", percent(metrics[f"{split}_{name}"])))
+    return [
+        *rows,
+        ("seconds", f"{metrics['seconds']:.1f}"),
+        ("epochs (best)", f"{metrics['epochs']:,} ({metrics['best_epoch']:,})"),
+        ("messages an epoch", f"{metrics['num_messages']:,}"),
+    ]
