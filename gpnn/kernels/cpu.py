@@ -8,9 +8,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from gpnn.kernels.lanes import add_lanes, read_lanes, scale_lanes, write_lanes, zero_lanes
+from gpnn.kernels.lanes import add_lanes, ask_lanes, read_lanes, scale_lanes, write_lanes, zero_lanes
 from gpnn.kernels.threads import share_rows
-from gpnn.kernels.words import CACHE_LINE, prefetch
 
 AHEAD = 64  # entries between asking for a row and adding it: longer than a row takes to arrive
 WIDE, NARROW = 64, 16  # columns summed at a time: four registers, or one
@@ -36,14 +35,6 @@ def factors(values: Tensor | None, x: Tensor) -> Tensor:
     return torch.empty(0, dtype=dtype) if values is None else values.detach().to(dtype)
 
 
-@njit(inline="always")
-def ask_ahead(at, index, x):  # type: ignore[no-untyped-def]
-    """Ask for the row of `x` that the entry `AHEAD` places after `at` will read."""
-    later = index[min(at + AHEAD, len(index) - 1)]
-    for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):
-        prefetch(x, later, j)
-
-
 @njit(cache=True, nogil=True)
 def weighted_sum(start, stop, ptr, index, entry, weight, scale, row_scale, x, out):  # type: ignore[no-untyped-def]
     """out[r] = row_scale[r] · Σ of weight[entry] · scale[index] · x[index] over the entries of row r.
@@ -66,29 +57,29 @@ def _sum_rows(start, stop, arrays, onto):  # type: ignore[no-untyped-def]
     for first in range(start, stop, ROWS):
         last, column = min(first + ROWS, stop), 0
         while column + WIDE <= width:
-            _sum_columns(zero_lanes(weight, WIDE, False), column, first, last, *arrays, onto)
+            _sum_columns(zero_lanes(weight, WIDE, False), WIDE, column, first, last, *arrays, onto)
             column += WIDE
         while column + NARROW <= width:
-            _sum_columns(zero_lanes(weight, NARROW, False), column, first, last, *arrays, onto)
+            _sum_columns(zero_lanes(weight, NARROW, False), NARROW, column, first, last, *arrays, onto)
             column += NARROW
         if column < width:
-            _sum_columns(zero_lanes(weight, NARROW, True), column, first, last, *arrays, onto)
+            _sum_columns(zero_lanes(weight, NARROW, True), NARROW, column, first, last, *arrays, onto)
 
 
 @njit
 def _sum_columns(  # type: ignore[no-untyped-def]
-    zeros, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, out, onto
+    zeros, count, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, out, onto
 ):
-    """The columns from `column` on, as many as there are zeros; the rows of later entries are asked for meanwhile.
+    """`count` columns from `column` on; with the first ones, all columns of later entries are asked for.
 
     For many rows in one call: counting the references to the arrays costs more than a narrow row.
     """
-    far = column == 0 and x.nbytes > NEAR_BYTES
+    asked = x.shape[1] if column == 0 and x.nbytes > NEAR_BYTES else 0
     for row in range(start, stop):
         total = read_lanes(zeros, out, row, column) if onto else zeros
         for e in range(ptr[row], ptr[row + 1]):
-            if far:
-                ask_ahead(e, index, x)
+            for other in range(0, asked, count):
+                ask_lanes(zeros, x, index[min(e + AHEAD, len(index) - 1)], other)
             factor = weight.dtype.type(1)
             if len(weight):
                 factor = weight[entry[e]] if len(entry) else weight[e]

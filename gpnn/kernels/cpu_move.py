@@ -6,9 +6,9 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from gpnn.kernels.cpu import NEAR_BYTES, ask_ahead, launch
+from gpnn.kernels.cpu import AHEAD, NEAR_BYTES, launch
 from gpnn.kernels.pages import empty_large
-from gpnn.kernels.words import narrow, widen
+from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
 
 TYPES = (torch.float32, torch.float64, torch.bfloat16)  # those that kernels know
 
@@ -59,9 +59,11 @@ def _launch(kernel: Callable[..., None], rows: Tensor, x: Tensor, values: Tensor
 
 @njit(inline="always")
 def _find(i, rows, x, far):  # type: ignore[no-untyped-def]
-    """The i-th row's number; a later one is asked for where rows may be far."""
+    """The i-th row's number; a later row is asked for where rows may be far."""
     if far:
-        ask_ahead(i, rows, x)
+        later = rows[min(i + AHEAD, len(rows) - 1)]
+        for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):
+            prefetch(x, later, j)
     return rows[i]
 
 

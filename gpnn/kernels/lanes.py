@@ -11,6 +11,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
+from gpnn.kernels.words import CACHE_LINE, ask
+
 _HALF, _WORD, _LONG = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
 
@@ -43,6 +45,17 @@ def read_lanes(typingctx, like, array, row, column):
         return _Place(context, builder, *signature.args[:2], *arguments[1:]).read()
 
     return like(like, _whole_rows(array), types.intp, types.intp), generate
+
+
+@intrinsic
+def ask_lanes(typingctx, like, array, row, column):
+    """Ask for what :func:`read_lanes` will read, and go on without it."""
+
+    def generate(context, builder, signature, arguments):
+        _Place(context, builder, *signature.args[:2], *arguments[1:]).ask()
+        return context.get_dummy_value()
+
+    return types.void(like, _whole_rows(array), types.intp, types.intp), generate
 
 
 @intrinsic
@@ -99,6 +112,11 @@ class _Place:
             rest = ir.Constant(self.type, None)
             stored = self._masked("load", self.type, self.at, _WORD(self.align), self.mask, rest)
         return _widen(self.builder, stored) if self.type.element == _HALF else stored
+
+    def ask(self) -> None:
+        start, num_bytes = self.builder.bitcast(self.at, ir.IntType(8).as_pointer()), self.type.count * self.align
+        for offset in range(0, num_bytes, CACHE_LINE):
+            ask(self.builder, self.builder.gep(start, [_LONG(offset)]))
 
     def write(self, lanes) -> None:
         stored = _narrow(self.builder, lanes) if self.type.element == _HALF else lanes

@@ -18,13 +18,18 @@ def prefetch(typingctx, array, row, column):
         kind = signature.args[0]
         value = context.make_array(kind)(context, builder, arguments[0])
         at = cgutils.get_item_pointer(context, builder, kind, value, list(arguments[1:]), wraparound=False)
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], shape)
-        builder.call(function, [builder.bitcast(at, pointer), number(0), number(2), number(1)])  # to read, not into L1
+        ask(builder, builder.bitcast(at, ir.IntType(8).as_pointer()))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
+
+
+def ask(builder, at) -> None:
+    """Ask for the cache line at a pointer to bytes: to read, and not into the first cache."""
+    number = ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [at.type, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [at.type], shape)
+    builder.call(function, [at, number(0), number(2), number(1)])
 
 
 @intrinsic
