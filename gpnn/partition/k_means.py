@@ -12,7 +12,7 @@ _SAMPLE_STARTS = 3
 _LAST_ROUNDS = 15
 
 
-def k_means(points: np.ndarray, k: int, seed: int = 0) -> np.ndarray:
+def k_means(points: np.ndarray, k: int, seed: int = 0, starts: int = _SAMPLE_STARTS) -> np.ndarray:
     """Cluster of each point, int32, `[n]`; one may be empty where fewer than k points differ.
 
     It runs in one thread: several add up in an order that changes from run to run.
@@ -21,6 +21,7 @@ def k_means(points: np.ndarray, k: int, seed: int = 0) -> np.ndarray:
         points: `[n, d]`.
         k: number of clusters.
         seed: of the sample and of the starts.
+        starts: how often the sample is clustered; the best is kept.
 
     >>> k_means(np.array([[0.0], [9.0], [0.1], [9.1]]), 2).tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
     True
@@ -35,7 +36,7 @@ def k_means(points: np.ndarray, k: int, seed: int = 0) -> np.ndarray:
         sample = points[np.random.default_rng(seed).choice(len(points), size, replace=False)]
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
-        start = KMeans(k, n_init=_SAMPLE_STARTS, random_state=seed % 2**32).fit(sample)
+        start = KMeans(k, n_init=starts, random_state=seed % 2**32).fit(sample)
         if sample is points:
             return start.labels_.astype(np.int32)
         whole = KMeans(k, init=start.cluster_centers_, n_init=1, max_iter=_LAST_ROUNDS).fit(points)

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
+from gpnn.partition.released_spectral import released_spectral
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-POINTS = ("modes", "directions")
+POINTS = ("modes", "directions", "released")
 
 
 def spectral(
@@ -37,7 +38,9 @@ def spectral(
         train_nodes: not used.
         points: what k-means clusters: "modes", a node's entries in the modes (Shi and Malik 2000, whose
             normalised cut they minimise), or "directions", those entries scaled to length 1 (after Ng, Jordan
-            and Weiss 2001), which cuts more edges and gives more even parts.
+            and Weiss 2001), which cuts more edges and gives more even parts; or "released", the vectors of the
+            paper's released code, which are not modes (:func:`gpnn.partition.released_spectral.released_spectral`):
+            to reproduce its runs.
 
     Raises:
         ValueError: for unknown points.
@@ -49,6 +52,8 @@ def spectral(
     if points not in POINTS:
         raise ValueError(f"`points` must be one of {', '.join(POINTS)}. Got {points!r}.")
     weights = _weights(graph)
+    if points == "released":
+        return Partition(torch.from_numpy(released_spectral(weights, k, seed)), k)
     member = graph.components().numpy()
     size = np.bincount(member)
     parts = share_parts(size, k)
