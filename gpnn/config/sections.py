@@ -52,7 +52,8 @@ class ModelConfig:
     """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
 
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.train.assemble.resolve_options`.
-    Embeddings start from the features where `embedding_start` says so and there are any.
+    Embeddings start from the features where `embedding_start` says so and there are any. `embedding_scale` "unit"
+    scales them to norm one, "none" takes them as they are (:class:`gpnn.nn.embedding.NodeEmbedding`).
     """
 
     hidden_channels: int | Auto = "auto"
@@ -62,6 +63,7 @@ class ModelConfig:
     sharing: str = "shared"
     input: str = "auto"
     embedding_start: Literal["features", "random"] = "features"
+    embedding_scale: Literal["unit", "none"] = "unit"
     encoder: tuple[int, ...] = ()
     predict: str = "auto"
     activation: str = "auto"

@@ -16,6 +16,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "sharing": "shared",
         "input": "auto",
         "embedding_start": "features",
+        "embedding_scale": "unit",
         "encoder": [],
         "predict": "after",
         "activation": "identity",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gpnn.nn.choice import check_choice
+
+SCALES = ("unit", "none")
 _CHUNK = 65536  # rows drawn at a time
 
 
@@ -13,7 +16,7 @@ class NodeEmbedding(nn.Module):
 
     A row of features as wide as the embedding starts it as it is, a narrower one is padded with zeros, and a wider one
     goes through a fixed random projection that keeps expected norms, and distances approximately
-    (Johnson and Lindenstrauss 1984). Rows are scaled to norm one. All other nodes start uniformly in ±1/√d.
+    (Johnson and Lindenstrauss 1984). All other nodes start at random.
 
     Args:
         num_nodes: number of nodes N of the graph that the embeddings belong to; it must be given.
@@ -22,6 +25,8 @@ class NodeEmbedding(nn.Module):
         features: features to start from, dense or sparse, `[N, F]`, or None.
         nodes: the nodes whose embeddings this process holds, in the order of their rows, `[n]`; None: all. Each starts
             as it would among all; `features` are then theirs, `[n, F]`.
+        scale: "unit": rows of features are scaled to norm one, random entries are uniform in ±1/√d; "none": features
+            are taken as they are, as in the paper, and random entries are uniform in ±1, as in the authors' code.
     """
 
     def __init__(
@@ -31,19 +36,24 @@ class NodeEmbedding(nn.Module):
         generator: torch.Generator,
         features: Tensor | None = None,
         nodes: Tensor | None = None,
+        scale: str = "unit",
     ) -> None:
         super().__init__()
+        check_choice("embedding_scale", scale, SCALES)
         if num_nodes is None:
             raise ValueError("Embeddings need `num_nodes`. Got None.")
         rows = num_nodes if nodes is None else len(nodes)
         if features is not None and features.shape[0] != rows:
             raise ValueError(f"`features` must have a row for each of the {rows} nodes. Got {features.shape[0]}.")
         self.nodes = nodes
-        weight = (_draw_rows(num_nodes, channels, generator, nodes) * 2 - 1) / channels**0.5
+        weight = _draw_rows(num_nodes, channels, generator, nodes) * 2 - 1
+        if scale == "unit":
+            weight /= channels**0.5
         if features is not None:
             projected = _project(features, channels, generator)
             norm = projected.norm(dim=1, keepdim=True)
-            weight = torch.where(norm > 0, projected / norm.clamp(min=1e-12), weight)
+            start = projected / norm.clamp(min=1e-12) if scale == "unit" else projected
+            weight = torch.where(norm > 0, start, weight)
         self.weight = nn.Parameter(weight)
 
     def forward(self, num_nodes: int) -> Tensor:

@@ -54,6 +54,7 @@ class GPNN(nn.Module):
         num_nodes: number of nodes, needed by embeddings.
         nodes: the nodes whose embeddings this process holds, `[n]`, where several train together; None: all.
         features: features that embeddings start from, `[N, F]`.
+        embedding_scale: how large embeddings start, "unit" or "none"; see :class:`gpnn.nn.embedding.NodeEmbedding`.
         encoder: widths of ReLU layers between the features and the state.
         predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate;
             "features": the features themselves propagate, dense, and the map of them follows (GRAND's order).
@@ -97,6 +98,7 @@ class GPNN(nn.Module):
         num_nodes: int | None = None,
         nodes: Tensor | None = None,
         features: Tensor | None = None,
+        embedding_scale: str = "unit",
         encoder: Sequence[int] = (),
         predict: str = "after",
         activation: str = "identity",
@@ -131,7 +133,7 @@ class GPNN(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         has_features, has_embedding = input != "embedding", input != "features"
         self.encoder = Encoder(in_channels, encoder, hidden_channels, generator) if has_features else None
-        rows = (num_nodes, hidden_channels, generator, features, nodes)
+        rows = (num_nodes, hidden_channels, generator, features, nodes, embedding_scale)
         self.embedding = NodeEmbedding(*rows) if has_embedding else None
         beside = {"none": 0, "features": in_channels, "initial": hidden_channels}[concat]
         self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)

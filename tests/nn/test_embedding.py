@@ -6,8 +6,8 @@ import torch
 from gpnn.nn.embedding import NodeEmbedding
 
 
-def embed(channels: int, features: torch.Tensor | None, seed: int = 0) -> torch.Tensor:
-    return NodeEmbedding(3, channels, torch.Generator().manual_seed(seed), features).weight.detach()
+def embed(channels: int, features: torch.Tensor | None, seed: int = 0, scale: str = "unit") -> torch.Tensor:
+    return NodeEmbedding(3, channels, torch.Generator().manual_seed(seed), features, scale=scale).weight.detach()
 
 
 def test_rows_start_from_features_scaled_to_norm_one():
@@ -16,6 +16,14 @@ def test_rows_start_from_features_scaled_to_norm_one():
     torch.testing.assert_close(start[2], torch.tensor([0.0, 1.0, 0.0]))
     assert start[1].abs().max() <= 3**-0.5  # a node without features starts at random
     assert start[1].abs().min() > 0
+
+
+def test_unscaled_rows_start_at_the_observations_and_others_in_one():
+    features = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0]])
+    start = embed(64, features, scale="none")
+    torch.testing.assert_close(start[[0, 2], :2], features[[0, 2]])
+    assert 0.5 < start[1].abs().max() <= 1  # far outside of ±1/8, where the scaled start lies
+    torch.testing.assert_close(embed(64, None, scale="none"), 8 * embed(64, None))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
@@ -36,6 +44,11 @@ def test_the_projection_is_fixed_by_the_seed():
     assert embed(4, features).equal(embed(4, features))
     assert not embed(4, features).equal(embed(4, features, seed=1))
     assert embed(4, None).abs().max() <= 0.5
+
+
+def test_refuses_an_unknown_scale():
+    with pytest.raises(ValueError, match=r"`embedding_scale` must be one of unit, none\. Got 'half'"):
+        embed(2, None, scale="half")
 
 
 def test_refuses_features_of_another_graph():

@@ -25,7 +25,7 @@ class GRUUpdate(nn.Module):
         generator: where the weights come from.
         update_bias: start of the update gate's bias; 1, as in the reference code, begins close to the identity.
         reset: where the reset gate acts: "after" the matrix product as in PyTorch and the equation above, or
-            "before" it, n = tanh(W m + U(r ⊙ h)), as in the papers.
+            "before" it, n = tanh(W m + U(r ⊙ h)), as in the papers and in the authors' code.
     """
 
     residual = False
@@ -61,12 +61,11 @@ class GRUUpdate(nn.Module):
             update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
             return update(messages, state, *parameters)
         heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T)  # [n, 3d]
-        width = state.shape[1]
+        width, state = state.shape[1], state.to(heard.dtype)  # bf16 under autocast, as torch.gru_cell has it
         own = torch.addmm(self.bias_hh[: 2 * width], state, self.weight_hh[: 2 * width].T)
         reset, keep = torch.sigmoid(heard[:, : 2 * width] + own).chunk(2, dim=1)
         candidate = torch.addmm(self.bias_hh[2 * width :], reset * state, self.weight_hh[2 * width :].T)
-        proposed = torch.tanh(heard[:, 2 * width :] + candidate).to(state.dtype)  # bf16 under autocast
-        return torch.lerp(proposed, state, keep.to(state.dtype))
+        return torch.lerp(torch.tanh(heard[:, 2 * width :] + candidate), state, keep)
 
 
 def _gates(channels: int, generator: torch.Generator) -> Tensor:
