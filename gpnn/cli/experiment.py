@@ -25,6 +25,9 @@ def experiment(
     name: Annotated[str, typer.Argument(help="An experiment's name, a TOML file, or `list`.")],
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small graph, a few epochs.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes, each with one thread.")] = 1,
+    row: Annotated[list[str] | None, typer.Option(help="A row to run (repeatable; default: all).")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="A column to run (repeatable; default: all).")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Run the first seeds only.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of results (default: results beside the file).")] = None,
     folder: Annotated[Path, typer.Option(help="Folder of experiments.")] = Path("experiments"),
     quiet: Quiet = False,
@@ -35,6 +38,8 @@ def experiment(
     Examples:
 
     `gpnn experiment ours --jobs 8`
+
+    `gpnn experiment paper --column Cora --column Citeseer --seeds 3`
 
     `gpnn experiment list --json`
     """
@@ -49,10 +54,11 @@ def experiment(
     out = out or file.parent / "results"
     if quick:
         chosen, out = chosen.quick_form(), out / "quick"
+    only = chosen.select(rows=row or (), columns=column or (), seeds=seeds)
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
     results.adopt(chosen.cells(), chosen.measure)
     remarks = messages(silent=quiet or json)
-    run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks))
+    run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks), only=only)
     files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=describe_machine())
     if json:
         figures = [plain_figures(entry) for entry in find_entries(chosen, results)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any
@@ -18,6 +18,7 @@ def run_experiment(
     *,
     jobs: int = 1,
     progress: Callable[[Cell, int, int], None] | None = None,
+    only: Iterable[Cell] | None = None,
 ) -> None:
     """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
 
@@ -28,8 +29,9 @@ def run_experiment(
         results: what is finished, and where it is kept.
         jobs: number of processes, each with one thread.
         progress: told of each finished cell, with the number finished and the number of all.
+        only: the cells to run (:meth:`Experiment.select`); None: all.
     """
-    cells = {cell.key: cell for cell in experiment.cells()}
+    cells = {cell.key: cell for cell in (experiment.cells() if only is None else only)}
     waiting = [cell for key, cell in cells.items() if key not in results.outcomes]
     finished = len(cells) - len(waiting)
     with_test = not experiment.measure.startswith("val_")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -115,6 +115,27 @@ class Experiment:
                 settings = lay_over(self.settings, column.settings, row.settings, row.at.get(column.name, {}))
                 cell = Cell(row.name, column.name, seed, settings)
                 yield _shrink(cell) if self.is_quick else cell
+
+    def select(
+        self, *, rows: Collection[str] = (), columns: Collection[str] = (), seeds: int | None = None
+    ) -> list[Cell]:
+        """The cells of some rows and columns (none named: of all), with the first `seeds` seeds.
+
+        Raises:
+            ValueError: for a name that is not a row or a column.
+        """
+        for what, lines, names in (("row", self.rows, rows), ("column", self.columns, columns)):
+            known = [line.name for line in lines]
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"A {what} of {self.name} must be one of: {'; '.join(known)}. Got {name!r}.")
+        return [
+            cell
+            for cell in self.cells()
+            if (not rows or cell.row in rows)
+            and (not columns or cell.column in columns)
+            and (seeds is None or cell.seed < seeds)
+        ]
 
     def quick_form(self) -> Experiment:
         """The same rows and columns with one seed, each cell shrunk as its kind says: a check of the pipeline."""

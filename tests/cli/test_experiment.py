@@ -31,6 +31,17 @@ def test_the_quick_form_runs_reports_and_resumes(gpnn, tmp_path):
     assert "seed 0" not in again.stderr
 
 
+def test_some_rows_and_seeds_alone_are_run(gpnn, tmp_path):
+    write(tmp_path)
+    result = gpnn("experiment", "some", "--quick", "--row", "linear", "--column", "Digits", "--seeds", "1")
+    assert result.exit_code == 0, result.output
+    assert "1/1  linear · Digits · seed 0" in result.stderr
+    assert "1 runs of 2 are not done yet" in result.stdout
+    unknown = gpnn("experiment", "some", "--quick", "--row", "mlp")
+    assert unknown.exit_code == 2
+    assert "A row of some must be one of: gru; linear. Got 'mlp'." in unknown.stderr
+
+
 def test_the_list_counts_what_is_finished(gpnn, tmp_path):
     write(tmp_path)
     result = gpnn("experiment", "list")

@@ -30,6 +30,20 @@ def test_a_tiny_table_from_end_to_end(tmp_path):
     assert "| gru | " in (tmp_path / "tiny.md").read_text()
 
 
+def test_only_the_selected_cells_are_run(tmp_path, trained):
+    results = Results.open(tmp_path / "tiny.jsonl")
+    run_experiment(TABLE, results, only=TABLE.select(rows=["linear"], columns=["Planted"], seeds=1))
+    assert trained == [("linear", 0, 2)]
+    run_experiment(TABLE, results)
+    assert len(trained) == 4
+
+
+@pytest.mark.parametrize(("chosen", "what"), [({"rows": ["mlp"]}, "row"), ({"columns": ["mlp"]}, "column")])
+def test_an_unknown_line_is_not_selected(chosen, what):
+    with pytest.raises(ValueError, match=rf"A {what} of tiny must be one of: .*\. Got 'mlp'\."):
+        TABLE.select(**chosen)
+
+
 @pytest.fixture
 def trained(monkeypatch):
     """The cells that were trained, without training any."""
