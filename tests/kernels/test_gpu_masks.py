@@ -35,9 +35,19 @@ def test_entries(dtype: torch.dtype) -> None:
     assert out.cpu().equal(hash_mask(hash_key(3), rows, columns, 0.4, dtype=dtype))
 
 
-def test_nothing_to_fill() -> None:
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (1, 1), (9, 300)])
+def test_nothing_outside_the_mask_is_written(shape: tuple[int, int]) -> None:
+    """Empty masks, and masks that fill no program's share."""
     from gpnn.kernels.gpu_masks import fill_entries, fill_mask
 
-    rows = torch.empty(0, dtype=torch.int64, device=DEVICE)
-    fill_mask(1, rows, 0, 1.0, torch.empty(0, 5, device=DEVICE))
-    fill_entries(1, rows, rows, 0, 1.0, torch.empty(0, device=DEVICE))
+    size = shape[0] * shape[1]
+    rows = torch.arange(max(size, shape[0]), device=DEVICE)
+    for fill in (
+        lambda out: fill_mask(1, rows[: shape[0]], _threshold(0.5), 2.0, out.view(shape)),
+        lambda out: fill_entries(1, rows[:size], rows[:size], _threshold(0.5), 2.0, out),
+    ):
+        around = torch.full((size + 4096,), 7.0, device=DEVICE)
+        fill(around[2048 : 2048 + size])
+        assert around[2048 : 2048 + size].ne(7.0).all()
+        assert around[:2048].eq(7.0).all()
+        assert around[2048 + size :].eq(7.0).all()
