@@ -36,6 +36,7 @@ from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.merge_predictions import merge_predictions
 from gpnn.train.parameters import own_names, split_parameters
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
+from gpnn.train.processes import shared_workplace
 from gpnn.train.run_folder import HistoryFile, RunFolder
 from gpnn.train.sizes import choose_hidden, choose_rounds
 
@@ -178,19 +179,19 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     ids = nodes if data.get("node_name") is None else data.node_name
     also = {"labelled": known_labels(data), "split": split_names(data), "row": nodes}
     table = predictions_table(likely.cpu(), nodes=ids, classes=names, also=also)
-    part = run.path / f".predictions-{plan.peers.rank}.parquet"
-    write_predictions(table, part)
-    plan.peers.wait_for_all()
     figures = result.metrics | _figures(built, plan)
-    if plan.peers.rank == 0:
-        parts = [run.path / f".predictions-{rank}.parquet" for rank in range(plan.peers.size)]
-        words = data.get("vocabulary")
-        description = {"model": built.model_arguments, "classes": names, "multi_label": multi_label}
-        description["vocabulary"] = None if words is None else words.to_mapping()
-        run.write_model(weights, description)
-        merge_predictions(parts, run.predictions)
-        run.write_metrics(figures)
-    plan.peers.wait_for_all()
+    with shared_workplace(run.predictions, plan.peers) as place:
+        parts = [place / f"{rank}.parquet" for rank in range(plan.peers.size)]
+        write_predictions(table, parts[plan.peers.rank])
+        plan.peers.wait_for_all()
+        if plan.peers.rank == 0:
+            words = data.get("vocabulary")
+            description = {"model": built.model_arguments, "classes": names, "multi_label": multi_label}
+            description["vocabulary"] = None if words is None else words.to_mapping()
+            run.write_model(weights, description)
+            merge_predictions(parts, run.predictions)
+            run.write_metrics(figures)
+        plan.peers.wait_for_all()
 
 
 def _whole_weights(built: Built, plan: ShardedPlan) -> dict[str, Tensor]:

@@ -131,6 +131,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     from gpnn.build.sharded import check_shards, prepare_shards
     from gpnn.engine.sharded import is_shard_folder, read_index
     from gpnn.train import RunFolder
+    from gpnn.train.lock import remove_unfinished
 
     path = request.resume
     if path is None and launch.restarts and request.out is not None and RunFolder(request.out).config.exists():
@@ -143,7 +144,9 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     if not run.finished and not is_shard_folder(shards):  # one process began it
         prepare_shards(config, launch.size, own)
         shards = own
-    if not run.finished:
+    if run.finished:
+        remove_unfinished(path)
+    else:
         check_shards(run, read_index(shards))
     return {"run": str(path), "shards": str(shards), "finished": run.finished}
 

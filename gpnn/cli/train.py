@@ -124,12 +124,12 @@ def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) 
 def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     """A run to continue; one that is finished has nothing left to build."""
     from gpnn.build import open_run
-    from gpnn.storage.workplace import remove_abandoned
     from gpnn.train import RunFolder
+    from gpnn.train.lock import remove_unfinished
 
     run = RunFolder.open(path)
     if run.finished:
-        remove_abandoned(path)  # a kill in the last write leaves its empty workplace
+        remove_unfinished(path)  # a kill in the last write leaves its empty workplace
         typer.echo("gpnn: this run is finished.", err=True)
         return run, None
     run, built = open_run(path)

@@ -11,6 +11,12 @@ from gpnn.storage.lock import lock, open_folder
 from gpnn.storage.workplace import remove_abandoned
 
 
+def remove_unfinished(path: Path) -> None:
+    """Remove what killed processes left unfinished in a run folder: of its files, and of its checkpoints."""
+    remove_abandoned(path)
+    remove_abandoned(path / "checkpoint")
+
+
 @contextmanager
 def lock_run(path: Path) -> Iterator[None]:
     """Hold the run folder for this process; the system lets go of it when the process ends, however it ends.
@@ -25,7 +31,7 @@ def lock_run(path: Path) -> Iterator[None]:
     try:
         if handle is not None:
             _lock(handle, path)
-        remove_abandoned(path)
+        remove_unfinished(path)
         yield
     finally:
         if handle is not None:

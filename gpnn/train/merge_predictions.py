@@ -12,7 +12,7 @@ SORTED_ROWS = 10_000_000  # a larger table is never held at once
 
 
 def merge_predictions(parts: Sequence[Path], path: Path) -> None:
-    """Write the tables of several processes as a run's, and remove their files.
+    """Write the tables of several processes as a run's.
 
     Their column `row`, the number of each node, orders the rows and is left out. Above `SORTED_ROWS` rows the tables
     follow each other as they are, as Parquet alone, and only one is held at a time.
@@ -28,8 +28,6 @@ def merge_predictions(parts: Sequence[Path], path: Path) -> None:
         write_both(together.sort_by("row").drop_columns("row"), path)
     else:
         replace_file(path, lambda partial: _follow(parts, partial))
-    for part in parts:
-        part.unlink()
 
 
 def _follow(parts: Sequence[Path], path: Path) -> None:

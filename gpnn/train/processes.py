@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from gpnn.engine.sharded import Peers
+from gpnn.storage.workplace import workplace
 from gpnn.train.device import choose_device
 from gpnn.train.rendezvous import meet
 
@@ -119,16 +122,31 @@ class Leader:
         return told["answer"]
 
     def _share(self, answer: dict[str, Any]) -> dict[str, Any]:
-        text = json.dumps(answer).encode()
-        size = int(self.peers.from_first(torch.tensor(len(text))))
-        room = torch.zeros(size, dtype=torch.uint8)
-        if self.peers.rank == 0:
-            room = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-        return json.loads(bytes(self.peers.from_first(room).numpy()))
+        return json.loads(broadcast_text(self.peers, json.dumps(answer)))
 
 
 class LeaderFailed(ValueError):
     """Another process could not do its part, and says why itself."""
+
+
+def broadcast_text(peers: Peers, text: str) -> str:
+    """The text of rank 0; collective."""
+    encoded = text.encode()
+    size = int(peers.from_first(torch.tensor(len(encoded))))
+    if peers.rank:
+        encoded = bytes(size)
+    return bytes(peers.from_first(torch.frombuffer(bytearray(encoded), dtype=torch.uint8)).numpy()).decode()
+
+
+@contextmanager
+def shared_workplace(path: Path, peers: Peers) -> Iterator[Path]:
+    """A workplace that rank 0 makes and all processes write into; it is gone when rank 0 leaves it; collective.
+
+    Raises:
+        OSError: naming `path`, when the disk is full or the parent folder cannot be written.
+    """
+    with nullcontext(path) if peers.rank else workplace(path) as folder:
+        yield path.with_name(broadcast_text(peers, folder.name))
 
 
 def together(peers: Peers, make: Callable[[], T]) -> T:

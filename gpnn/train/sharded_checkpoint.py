@@ -26,6 +26,7 @@ from gpnn.train.atomic import sync_folder, write_text
 from gpnn.train.checkpoint import check_progress, load_checkpoint
 from gpnn.train.checkpoint_rows import CheckpointRows
 from gpnn.train.parameters import own_names
+from gpnn.train.processes import shared_workplace
 from gpnn.train.progress import Progress
 
 FORMAT = 2
@@ -47,36 +48,28 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
     from torch.distributed.checkpoint import HuggingFaceStorageWriter
 
     final = path.parent / f"epoch-{progress.epoch:06d}"
-    partial = path.parent / f".{final.name}.partial"
-    if plan.peers.rank == 0:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
     key = line_key(plan)
-    plan.peers.wait_for_all()
     state = _pack(model, optimizer, progress.best_weights, plan)
-    writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
-    try:
-        checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
-    except checkpoint.CheckpointException as error:  # which is no Exception
-        _clear(partial, plan.peers)
-        for failure, _ in error.failures.values():
-            if isinstance(failure, OSError):
-                raise OSError(failure.errno, failure.strerror, str(final)) from None
-        raise RuntimeError(str(error)) from error
-    files = _digests(partial, plan.peers)
-    if plan.peers.rank == 0:
-        header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
-        header |= _numbers(progress)
-        write_text(partial / "progress.json", json.dumps({**header, "sha256": _digest(header)}))
-        if (final / "progress.json").is_file():  # of this epoch already: a kill after its removal would leave none
-            shutil.rmtree(partial)
-        else:
-            shutil.rmtree(final, ignore_errors=True)
-            partial.replace(final)
-        sync_folder(final.parent)
-        for older in find_checkpoints(path)[:-1]:
-            shutil.rmtree(older, ignore_errors=True)
-    plan.peers.wait_for_all()
+    with shared_workplace(final, plan.peers) as place:
+        partial = place / final.name
+        partial.mkdir(exist_ok=True)
+        writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
+        try:
+            checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
+        except checkpoint.CheckpointException as error:  # which is no Exception
+            for failure, _ in error.failures.values():
+                if isinstance(failure, OSError):
+                    raise OSError(failure.errno, failure.strerror, str(final)) from None
+            raise RuntimeError(str(error)) from error
+        files = _digests(partial, plan.peers)
+        if plan.peers.rank == 0:
+            header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
+            header |= _numbers(progress)
+            write_text(partial / "progress.json", json.dumps({**header, "sha256": _digest(header)}))
+            _publish(partial, final)
+            for older in find_checkpoints(path)[:-1]:
+                shutil.rmtree(older, ignore_errors=True)
+        plan.peers.wait_for_all()
 
 
 def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Progress | None:
@@ -113,10 +106,12 @@ def find_checkpoints(path: Path) -> list[Path]:
     return sorted(each for each in path.parent.glob("epoch-*") if (each / "progress.json").is_file())
 
 
-def _clear(partial: Path, peers: Peers) -> None:
-    """Remove what was written of a checkpoint that failed in every process's eyes."""
-    if peers.rank == 0:
-        shutil.rmtree(partial, ignore_errors=True)
+def _publish(partial: Path, final: Path) -> None:
+    """Give a complete checkpoint its name, unless this epoch has one: a kill after its removal would leave none."""
+    if not (final / "progress.json").is_file():
+        shutil.rmtree(final, ignore_errors=True)
+        partial.replace(final)
+    sync_folder(final.parent)
 
 
 def line_key(plan: ShardedPlan) -> int:

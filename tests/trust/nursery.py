@@ -55,12 +55,17 @@ def after(seconds: float) -> Callable[[], bool]:
     return lambda: time.monotonic() - began >= seconds
 
 
-def count_acts(words: list[str], folder: Path) -> int:
-    """How many acts on files of the folder `gpnn WORDS` takes."""
+def list_acts(words: list[str], folder: Path) -> list[str]:
+    """What `gpnn WORDS` does to files of the folder, in order: the event and the path in the folder."""
     process = start(words, folder, die_at=-1)
     process.join()
     assert process.exitcode == 0, (folder.parent / "output.txt").read_text()
-    return int((folder.parent / "acts.txt").read_text())
+    return (folder.parent / "acts.txt").read_text().splitlines()
+
+
+def count_acts(words: list[str], folder: Path) -> int:
+    """How many acts on files of the folder `gpnn WORDS` takes."""
+    return len(list_acts(words, folder))
 
 
 def _command(words: list[str], folder: str, die_at: int) -> None:
@@ -81,19 +86,20 @@ def _command(words: list[str], folder: str, die_at: int) -> None:
         sys.stderr.flush()
         if die_at < 0:
             counter.die_at = 0
-            (beside / "acts.txt").write_text(str(counter.count))
+            (beside / "acts.txt").write_text("\n".join(counter.acts))
 
 
 class _Counter:
-    """An audit hook that counts acts on files of a folder and kills the process in the n-th."""
+    """An audit hook that notes the acts on files of a folder and kills the process in the n-th."""
 
     def __init__(self, folder: str, die_at: int) -> None:
-        self.folder, self.die_at, self.count = folder, die_at, 0
+        self.folder, self.die_at = folder, die_at
+        self.acts: list[str] = []
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in FILE_EVENTS and isinstance(arguments[0], str | bytes | os.PathLike):
             path = Path(os.fsdecode(arguments[0])).absolute()
             if path.is_relative_to(self.folder):
-                self.count += 1
-                if self.count == self.die_at:
+                self.acts.append(f"{event} {path.relative_to(self.folder)}")
+                if len(self.acts) == self.die_at:
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpnn.train.lock import lock_run
 from tests.trust.consistent import check_run, check_same
-from tests.trust.nursery import after, count_acts, kill_when, run, start
+from tests.trust.nursery import after, context, count_acts, kill_when, list_acts, run, start
 
 GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
 MODEL = ["model.hidden_channels=8", "model.dropout=0.3", "partition.k=3", "train.epochs=24", "train.patience=0"]
@@ -72,6 +75,38 @@ def test_killed_when_all_was_written(folder: Path, whole: Path) -> None:
     shutil.copytree(whole, folder / "run")
     (folder / "run" / ".metrics.json.0123456789abcdef.partial").mkdir()
     finish(folder, whole)
+
+
+def test_killed_behind_the_last_checkpoint(tmp_path: Path, whole: Path) -> None:
+    """The checkpoint of the last epoch has its name, the folder it was made in is still there, and no other follows."""
+    for name in ("acts", "killed"):
+        (tmp_path / name / "work").mkdir(parents=True)
+    acts = list_acts(TRAIN, tmp_path / "acts" / "work")
+    last = max(number for number, act in enumerate(acts, 1) if act.startswith("os.rmdir run/checkpoint/"))
+    folder = tmp_path / "killed" / "work"
+    start(TRAIN, folder, die_at=last).join()
+    assert list((folder / "run" / "checkpoint").glob(".training.safetensors.*.partial"))
+    finish(folder, whole)
+
+
+def die_in_a_checkpoint(folder: str) -> None:
+    """Save a checkpoint as several processes do, and die before the folder has its name."""
+    from gpnn.train import sharded_checkpoint
+    from tests.trust.run_readers import write_sharded_checkpoint
+
+    sharded_checkpoint._publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    write_sharded_checkpoint(Path(folder))
+
+
+def test_killed_in_a_checkpoint_of_several_processes(tmp_path: Path) -> None:
+    """Whoever holds the run next removes what is left of it."""
+    (tmp_path / "checkpoint").mkdir()
+    process = context.Process(target=die_in_a_checkpoint, args=(str(tmp_path / "checkpoint"),))
+    process.start()
+    process.join()
+    assert [path.name[:14] for path in (tmp_path / "checkpoint").iterdir()] == [".epoch-000001."]
+    with lock_run(tmp_path):
+        assert list((tmp_path / "checkpoint").iterdir()) == []
 
 
 def test_killed_again_and_again(folder: Path, whole: Path) -> None:
