@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from gpnn.engine.boundary import Boundary
 from gpnn.engine.plan import Plan
 from gpnn.engine.replay import Replay, phase_steps
 from gpnn.engine.step import CellLike
 from gpnn.engine.sweep import Sweep
+from gpnn.kernels.first_order import first_order
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class _Propagation(Function):
         return *outputs, working
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors

@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from gpnn.engine.block import Block
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.step import check_width
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.pages import empty_like
 
 
@@ -37,7 +37,7 @@ class _Read(Function):
         return read_rows(state, rows), state.view_as(state)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor, rest: Tensor) -> tuple[Tensor, None]:
         add_rows(rest, ctx.rows, grad)  # the memory that `_Write` made, and nobody else has
         return rest, None
@@ -53,7 +53,7 @@ class _Write(Function):
         return state
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rest = empty_like(grad).copy_(grad)
         return rest, None, take_rows(rest, ctx.rows)

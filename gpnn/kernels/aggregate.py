@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.operator import Operator
 from gpnn.kernels.pages import empty_large
 
@@ -44,7 +44,7 @@ class _Sum(Function):
         return _weighted_sum(operator, x)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         return None, _weighted_sum_transposed(ctx.operator, grad)
 
@@ -58,7 +58,7 @@ class _Extreme(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
         (winner,) = ctx.saved_tensors
         return None, _extreme_backward(ctx.operator, winner, grad), None, None

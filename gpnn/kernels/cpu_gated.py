@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from gpnn.kernels.cpu import add_weighted_sum, as_array, factors, launch, weighted_sum
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gates import GateWeights
 from gpnn.kernels.gru import differentiate_all, update_all
@@ -45,7 +45,7 @@ class GatedStep(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, messages, out, *parameters = ctx.saved_tensors
         hearing: _Hearing = ctx.hearing

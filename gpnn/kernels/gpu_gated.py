@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gru import differentiate_all, update_all
@@ -34,7 +34,7 @@ class GatedStep(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, messages, *parameters = ctx.saved_tensors
         operator, diagonal = ctx.operator, ctx.diagonal

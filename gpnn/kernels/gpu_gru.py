@@ -15,8 +15,8 @@ import torch
 import triton
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward
 
 CHUNK_BYTES = 1 << 29  # of the gradients of the gates of one chunk
@@ -46,7 +46,7 @@ class _GRU(Function):
         return update_all(messages, state, parameters)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
         grad_messages, grad_state = torch.empty_like(messages), torch.empty_like(state)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
+from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, chunks
 from gpnn.kernels.pages import empty_large
 from gpnn.kernels.precision import float32_products, has_bf16_products
@@ -47,7 +47,7 @@ class _GRU(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
         grads, grad_state = messages.clone(), empty_large(*state.shape, dtype=state.dtype)

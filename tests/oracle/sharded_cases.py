@@ -50,6 +50,18 @@ def convolution_case(peers: Peers) -> None:
     gpnn.nn.Scheduled(GCNConv(3, 3))(torch.ones(plan.num_nodes, 3), plan)
 
 
+def second_derivative_case(peers: Peers, name: str, runner: str) -> str:
+    """What this process answers to a gradient that is to be differentiated again."""
+    graph = multigraph()
+    plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(line(peers.size, graph), peers))
+    state = states()[plan.nodes].requires_grad_()
+    try:
+        torch.autograd.grad(propagate(make_cell(), plan, state, runner=runner).sum(), state, create_graph=True)
+    except RuntimeError as error:
+        return str(error)
+    return "no answer"
+
+
 def quality_case(peers: Peers, src: Tensor, dst: Tensor, labels: Tensor, train: Tensor) -> gpnn.partition.Quality:
     """What the processes measure of a partition into seven subgraphs, with these training nodes."""
     graph = gpnn.Graph(src, dst, num_nodes=len(labels))

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from gpnn.engine.sharded.peers import Peers
+from gpnn.kernels.first_order import first_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class _Depart(Function):
         return flight.start(rows.contiguous(), flight.exchange.send_counts, flight.exchange.receive_counts)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None]:
         del grad  # its values left in the backward of `_Arrive`
         flight: Flight = ctx.flight
@@ -103,7 +103,7 @@ class _Arrive(Function):
         return room
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         flight: Flight = ctx.flight
         exchange = flight.exchange
@@ -118,7 +118,7 @@ class _Anchor(Function):
         return state.view_as(state)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         return grad, grad.new_zeros(ctx.shape)
 

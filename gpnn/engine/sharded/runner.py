@@ -10,7 +10,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from gpnn.engine.block import Block
@@ -21,6 +20,7 @@ from gpnn.engine.sharded.phase import ShardedPhase
 from gpnn.engine.sharded.plan import ShardedPlan
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.engine.update_rows import update_rows
+from gpnn.kernels.first_order import first_order
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _CountSynchronous(Function):
         return state.view_as(state)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         ctx.traffic.synchronous += ctx.back
         return grad, None, None, None
