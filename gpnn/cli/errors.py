@@ -1,4 +1,4 @@
-"""Mistakes of the user end in one sentence and exit code 2; a traceback is for ours."""
+"""Mistakes of the user end in one sentence and exit code 2, a full disk in one and 1; a traceback is for our bugs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from gpnn.storage.naming import DISK_FAILURES
 
 FAILED, USER_MISTAKE, INTERRUPTED = 1, 2, 130
 
@@ -28,7 +30,16 @@ class Commands(TyperGroup):
             if sentence is None:
                 raise
             typer.echo(f"gpnn: {sentence}", err=True)
-            raise typer.Exit(USER_MISTAKE) from None
+            raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: BaseException) -> int:
+    """1 where the disk failed, else 2.
+
+    >>> exit_code(OSError(errno.ENOSPC, "No space left on device", "model.safetensors"))
+    1
+    """
+    return FAILED if isinstance(error, OSError) and error.errno in DISK_FAILURES else USER_MISTAKE
 
 
 def explain(error: BaseException) -> str | None:

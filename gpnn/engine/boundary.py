@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from gpnn.storage.mapped import map_tensor
 
 
 class Kept(Protocol):
@@ -41,13 +42,9 @@ class Boundary:
         copy: bool,
     ) -> None:
         stored = state.to(device=device or state.device, dtype=dtype or state.dtype, copy=copy)
-        self._file = None
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=".state")  # noqa: SIM115  lives as long as we
-            size = stored.numel()
-            mapped = torch.from_file(self._file.name, shared=True, size=size, dtype=stored.dtype)
-            stored = mapped.view(stored.shape).copy_(stored)
+            stored = map_tensor(stored, folder)
         self._stored = stored
 
     def load(self, into: Tensor) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpnn.storage.lock import lock, open_folder
+from gpnn.storage.naming import naming
 
 ABANDONED = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
 
@@ -29,7 +30,8 @@ def workplace(path: Path) -> Iterator[Path]:
     try:
         folder, handle = _make(path)
         try:
-            yield folder
+            with naming(path):
+                yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             if handle is not None:

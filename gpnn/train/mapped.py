@@ -1,14 +1,14 @@
-"""Features in memory-mapped files: the system keeps of them in memory what it has room for."""
+"""Features in memory-mapped files."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from gpnn.data.sparse import csr_tensor
+from gpnn.storage.mapped import map_tensor
 
 
 def map_features(x: Tensor, folder: Path | str) -> Tensor:
@@ -20,11 +20,3 @@ def map_features(x: Tensor, folder: Path | str) -> Tensor:
         raise ValueError(f"Features in files must be dense or sparse CSR. Got {x.layout}.")
     columns, values = (map_tensor(part, folder).numpy() for part in (x.col_indices(), x.values()))
     return csr_tensor(x.crow_indices().numpy(), columns, values, (x.shape[0], x.shape[1]))
-
-
-def map_tensor(tensor: Tensor, folder: Path | str) -> Tensor:
-    """A copy of the tensor in a memory-mapped file that has no name any more, so that nothing is left behind."""
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".features") as file:
-        size = tensor.numel()
-        mapped = torch.from_file(file.name, shared=True, size=size, dtype=tensor.dtype).view(tensor.shape)
-    return mapped.copy_(tensor)

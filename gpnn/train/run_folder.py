@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from gpnn.storage.atomic import finite, sync_folder, write_json, write_text
+from gpnn.storage.naming import naming
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 from gpnn.storage.workplace import workplace
@@ -114,7 +115,7 @@ class RunFolder:
 
     def append_history(self, record: Mapping[str, Any]) -> None:
         """Add one epoch's record; one write, so that a reader never sees half a line of a living run."""
-        with self.history.open("a", encoding="utf-8") as file:
+        with naming(self.history), self.history.open("a", encoding="utf-8") as file:
             file.write(_line(record))
 
     def rewrite_history(self, records: Sequence[Mapping[str, Any]]) -> None:

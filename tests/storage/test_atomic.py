@@ -1,4 +1,6 @@
+import errno
 import json
+import re
 
 import pytest
 import torch
@@ -46,3 +48,15 @@ def test_a_full_disk_is_an_ordinary_error_and_leaves_the_old_file(tmp_path, monk
     with pytest.raises(OSError, match="No space left on device"):
         write_tensors(tmp_path / "a", {"w": torch.ones(1)}, {})
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", before)]
+
+
+def test_a_full_disk_names_the_file_whoever_finds_it(tmp_path):
+    """pyarrow, and Python where it writes or syncs, name none."""
+
+    def full(partial):
+        partial.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'table'}'")):
+        replace_file(tmp_path / "table", full)
+    assert list(tmp_path.iterdir()) == []

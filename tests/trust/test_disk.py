@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ TRAIN = [
     "--no-report",
 ]
 MS_RDONLY, MS_REMOUNT = 1, 32
+FULL, READ_ONLY = 1, 2  # exit codes: a failure, and a mistake in what was given
 
 
 def mount(folder: Path, options: str, flags: int = 0) -> None:
@@ -47,12 +49,12 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     ctypes.CDLL(None).umount2(os.fsencode(folder), 2)
 
 
-def fail(words: list[str], folder: Path) -> str:
-    """The one sentence with which `gpnn WORDS` ends."""
+def fail(words: list[str], folder: Path, code: int) -> str:
+    """The one sentence with which `gpnn WORDS` ends, and the exit code it must have."""
     process = start(words, folder)
     process.join()
     output = (folder.parent / "output.txt").read_text()
-    assert process.exitcode == 2, output
+    assert process.exitcode == code, output
     assert "Traceback" not in output
     sentences = [line for line in output.splitlines() if line.startswith("gpnn: ")]
     assert len(sentences) == 1, output
@@ -77,9 +79,8 @@ def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
     ballast = fill(disk, 0)
     process.join()
     output = (disk.parent / "output.txt").read_text()
-    assert process.exitcode == 2, output
-    assert "no space left on device." in output
-    assert "Traceback" not in output
+    assert process.exitcode == 1, output
+    assert re.fullmatch(r"gpnn: run/(history.jsonl|checkpoint/.*): no space left on device.\n", output), output
     epoch = read_tensors(checkpoint, "a checkpoint")[1]["epoch"]
     assert epoch >= 2
     assert not list((disk / "run").rglob(".*"))
@@ -92,24 +93,24 @@ def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
 
 def test_a_run_that_finds_no_room_leaves_nothing(disk: Path) -> None:
     fill(disk, 0)
-    sentence = fail([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk)
-    assert "no space left on device." in sentence
+    sentence = fail([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk, FULL)
+    assert sentence == "gpnn: run: no space left on device."
     assert [path.name for path in disk.iterdir()] == ["ballast"]
 
 
 def test_a_partition_that_finds_no_room_leaves_the_old_one(disk: Path) -> None:
     Partition([0, 1, 1], 2).save(disk / "labels.safetensors")
     fill(disk, 0)
-    sentence = fail(["partition", *GRAPH, "-k", "4", "--out", "labels.safetensors"], disk)
-    assert sentence.endswith("no space left on device.")
+    sentence = fail(["partition", *GRAPH, "-k", "4", "--out", "labels.safetensors"], disk, FULL)
+    assert sentence == "gpnn: labels.safetensors: no space left on device."
     assert Partition.load(disk / "labels.safetensors").num_nodes == 3
     assert sorted(path.name for path in disk.iterdir()) == ["ballast", "labels.safetensors"]
 
 
 def test_shards_that_find_no_room_leave_nothing(disk: Path) -> None:
     fill(disk, 8 << 10)  # for the first folders, not for a shard
-    sentence = fail(["partition", *GRAPH, "-k", "4", "--shards", "2", "--out", "shards"], disk)
-    assert sentence.endswith("no space left on device.")
+    sentence = fail(["partition", *GRAPH, "-k", "4", "--shards", "2", "--out", "shards"], disk, FULL)
+    assert sentence == "gpnn: shards: no space left on device."
     assert [path.name for path in disk.iterdir()] == ["ballast"]
 
 
@@ -118,9 +119,9 @@ def test_a_read_only_folder_keeps_its_last_checkpoint(disk: Path) -> None:
     checkpoint = disk / "run" / "checkpoint" / "training.safetensors"
     kill_when(process, checkpoint.exists, lambda: check_run(disk / "run"))
     mount(disk, "size=16m", MS_REMOUNT | MS_RDONLY)
-    assert "read-only file system" in fail(["train", "--quiet", "--no-report", "--resume", "run"], disk)
-    assert "read-only file system" in fail([*TRAIN, "--quiet", "--out", "other"], disk)
-    assert "read-only file system" in fail(["partition", *GRAPH, "--out", "labels.safetensors"], disk)
+    assert "read-only file system" in fail(["train", "--quiet", "--no-report", "--resume", "run"], disk, READ_ONLY)
+    assert "read-only file system" in fail([*TRAIN, "--quiet", "--out", "other"], disk, READ_ONLY)
+    assert "read-only file system" in fail(["partition", *GRAPH, "--out", "labels.safetensors"], disk, READ_ONLY)
     assert read_tensors(checkpoint, "a checkpoint")[1]["epoch"] >= 2
 
 
@@ -150,6 +151,26 @@ def test_a_checkpoint_of_several_processes_that_finds_no_room(disk: Path) -> Non
     assert sorted(path.name for path in disk.iterdir()) == ["ballast", "epoch-000001"]
 
 
+def map_too_much(folder: str) -> None:
+    """Map more than the disk holds; exit with the error's number."""
+    import torch
+
+    from gpnn.storage.mapped import map_tensor
+
+    with pytest.raises(OSError, match=folder) as raised:
+        map_tensor(torch.ones(8 << 20), folder)
+    os._exit(raised.value.errno or 1)
+
+
+def test_a_mapped_tensor_that_finds_no_room(disk: Path) -> None:
+    """Without room reserved the process would die of a signal."""
+    process = context.Process(target=map_too_much, args=(str(disk),))
+    process.start()
+    process.join()
+    assert process.exitcode == errno.ENOSPC
+    assert list(disk.iterdir()) == []
+
+
 WRITERS = {  # commands by the name of what each writes
     "answers.parquet": ["predict", "run", "--out", "answers.parquet"],
     "answers.csv": ["predict", "run", "--out", "answers.csv"],
@@ -174,11 +195,13 @@ def prepared(disk: Path) -> Path:
     return disk
 
 
-def check_nothing_is_written(folder: Path, sentence: str) -> None:
-    """Every command ends with this sentence, and leaves the files that were there and no others."""
+def check_nothing_is_written(folder: Path, reason: str, code: int) -> None:
+    """Every command names its file and this reason, and leaves the files that were there and no others."""
     before = _files(folder)
     for name, words in WRITERS.items():
-        assert fail(words, folder).endswith(sentence), name
+        sentence = fail(words, folder, code)
+        assert sentence.startswith(f"gpnn: {name}"), sentence
+        assert sentence.endswith(f": {reason}."), sentence
         assert _files(folder) == before, name
 
 
@@ -188,12 +211,12 @@ def _files(folder: Path) -> dict[Path, bytes]:
 
 def test_every_writer_on_a_full_disk(prepared: Path) -> None:
     fill(prepared, 0)
-    check_nothing_is_written(prepared, "no space left on device.")
+    check_nothing_is_written(prepared, "no space left on device", FULL)
 
 
 def test_every_writer_on_a_read_only_disk(prepared: Path) -> None:
     mount(prepared, "size=16m", MS_REMOUNT | MS_RDONLY)
-    check_nothing_is_written(prepared, "read-only file system.")
+    check_nothing_is_written(prepared, "read-only file system", READ_ONLY)
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
