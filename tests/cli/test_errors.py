@@ -46,7 +46,7 @@ def test_a_bug_keeps_its_traceback(gpnn, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("a bug")
 
+    monkeypatch.setattr("gpnn.build.objects.load_dataset", broken)  # the module is read before its source is broken
     monkeypatch.setattr("gpnn.data.load_dataset", broken)
-    monkeypatch.setattr("gpnn.build.objects.load_dataset", broken)
     result = gpnn("train")
     assert isinstance(result.exception, RuntimeError)
