@@ -55,6 +55,7 @@ def grid(
 def chain(
     *,
     num_nodes: int = 1000,
+    num_edge_types: int = 1,
     num_classes: int = 2,
     num_features: int = 200,
     feature_noise: float = 0.7,
@@ -65,6 +66,7 @@ def chain(
 
     Args:
         num_nodes: length of the chain.
+        num_edge_types: types that the links take in turn, the same in both directions; 1: no types.
         num_classes: number of classes, stretches of consecutive nodes.
         num_features: words, an equal block of them for each class.
         feature_noise: share of a node's ten words that are drawn from all words.
@@ -72,8 +74,9 @@ def chain(
         seed: the draw.
     """
     check_at_least("num_nodes", num_nodes, 1)
+    check_at_least("num_edge_types", num_edge_types, 1)
     node = np.arange(num_nodes)
-    return labelled_graph(
+    data = labelled_graph(
         both_directions(node[:-1], node[1:], num_nodes),
         equal_blocks(num_nodes, num_classes),
         num_classes=num_classes,
@@ -82,3 +85,6 @@ def chain(
         label_rate=label_rate,
         seed=seed,
     )
+    if num_edge_types > 1:
+        data.edge_type = data.edge_index.amin(0) % num_edge_types
+    return data

@@ -30,7 +30,8 @@ def draw_schedule(
     """The phases of a small graph's schedule as SVG, one panel a phase; written to `path` where one is given.
 
     Nodes are coloured by subgraph and have a dark rim where they update; arrows are the messages of the phase;
-    edges between subgraphs are red. Virtual nodes are squares. Rounds that are all alike are drawn once.
+    edges between subgraphs are red, edge types other than 0 dashed. Virtual nodes are squares. Rounds that are all
+    alike are drawn once.
 
     Args:
         schedule: of a graph of at most 200 nodes.

@@ -15,6 +15,7 @@ PALETTE = (
     *("#4477aa", "#ee9944", "#228833", "#66ccee", "#aa3377"),
     *("#ccbb44", "#8c6d4f", "#88a0a8", "#9970ab", "#b5de8f"),
 )
+DASHES = ("", "6 3", "2 3", "8 3 2 3")  # by edge type
 CUT, FAINT_CUT, FAINT, RIM = "#d62728", "#f3c1bd", "#d3d9e0", "#9aa5b1"
 
 
@@ -25,9 +26,11 @@ def draw_marks(sheet: Sheet, phase: Phase) -> Iterator[str]:
     updates = np.zeros(len(sheet.labels), np.bool_)
     updates[phase.nodes.numpy()] = True
     for edge in np.flatnonzero(~sent & ~sheet.virtual).tolist():
-        yield svg.stroke(_line(sheet, edge), FAINT_CUT if sheet.crossing[edge] else FAINT, 1)
+        color = FAINT_CUT if sheet.crossing[edge] else FAINT
+        yield svg.stroke(_line(sheet, edge), color, 1, _dashes(int(sheet.edge_type[edge])))
     for edge in np.flatnonzero(sent).tolist():
-        yield svg.arrow(_line(sheet, edge), CUT if sheet.crossing[edge] else svg.INK, 1.5)
+        color = CUT if sheet.crossing[edge] else svg.INK
+        yield svg.arrow(_line(sheet, edge), color, 1.5, _dashes(int(sheet.edge_type[edge])))
     for node, updated in enumerate(updates.tolist()):
         yield _node(sheet, node, _look(int(sheet.labels[node]), "updates" if updated else "keeps"))
 
@@ -58,6 +61,11 @@ def _entries(sheet: Sheet) -> Iterator[tuple[str, str]]:
     yield "keeps its state", svg.element("circle", r=6.5, **_look(subgraphs[0], "keeps"))
     line = svg.curve(np.array([-9.0, 0]), np.array([11.0, 0]), 0, 0)
     yield "message", svg.arrow(line, svg.INK, 1.5)
+    types = sorted(set(sheet.edge_type[~sheet.virtual].tolist()))
+    for edge_type in types[: len(DASHES)] if len(types) > 1 else []:
+        yield f"edge type {edge_type}", svg.stroke(line, svg.INK, 1.5, _dashes(edge_type))
+    if len(types) > len(DASHES):
+        yield f"… {len(types)} edge types, lines repeat", ""
     if sheet.crossing.any():
         yield "message over the cut", svg.arrow(line, CUT, 1.5)
     if (sheet.labels < 0).any():
@@ -69,6 +77,10 @@ def _line(sheet: Sheet, edge: int) -> svg.Line:
     if sheet.src[edge] == sheet.dst[edge]:
         return svg.loop(start, sheet.radius, int(sheet.bend[edge]))
     return svg.curve(start, end, float(sheet.bend[edge]), sheet.radius + 2)
+
+
+def _dashes(edge_type: int) -> str:
+    return DASHES[edge_type % len(DASHES)]
 
 
 def _node(sheet: Sheet, node: int, look: dict[str, object]) -> str:

@@ -27,6 +27,7 @@ class Sheet:
     bend: np.ndarray  # [E] how far an edge bulges; for a self-loop, how many it has before it
     crossing: np.ndarray  # [E] between two subgraphs
     virtual: np.ndarray  # [E] to or from a virtual node
+    edge_type: np.ndarray  # [E]
     radius: float  # of a node
     width: float
     height: float
@@ -50,7 +51,8 @@ def lay_out(schedule: Schedule, partition: Partition | None, seed: int) -> Sheet
     positions = positions - positions.min(0) + [around, max(above, around)]
     width, height = (float(extent) for extent in positions.max(0) + around)
     crossing = (labels[src] != labels[dst]) & ~virtual
-    return Sheet(positions, labels, src, dst, bend, crossing, virtual, radius, width, height)
+    edge_type = np.zeros(len(src), np.int64) if graph.edge_type is None else graph.edge_type.numpy()
+    return Sheet(positions, labels, src, dst, bend, crossing, virtual, edge_type, radius, width, height)
 
 
 def _labels(schedule: Schedule, partition: Partition | None, num_real: int) -> np.ndarray:

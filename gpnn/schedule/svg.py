@@ -57,21 +57,22 @@ def loop(center: np.ndarray, radius: float, number: int) -> Line:
     return Line(f"M{_point(begin)} C{_point(left)} {_point(right)}", tip, _unit(tip - right))
 
 
-def stroke(line: Line, color: str, width: float) -> str:
-    """The line without a head."""
-    return _path(line, line.tip, color, width)
+def stroke(line: Line, color: str, width: float, dashes: str = "") -> str:
+    """The line without a head, dashed where `dashes` gives lengths."""
+    return _path(line, line.tip, color, width, dashes)
 
 
-def arrow(line: Line, color: str, width: float) -> str:
-    """The line with a head at its tip."""
+def arrow(line: Line, color: str, width: float, dashes: str = "") -> str:
+    """The line with a head at its tip, dashed where `dashes` gives lengths."""
     back = line.tip - HEAD_LENGTH * line.heading
     side = HEAD_WIDTH / 2 * np.array([-line.heading[1], line.heading[0]])
     head = element("path", d=f"M{_point(line.tip)} L{_point(back + side)} L{_point(back - side)} z", fill=color)
-    return _path(line, line.tip - 0.7 * HEAD_LENGTH * line.heading, color, width) + head
+    return _path(line, line.tip - 0.7 * HEAD_LENGTH * line.heading, color, width, dashes) + head
 
 
-def _path(line: Line, stop: np.ndarray, color: str, width: float) -> str:
-    return element("path", d=f"{line.path} {_point(stop)}", fill="none", stroke=color, stroke_width=width)
+def _path(line: Line, stop: np.ndarray, color: str, width: float, dashes: str) -> str:
+    dashed = {"stroke_dasharray": dashes} if dashes else {}
+    return element("path", d=f"{line.path} {_point(stop)}", fill="none", stroke=color, stroke_width=width, **dashed)
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

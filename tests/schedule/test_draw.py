@@ -7,7 +7,7 @@ import torch
 
 from gpnn import Graph, Partition
 from gpnn.schedule import Phase, Schedule, draw_schedule, partitioned, sequential, spanning_trees, synchronous
-from gpnn.schedule.marks import CUT, PALETTE
+from gpnn.schedule.marks import CUT, DASHES, PALETTE
 from gpnn.schedule.sheet import lay_out
 from tests.oracle.small_graphs import chain, ring
 
@@ -58,6 +58,15 @@ def test_a_partition_given_colours_any_schedule():
     (panel,) = panels(draw_schedule(synchronous(chain(4), 1), partition=Partition(torch.tensor([0, 1, 1, 0]), 2)))
     assert [c.get("fill") for c in panel.iter(f"{SVG}circle")] == [PALETTE[k] for k in (0, 1, 1, 0)]
     assert len(arrow_heads(panel, CUT)) == 4
+
+
+def test_edge_types_are_told_apart_by_their_lines():
+    typed = Graph([0, 1, 1, 2], [1, 0, 2, 1], 3, edge_type=[0, 0, 1, 1])
+    (panel,) = panels(draw_schedule(synchronous(typed, 1)))
+    dashes = [path.get("stroke-dasharray") for path in panel.iter(f"{SVG}path") if path.get("fill") == "none"]
+    assert dashes == [None, None, DASHES[1], DASHES[1]]
+    assert "edge type 1" in draw_schedule(synchronous(typed, 1))
+    assert "edge type" not in draw_schedule(TWO_PARTS)
 
 
 def test_rounds_that_differ_are_drawn_one_by_one():
