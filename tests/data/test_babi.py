@@ -142,6 +142,18 @@ def test_fold_2_of_task_4_tests_what_it_trains(data_root: Path) -> None:
     assert train.read_bytes() == test.read_bytes()
 
 
+def test_fold_1_of_task_4_tests_little_that_it_does_not_train(data_root: Path) -> None:
+    """What the notes of the experiment say of the public files."""
+    train, test = (
+        (data_root / "babi" / "fold_1" / part / "4_graphs.txt").read_text().strip().split("\n\n")
+        for part in ("train", "test")
+    )
+    assert [sum(story in train[:number] for story in test) for number in (50, 100, 250, 950, 1000)] == [
+        *(645, 794, 901, 985, 986)
+    ]
+    assert (len(test), len(set(test))) == (1000, 91)
+
+
 @pytest.mark.parametrize("task", [4, 15, 16])
 def test_a_node_answers_as_the_story_implies(data_root: Path, task: int) -> None:
     data = load_dataset("babi", root=data_root, task=task)
