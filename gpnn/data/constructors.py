@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,10 +17,17 @@ _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
 
 
 class Name(NamedTuple):
-    """A global that the file names: a key of the table below, never looked up anywhere else."""
+    """A global that the file names: a key of a reader's table, never looked up anywhere else."""
 
     module: str
     name: str
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A note that takes the state which the file gives after it has named the object."""
+
+    def set_state(self, state: Any) -> None: ...
 
 
 @dataclass(eq=False)
@@ -140,7 +147,8 @@ def _no_bytes() -> bytes:
     return b""
 
 
-def _refuse(*arguments: Any) -> Any:
+def refuse_call(*arguments: Any) -> Any:
+    """The constructor of a name that may be an argument of another, and is never called itself."""
     raise ValueError("a class is called where it may only be named.")
 
 
@@ -179,12 +187,12 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy.core.numeric", "_frombuffer"): _from_buffer,
     ("numpy._core.numeric", "_frombuffer"): _from_buffer,
     ("numpy", "dtype"): _dtype,
-    ("numpy", "ndarray"): _refuse,
-    ("scipy.sparse.csr", "csr_matrix"): _refuse,
-    ("scipy.sparse._csr", "csr_matrix"): _refuse,
+    ("numpy", "ndarray"): refuse_call,
+    ("scipy.sparse.csr", "csr_matrix"): Matrix,
+    ("scipy.sparse._csr", "csr_matrix"): Matrix,
     ("collections", "defaultdict"): _default_dictionary,
-    ("__builtin__", "list"): _refuse,
-    ("builtins", "list"): _refuse,
+    ("__builtin__", "list"): refuse_call,
+    ("builtins", "list"): refuse_call,
     ("_codecs", "encode"): _encode,
     ("__builtin__", "bytes"): _no_bytes,
 }

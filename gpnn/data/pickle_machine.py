@@ -11,9 +11,14 @@ _STOP = ord(".")
 
 @dataclass
 class Machine:
-    """The pickle machine's state: what is on the stack, where marks stand, what was memoised."""
+    """The pickle machine's state: what is on the stack, where marks stand, what was memoised.
+
+    `constructors` are the names that the program may use: (module, name) -> a function of ours that REDUCE calls, or a
+    class of ours that NEWOBJ makes an empty instance of and BUILD gives its state.
+    """
 
     content: bytes
+    constructors: Constructors
     position: int = 0
     stack: list[Any] = field(default_factory=list)
     marks: list[list[Any]] = field(default_factory=list)
@@ -59,3 +64,4 @@ class Machine:
 
 
 Action: TypeAlias = Callable[[Machine], Any]
+Constructors: TypeAlias = Mapping[tuple[str, str], Callable[..., Any]]

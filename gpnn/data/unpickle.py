@@ -1,23 +1,25 @@
-"""A reader of the Planetoid pickles that can build numbers, arrays and sparse matrices, and run nothing.
+"""A reader of pickles that can build numbers, arrays and sparse matrices, and run nothing.
 
 Python's own unpickler calls whatever the file names. This one interprets the opcodes that such files hold and
-knows a handful of constructors, all its own: a name outside the table, an opcode outside the table, an array of objects
-or an index out of range ends the reading. No code is imported or called on the file's behalf, so there is no
-payload to run. Every step consumes bytes and arrays are made once, at the end, so that memory stays
+knows a handful of constructors, all its own: a name outside the table of its reader, an opcode outside the table, an
+array of objects or an index out of range ends the reading. No code is imported or called on the file's behalf, so
+there is no payload to run. Every step consumes bytes and arrays are made once, at the end, so that memory stays
 proportional to the file.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpnn.data.constructors import CONSTRUCTORS, Array, DType, Matrix, Name, finish
-from gpnn.data.pickle_machine import Action, Machine
+from gpnn.data.constructors import CONSTRUCTORS, Name, Stateful, finish
+from gpnn.data.pickle_machine import Action, Constructors, Machine
 
 MAX_BYTES = 1 << 28  # the largest file of the Planetoid family has 7.6 MB
+DAMAGES = (IndexError, KeyError, TypeError, struct.error, OverflowError, UnicodeDecodeError)
+ATOMS = (int, str, bytes, float, bool, type(None))
 
 
 def read_pickle(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
@@ -48,10 +50,27 @@ def read_pickle_bytes(content: bytes) -> Any:
     >>> read_pickle_bytes(pickle.dumps({0: [1, 2]}))
     {0: [1, 2]}
     """
-    machine = Machine(content)
     try:
-        return finish(machine.run(OPCODES))
-    except (IndexError, KeyError, TypeError, struct.error, OverflowError, UnicodeDecodeError) as error:
+        return finish(interpret(content, CONSTRUCTORS))
+    except DAMAGES as error:
+        raise ValueError(f"it is damaged ({type(error).__name__}).") from None
+
+
+def interpret(content: bytes, constructors: Constructors, more: Mapping[int, Action] | None = None) -> Any:
+    """What the program leaves: plain values, and notes of what the file named, as `constructors` made them.
+
+    Args:
+        content: the pickle.
+        constructors: the names that it may use.
+        more: opcodes beyond those of this file.
+
+    Raises:
+        ValueError: for a name or an opcode outside the tables, before anything of it is made.
+    """
+    machine = Machine(content, constructors)
+    try:
+        return machine.run(OPCODES | dict(more or {}))
+    except DAMAGES as error:
         raise ValueError(f"it is damaged ({type(error).__name__} at byte {machine.position}).") from None
 
 
@@ -91,8 +110,10 @@ def _last(machine: Machine, kind: type) -> Any:
 
 
 def _plain(key: Any) -> Any:
-    if type(key) not in (int, str, bytes):
-        raise ValueError(f"a dictionary's keys must be numbers or text. Got {type(key).__name__}.")
+    parts = key if type(key) is tuple else (key,)  # an edge type of PyG is three words
+    wrong = next((part for part in parts if type(part) not in ATOMS), None)
+    if wrong is not None:
+        raise ValueError(f"a dictionary's keys must be numbers or text. Got {type(wrong).__name__}.")
     return key
 
 
@@ -122,34 +143,44 @@ def _put(read: Callable[[Machine], int]) -> Action:
     return put
 
 
-def _name(module: Any, name: Any) -> Name:
-    if (module, name) not in CONSTRUCTORS:
-        raise ValueError(f"the name {f'{module}.{name}'[:100]} is not admitted.")
-    return Name(module, name)
+def _global(machine: Machine) -> None:
+    _push_name(machine, machine.line(), machine.line())
 
 
 def _stack_global(machine: Machine) -> None:
     name, module = machine.stack.pop(), machine.stack.pop()
-    machine.stack.append(_name(module, name))
+    _push_name(machine, module, name)
+
+
+def _push_name(machine: Machine, module: Any, name: Any) -> None:
+    if type(module) is not str or type(name) is not str:  # hash or print nothing else: tuples may nest without end
+        raise ValueError("a name must be text.")
+    if (module, name) not in machine.constructors:
+        raise ValueError(f"the name {f'{module}.{name}'[:100]} is not admitted.")
+    machine.stack.append(Name(module, name))
 
 
 def _reduce(machine: Machine) -> None:
     arguments, name = machine.stack.pop(), machine.stack.pop()
     if type(name) is not Name or type(arguments) is not tuple:
         raise ValueError("it calls something that is not an admitted constructor.")
-    machine.stack.append(CONSTRUCTORS[name.module, name.name](*arguments))
+    constructor = machine.constructors[name]
+    if isinstance(constructor, type):
+        raise ValueError("a class is called where it may only be named.")
+    machine.stack.append(constructor(*arguments))
 
 
 def _new_object(machine: Machine) -> None:
     arguments, name = machine.stack.pop(), machine.stack.pop()
-    if type(name) is not Name or name.name != "csr_matrix" or arguments != ():
-        raise ValueError("it makes an object that is not an empty csr_matrix.")
-    machine.stack.append(Matrix())
+    constructor = machine.constructors[name] if type(name) is Name else None
+    if not isinstance(constructor, type) or arguments != ():
+        raise ValueError("it makes an object that is not an empty one of an admitted class.")
+    machine.stack.append(constructor())
 
 
 def _build(machine: Machine) -> None:
     state, target = machine.stack.pop(), machine.stack[-1]
-    if not isinstance(target, Array | DType | Matrix):
+    if not isinstance(target, Stateful):
         raise ValueError(f"it sets the state of a {type(target).__name__}.")
     target.set_state(state)
 
@@ -195,7 +226,7 @@ OPCODES: dict[int, Action] = {
         "\x94": _put(lambda machine: len(machine.memo)),
         "h": _push(lambda machine: machine.memo[machine.unsigned(1)]),
         "j": _push(lambda machine: machine.memo[machine.unsigned(4)]),
-        "c": _push(lambda machine: _name(machine.line(), machine.line())),
+        "c": _global,
         "\x93": _stack_global,
         "R": _reduce,
         "\x81": _new_object,

@@ -22,6 +22,8 @@ from gpnn.data.unpickle import OPCODES, read_pickle, read_pickle_bytes
 
 MATRIX = csr_matrix(np.array([[0, 1.5], [2, 0]], np.float32))
 
+NESTED = b")" + b"q\x00h\x00\x86" * 60  # a pair of a pair of …, each entry the same
+
 
 class Call:
     """Pickles as a call of a function: what an attacker puts into a file."""
@@ -173,8 +175,8 @@ class TestRefusing:
         [
             (b"cnumpy\nndarray\n)R.", "may only be named"),
             (b"cscipy.sparse.csr\ncsr_matrix\n)R.", "may only be named"),
-            (b"cnumpy\nndarray\n)\x81.", "not an empty csr_matrix"),
-            (b"cscipy.sparse.csr\ncsr_matrix\nK\x01\x85\x81.", "not an empty csr_matrix"),
+            (b"cnumpy\nndarray\n)\x81.", "not an empty one of an admitted class"),
+            (b"cscipy.sparse.csr\ncsr_matrix\nK\x01\x85\x81.", "not an empty one of an admitted class"),
             (b"cnumpy\ndtype\n}b.", "sets the state of a Name"),
             (b"}}b.", "sets the state of a dict"),
             (b"cnumpy\ndtype\n.", "bare name or type"),
@@ -185,6 +187,8 @@ class TestRefusing:
             (b"(K\x01K\x02.", "does not end with one value"),
             (b"K\x01K\x02.", "does not end with one value"),
             (b"\x85.", "takes from an empty stack"),
+            (NESTED + b"K\x01\x93.", "a name must be text"),  # 2^60 entries to hash or print
+            (b"}" + NESTED + b"K\x01s.", "keys must be numbers or text"),
         ],
     )
     def test_a_constructor_misused(self, content: bytes, message: str) -> None:

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
-from zlib import error as zlib_error
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.tables.archive import read_archive
+from gpnn.data.constructors import CONSTRUCTORS, finish
+from gpnn.data.formats.stored_tensor import StoredTensor
+from gpnn.data.formats.torch_archive import TorchArchive
+from gpnn.data.tables.archive import DAMAGES, read_archive
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -42,7 +43,7 @@ def read_ogb(name: str, root: Path) -> Data:
         raise ValueError(f"{folder} must hold the RELEASE_v*.txt of its archive. Got none.")
     try:
         return _read(name, root, raw.parent)
-    except (OSError, EOFError, ValueError, LookupError, RuntimeError, UnpicklingError, zlib_error) as error:
+    except DAMAGES as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise ValueError(f"{folder} must hold the files of {name}, whole. Got: {reason}.") from None
 
@@ -67,13 +68,30 @@ def _read(name: str, root: Path, raw: Path) -> Data:
             self.graph = read(str(raw), add_inverse_edge=inverse)[0]
             self.labels = _read_labels(raw, binary=self.binary)
 
-    # A split may be kept as torch's file of arrays, which torch loads only when these are named.
-    kinds = [type(np.dtype(kind)) for kind in (np.int64, np.float32, np.float64)]
-    maker: Any = np.empty(0).__reduce__()[0]  # numpy's own, whose module has moved
-    with torch.serialization.safe_globals([np.ndarray, np.dtype, maker, *kinds]), redirect_stdout(sys.stderr):
+        def get_idx_split(self, split_type: str | None = None) -> dict[str, Any]:
+            kept = Path(self.root) / "split" / (split_type or self.meta_info["split"]) / "split_dict.pt"
+            return read_split(kept) if kept.is_file() else super().get_idx_split(split_type)
+
+    with redirect_stdout(sys.stderr):
         dataset = Unkept(name=name, root=str(root))
         graph, labels = dataset[0]
         return _graph(graph, labels, dataset.get_idx_split(), dataset.task_type)
+
+
+def read_split(path: Path) -> dict[str, Any]:
+    """The parts of a split that is kept as one file of torch: tensors or arrays of nodes by their names.
+
+    Raises:
+        ValueError: when it names anything but what these are made of.
+    """
+    with TorchArchive(path, CONSTRUCTORS) as archive:
+        parts = archive.content
+        if type(parts) is not dict:
+            raise ValueError(f"{path.name} must hold a dictionary")
+        return {
+            name: archive.tensor(part) if isinstance(part, StoredTensor) else finish(part)
+            for name, part in parts.items()
+        }
 
 
 def _read_labels(raw: Path, *, binary: bool) -> np.ndarray:

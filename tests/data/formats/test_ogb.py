@@ -2,13 +2,18 @@
 
 import gzip
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gpnn.data import load_dataset, verify_files
-from gpnn.data.formats.ogb import _labels, read_ogb
+from gpnn.data.formats.ogb import _labels, read_ogb, read_split
+from tests.oracle.torch_files import write_attack
 
 
 def write_arxiv(root: Path) -> Path:
@@ -75,3 +80,55 @@ def test_without_the_files_nothing_is_downloaded_or_asked(tmp_path: Path) -> Non
     (write_arxiv(tmp_path) / "ogbn_arxiv" / "RELEASE_v1.txt").unlink()
     with pytest.raises(ValueError, match=r"must hold the RELEASE_v\*\.txt of its archive\. Got none\."):
         load_dataset("ogbn-arxiv", root=tmp_path)
+
+
+def test_a_split_that_is_kept_as_a_file_of_torch(tmp_path: Path) -> None:
+    path = tmp_path / "split_dict.pt"
+    torch.save({"train": np.array([0, 2]), "valid": torch.tensor([1]), "test": np.empty(0, np.int64)}, path)
+    parts = read_split(path)
+    assert {name: part.tolist() for name, part in parts.items()} == {"train": [0, 2], "valid": [1], "test": []}
+    torch.save([1], path)
+    with pytest.raises(ValueError, match=r"split_dict\.pt must hold a dictionary"):
+        read_split(path)
+
+
+def test_a_hostile_split_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package would load it with torch, which calls what PyG declares safe."""
+    install_package(monkeypatch)
+    marker, folder = tmp_path / "ran", write_arxiv(tmp_path) / "ogbn_arxiv" / "split" / "time"
+    write_attack(folder, marker).rename(folder / "split_dict.pt")
+    refused = r"ogbn_arxiv must hold the files of ogbn-arxiv, whole\. Got: the name .*ClusterData is not admitted\."
+    with pytest.raises(ValueError, match=refused):
+        load_dataset("ogbn-arxiv", root=tmp_path)
+    assert not marker.exists()
+
+
+def install_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the reader uses of the package, as the package has it, where it is not installed."""
+    if find_spec("ogb") is not None:
+        return
+
+    class NodePropPredDataset:
+        binary, task_type = False, "multiclass classification"
+
+        def __init__(self, name: str, root: str) -> None:
+            self.root, self.meta_info = f"{root}/ogbn_arxiv", {"add_inverse_edge": "False", "split": "time"}
+            self.pre_process()
+
+        def __getitem__(self, index: int) -> tuple[Any, Any]:
+            return self.graph, self.labels
+
+        def get_idx_split(self, split_type: str | None = None) -> Any:
+            return torch.load(f"{self.root}/split/time/split_dict.pt")
+
+    graph = {"edge_index": np.array([[0, 1], [1, 2]]), "num_nodes": 4}
+    readers = {"read_csv_graph_raw": lambda *_, **__: [graph], "read_binary_graph_raw": None}
+    monkeypatch.setitem(sys.modules, "ogb", ModuleType("ogb"))
+    for name, symbols in {
+        "ogb.io": {},
+        "ogb.io.read_graph_raw": readers,
+        "ogb.nodeproppred": {"NodePropPredDataset": NodePropPredDataset},
+    }.items():
+        module = ModuleType(name)
+        module.__dict__.update(symbols)
+        monkeypatch.setitem(sys.modules, name, module)

@@ -1,16 +1,25 @@
 """Saved PyG graphs: what is read, and that nothing is run on a file's behalf."""
 
+import contextlib
 import os
 import pickle
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.feature_store import TensorAttr
+from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
+from torch_geometric.data.storage import GlobalStorage
 
 from gpnn.data import load_dataset
-from gpnn.data.formats.pyg import read_pyg
+from gpnn.data.formats.pyg import CONSTRUCTORS, read_pyg
+from gpnn.data.formats.stored_tensor import CONSTRUCTORS as TENSOR_CONSTRUCTORS
+from tests.oracle.torch_files import Call, write_attack, write_program
 
 
 def small(**also: Any) -> Data:
@@ -52,26 +61,94 @@ def test_undirected(tmp_path: Path) -> None:
     assert load_dataset(save(small(), tmp_path), undirected=True).num_edges == 6
 
 
-class Payload:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("hacked",)
+REFUSED = r"^graph\.pt must hold a PyG Data, saved by torch\.save\. Got: the name {} is not admitted\.$"
 
 
-@pytest.mark.parametrize("content", [Payload(), small(extra=Payload())])
-def test_nothing_is_run(tmp_path: Path, content: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_nothing_is_run(tmp_path: Path, inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    path = save(content, tmp_path)
-    with pytest.raises(ValueError, match=r"graph\.pt must hold a PyG Data that is safe to load\. Got: "):
+    payload = Call(os.mkdir, "hacked")
+    path = save(small(extra=payload) if inside else payload, tmp_path)
+    with pytest.raises(ValueError, match=REFUSED.format(r"posix\.mkdir")):
         read_pyg(path)
     assert not (tmp_path / "hacked").exists()
 
 
+def test_a_class_that_pyg_declares_safe_and_that_opens_another_pickle(tmp_path: Path) -> None:
+    """`ClusterData` loads `part_2/metis.pt` with PyG's `fs.torch_load`, which falls back to Python's unpickler."""
+    marker = tmp_path / "ran"
+    path = write_attack(tmp_path, marker)
+    with pytest.raises(ValueError, match=REFUSED.format(r"torch_geometric\.loader\.cluster\.ClusterData")):
+        read_pyg(path)
+    assert not marker.exists()
+    parts = [GlobalStorage, DataEdgeAttr, DataTensorAttr]  # what a Data needs beside the classes that PyG declares
+    with (
+        torch.serialization.safe_globals(parts),
+        pytest.warns(UserWarning, match="Weights only load failed"),
+        contextlib.suppress(Exception),
+    ):
+        torch.load(path, weights_only=True)
+    assert marker.exists(), "the payload is live: torch.load(weights_only=True) runs it"
+
+
+def declared_safe() -> dict[str, Any]:
+    """Every name that torch's unpickler of weights would let a file use, torch's own and those of PyG."""
+    import torch_geometric.loader  # noqa: F401  (whose classes are declared when they are imported)
+    from torch import _weights_only_unpickler as unpickler
+
+    return {**unpickler._get_allowed_globals(), **unpickler._get_user_allowed_globals()}
+
+
+def test_only_the_names_of_the_table_are_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name that torch or PyG declares safe is refused as it is named, unless it is in the table."""
+    ours = {f"{module}.{name}" for module, name in (*CONSTRUCTORS, *TENSOR_CONSTRUCTORS)}
+    names = [name for name in declared_safe() if name not in ours]
+    assert "torch_geometric.loader.cluster.ClusterData" in names
+    assert "torch._tensor._rebuild_from_type_v2" in names
+    assert len(names) > 50
+    for full in names:
+        module, _, name = full.rpartition(".")
+        for program in (f"c{module}\n{name}\n)R.", f"c{module}\n{name}\n)\x81.", f"c{module}\n{name}\n."):
+            path = write_program(tmp_path / "graph.pt", program.encode("latin1"))
+            with pytest.raises(ValueError, match=REFUSED.format(re.escape(full))):
+                read_pyg(path)
+
+
+def test_the_table_calls_nothing_of_torch_or_pyg() -> None:
+    for made in (*CONSTRUCTORS.values(), *TENSOR_CONSTRUCTORS.values()):
+        assert made.__module__.startswith("gpnn.data.")
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_every_protocol(tmp_path: Path, protocol: int) -> None:
+    torch.save(small(num_classes=2, class_names=["a", "b"]), tmp_path / "graph.pt", pickle_protocol=protocol)
+    data = read_pyg(tmp_path / "graph.pt")
+    assert data.x.equal(torch.eye(3))
+    assert (data.num_classes, data.class_names) == (2, ["a", "b"])
+
+
+def test_what_versions_of_pyg_keep_beside_the_graph(tmp_path: Path) -> None:
+    data = small(attrs=[DataEdgeAttr("coo"), DataTensorAttr, TensorAttr, EdgeAttr("e", "coo")])
+    data.layouts, data.note, data.more = {EdgeLayout.COO: 1}, "from 2021", {("a", "to", "b"): torch.ones(2)}
+    assert read_pyg(save(data, tmp_path)).edge_index.equal(small().edge_index)
+    for name in ("_edge_attr_cls", "_tensor_attr_cls"):  # what PyG before 2.1 does not have
+        data.__dict__.pop(name, None)
+    assert read_pyg(save(data, tmp_path)).edge_index.equal(small().edge_index)
+    slices = defaultdict(dict, x=torch.tensor([0, 3]))
+    assert read_pyg(save((small(), slices), tmp_path)).x.equal(torch.eye(3))
+    assert read_pyg(save((small().to_dict(), dict(slices), Data), tmp_path)).x.equal(torch.eye(3))
+
+
 def test_old_pickles_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "graph.pt").write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(ValueError, match=r"graph\.pt must be a file that torch\.save wrote\. Got: File is not a zip"):
+    (tmp_path / "graph.pt").write_bytes(pickle.dumps(Call(os.mkdir, "hacked")))
+    with pytest.raises(
+        ValueError, match=r"graph\.pt must hold a PyG Data, saved by torch\.save\. Got: File is not a zip"
+    ):
         read_pyg(tmp_path / "graph.pt")
     torch.save(small(), tmp_path / "graph.pt", _use_new_zipfile_serialization=False)
-    with pytest.raises(ValueError, match=r"graph\.pt must be a file that torch\.save wrote"):
+    with pytest.raises(
+        ValueError, match=r"graph\.pt must hold a PyG Data, saved by torch\.save\. Got: File is not a zip"
+    ):
         read_pyg(tmp_path / "graph.pt")
 
 
@@ -83,6 +160,9 @@ def test_old_pickles_are_refused(tmp_path: Path) -> None:
         (HeteroData(), r"save `data\.to_homogeneous\(\)`\. Got HeteroData\."),
         (small(num_nodes=-1), r"num_nodes: must be an integer of at least 1\. Got -1\."),
         (small(num_nodes=2**60), r"must unpack to at most"),
+        (small(num_nodes=[3]), r"num_nodes: must be an integer\. Got list\."),
+        (small(num_classes="2"), r"num_classes: must be an integer\. Got str\."),
+        (small(class_names=[["a"], "b"]), r"class_names: must be a list of text or integers"),
         (Data(x=torch.zeros(1).expand(2**40, 1), edge_index=torch.tensor([[0], [0]])), r"must unpack to at most"),
         (Data(x=[1], edge_index=torch.tensor([[0], [0]])), r"graph\.pt, x: must be a tensor\. Got list\."),
     ],
@@ -93,8 +173,7 @@ def test_mistakes(tmp_path: Path, content: Any, message: str) -> None:
 
 
 def test_a_graph_whose_parts_are_gone(tmp_path: Path) -> None:
-    """PyG's objects answer with a RuntimeError then, which guided fuzzing found."""
     data = small()
     del data.__dict__["_store"]
-    with pytest.raises(ValueError, match=r"graph\.pt must hold a PyG Data\. Got a damaged one: "):
+    with pytest.raises(ValueError, match=r"graph\.pt must hold a Data of PyG 2\. Got one without its parts\."):
         read_pyg(save(data, tmp_path))
