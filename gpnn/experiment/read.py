@@ -55,7 +55,7 @@ def read_experiment(path: Path) -> Experiment:
     content = {name: typed(path, name, value, _EXPERIMENT[name]) for name, value in content.items()}
     for pair in content.get("pairs", ()):
         _check_pair(path, pair, {row.name for row in rows})
-    experiment = Experiment(path.stem, rows=tuple(rows), columns=tuple(columns), **content)
+    experiment = Experiment(path.stem, rows=tuple(rows), columns=tuple(columns), folder=path.parent, **content)
     _check_names(path, experiment)
     return experiment
 

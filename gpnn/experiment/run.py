@@ -8,7 +8,6 @@ from multiprocessing import get_context
 from typing import Any
 
 from gpnn.experiment.results import Results
-from gpnn.experiment.settings import put_seed
 from gpnn.experiment.spec import Cell, Experiment
 
 
@@ -62,7 +61,7 @@ def run_cell(cell: Cell, *, with_test: bool = True) -> dict[str, Any]:
     from gpnn.experiment.kinds import KINDS
     from gpnn.experiment.machine import describe_machine
 
-    kind, settings = KINDS[cell.kind], put_seed(cell.settings, cell.seed)
+    kind, settings = KINDS[cell.kind], cell.filled_settings
     if problems := kind.problems(settings):
         raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
     metrics = kind.run(settings, cell.seed) | {"machine": describe_machine()}

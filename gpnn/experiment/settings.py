@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 Settings = dict[str, Any]
 CELL_SEED = "@seed"  # a value that stands for the cell's seed, as in data = { split = "random", seed = "@seed" }
+FOLDER = "@folder"  # a path that starts in the experiment's own folder, as in data = { root = "@folder/data" }
 
 
 def lay_over(*layers: Mapping[str, Any]) -> Settings:
@@ -24,16 +26,18 @@ def lay_over(*layers: Mapping[str, Any]) -> Settings:
     return merged
 
 
-def put_seed(settings: Mapping[str, Any], seed: int) -> Settings:
-    """The settings with the cell's seed wherever they say "@seed".
+def fill_in(settings: Mapping[str, Any], seed: int, folder: Path) -> Settings:
+    """The settings with the cell's seed for "@seed" and the experiment's folder for "@folder".
 
-    >>> put_seed({"data": {"split": "random", "seed": "@seed"}}, 3)
-    {'data': {'split': 'random', 'seed': 3}}
+    >>> fill_in({"data": {"name": "diel", "root": "@folder/data", "seed": "@seed"}}, 3, Path("experiments"))
+    {'data': {'name': 'diel', 'root': 'experiments/data', 'seed': 3}}
     """
 
     def replaced(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return put_seed(value, seed)
+            return fill_in(value, seed, folder)
+        if isinstance(value, str) and Path(value).parts[:1] == (FOLDER,):
+            return str(folder.joinpath(*Path(value).parts[1:]))
         return seed if value == CELL_SEED else value
 
     return {key: replaced(value) for key, value in settings.items()}

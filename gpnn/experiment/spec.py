@@ -12,9 +12,10 @@ import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from gpnn.experiment.settings import Settings, lay_over
+from gpnn.experiment.settings import Settings, fill_in, lay_over
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: its settings, and what it is called in the table."""
+    """One run: its settings, what it is called in the table, and the folder of its experiment."""
 
     row: str
     column: str
     seed: int
     settings: Settings
+    folder: Path = Path()
 
     @property
     def key(self) -> str:
@@ -64,6 +66,11 @@ class Cell:
     def kind(self) -> str:
         """What the cell does."""
         return self.settings.get("kind", "training")
+
+    @property
+    def filled_settings(self) -> Settings:
+        """The settings with the cell's own seed and folder in them."""
+        return fill_in(self.settings, self.seed, self.folder)
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class Experiment:
         notes: what a reader of the table has to know.
         pairs: rows whose difference, seed by seed, the report tests.
         is_quick: whether cells are those of the quick form.
+        folder: where the experiment's file lies.
     """
 
     name: str
@@ -99,6 +107,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     is_quick: bool = False
+    folder: Path = Path()
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -113,7 +122,7 @@ class Experiment:
                 if (row.only and column.name not in row.only) or seed >= least:
                     continue
                 settings = lay_over(self.settings, column.settings, row.settings, row.at.get(column.name, {}))
-                cell = Cell(row.name, column.name, seed, settings)
+                cell = Cell(row.name, column.name, seed, settings, self.folder)
                 yield _shrink(cell) if self.is_quick else cell
 
     def select(

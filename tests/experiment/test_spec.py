@@ -142,13 +142,12 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_every_experiment_here_is_made_of_settings_that_exist():
     from gpnn.experiment.kinds import KINDS
-    from gpnn.experiment.settings import put_seed
 
     experiments = find_experiments(EXPERIMENTS)
     assert {"ours", "ablation", "paper"} <= {each.name for each in experiments}
     for each in experiments:
         for cell in replace(each, seeds=1).cells():
-            assert KINDS[cell.kind].problems(put_seed(cell.settings, 0)) == [], (each.name, cell.row)
+            assert KINDS[cell.kind].problems(cell.filled_settings) == [], (each.name, cell.row)
 
 
 def test_a_line_may_have_fewer_seeds_by_column():
@@ -189,3 +188,19 @@ def test_the_default_recipe_of_the_tables_is_the_library_s():
     assert resolve_options(vars(written.model), has_features=True) == resolve_options(
         vars(default.model), has_features=True
     )
+
+
+def test_a_path_may_start_in_the_folder_of_the_file(tmp_path, monkeypatch):
+    text = """
+    [[rows]]
+    name = "a"
+    settings = { data = { name = "diel", root = "@folder/data", seed = "@seed" } }
+    [[columns]]
+    name = "One"
+    """
+    cell = next(read_experiment(write(tmp_path, text)).cells())
+    assert cell.filled_settings["data"] == {"name": "diel", "root": str(tmp_path / "data"), "seed": 0}
+    monkeypatch.chdir(tmp_path)
+    here = next(read_experiment(Path(write(tmp_path, text).name)).cells())
+    assert here.filled_settings["data"]["root"] == "data"
+    assert here.key == cell.key

@@ -8,7 +8,6 @@ import torch
 
 from gpnn.experiment.entry import Entry
 from gpnn.experiment.results import Results
-from gpnn.experiment.settings import put_seed
 from gpnn.experiment.spec import Experiment
 from gpnn.schedule import Phase, Schedule
 
@@ -20,7 +19,7 @@ def draw_dags(experiment: Experiment, entries: list[Entry], results: Results, fo
 
     pictures = []
     for number, cell in enumerate(cell for cell in experiment.cells() if cell.seed == 0):
-        schedule, _ = build_schedule_of(put_seed(cell.settings, cell.seed), cell.seed)
+        schedule, _ = build_schedule_of(cell.filled_settings, cell.seed)
         path = folder / f"{experiment.name}_{number + 1}.svg"
         draw_schedule(sweeps(schedule), path, title=f"{cell.row}: {cell.column}")
         pictures.append((f"{cell.row}: {cell.column}", path))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gpnn.experiment.entry import Entry
 from gpnn.experiment.results import Results
-from gpnn.experiment.settings import put_seed
 from gpnn.experiment.spec import Experiment
 
 
@@ -17,7 +16,7 @@ def draw_phases(experiment: Experiment, entries: list[Entry], results: Results, 
 
     pictures, first = [], experiment.columns[0].name
     for number, cell in enumerate(cell for cell in experiment.cells() if cell.seed == 0 and cell.column == first):
-        schedule, partition = build_schedule_of(put_seed(cell.settings, cell.seed), cell.seed)
+        schedule, partition = build_schedule_of(cell.filled_settings, cell.seed)
         path = folder / f"{experiment.name}_{number + 1}.svg"
         draw_schedule(schedule, path, partition, title=cell.row)
         pictures.append((cell.row, path))
