@@ -56,7 +56,7 @@ def experiment(
         chosen, out = chosen.quick_form(), out / "quick"
     only = chosen.select(rows=row or (), columns=column or (), seeds=seeds)
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
-    results.adopt(chosen.cells(), chosen.measure)
+    results.adopt(chosen)
     remarks = messages(silent=quiet or json)
     run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks), only=only)
     files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=describe_machine())

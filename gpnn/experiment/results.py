@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-from gpnn.experiment.spec import Cell
+from gpnn.experiment.spec import Cell, Experiment
 from gpnn.storage.atomic import write_text
 from gpnn.storage.lock import wait_for_folder
 from gpnn.storage.read import parse_json, read_text, shorten
@@ -49,13 +48,13 @@ class Results:
         found = [_outcome(line, f"{file.name}, line {number}") for number, line in enumerate(lines, 1) if line]
         return cls(file, {outcome.key: outcome for outcome in found})
 
-    def adopt(self, cells: Iterable[Cell], measure: str) -> None:
-        """Take over those of `cells` that another experiment of the same folder has finished, `measure` included."""
-        wanted = {cell.key: cell for cell in cells if cell.key not in self.outcomes}
+    def adopt(self, experiment: Experiment) -> None:
+        """Take over the cells that another experiment of the same folder has finished, with this one's measure."""
+        wanted = {cell.key: cell for cell in experiment.cells() if cell.key not in self.outcomes}
         for file in sorted(self.file.parent.glob("*.jsonl")):
             for key, outcome in Results.open(file).outcomes.items():
-                if key in wanted and outcome.metrics.get(measure) is not None:
-                    self.add(wanted.pop(key), outcome.metrics)
+                if key in wanted and outcome.metrics.get(experiment.measure) is not None:
+                    self.add(wanted.pop(key), experiment.keep(outcome.metrics))
 
     def add(self, cell: Cell, metrics: dict[str, Any]) -> None:
         """Keep what a cell came to, on disk before this returns; what another process added meanwhile stays."""

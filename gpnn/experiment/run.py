@@ -33,21 +33,20 @@ def run_experiment(
     cells = {cell.key: cell for cell in (experiment.cells() if only is None else only)}
     waiting = [cell for key, cell in cells.items() if key not in results.outcomes]
     finished = len(cells) - len(waiting)
-    with_test = not experiment.measure.startswith("val_")
-    for cell, metrics in _outcomes(waiting, with_test, jobs):
-        results.add(cell, metrics)
+    for cell, metrics in _outcomes(waiting, jobs):
+        results.add(cell, experiment.keep(metrics))
         finished += 1
         if progress is not None:
             progress(cell, finished, len(cells))
 
 
-def _outcomes(cells: list[Cell], with_test: bool, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def _outcomes(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
     if jobs == 1:
         for cell in cells:
-            yield cell, run_cell(cell, with_test=with_test)
+            yield cell, run_cell(cell)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
-        waiting = {pool.submit(run_cell, cell, with_test=with_test): cell for cell in cells}
+        waiting = {pool.submit(run_cell, cell): cell for cell in cells}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -56,16 +55,15 @@ def _outcomes(cells: list[Cell], with_test: bool, jobs: int) -> Iterator[tuple[C
             raise
 
 
-def run_cell(cell: Cell, *, with_test: bool = True) -> dict[str, Any]:
-    """What one cell comes to, without the metrics of the test nodes unless they are asked for."""
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """What one cell comes to."""
     from gpnn.experiment.kinds import KINDS
     from gpnn.experiment.machine import describe_machine
 
     kind, settings = KINDS[cell.kind], cell.filled_settings
     if problems := kind.problems(settings):
         raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
-    metrics = kind.run(settings, cell.seed) | {"machine": describe_machine()}
-    return {name: value for name, value in metrics.items() if with_test or not name.startswith("test_")}
+    return kind.run(settings, cell.seed) | {"machine": describe_machine()}
 
 
 def _single_thread() -> None:

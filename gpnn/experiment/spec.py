@@ -114,6 +114,11 @@ class Experiment:
         """The metric of the table, and the further ones."""
         return (self.measure, *self.also)
 
+    def keep(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of a cell's metrics that the experiment may hold: none of the test nodes where it chooses on others."""
+        reads_test = not self.measure.startswith("val_")
+        return {name: value for name, value in metrics.items() if reads_test or not name.startswith("test_")}
+
     def cells(self) -> Iterator[Cell]:
         """Every cell, seed by seed."""
         for seed in range(self.seeds):

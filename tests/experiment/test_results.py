@@ -1,12 +1,14 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from gpnn.experiment.results import Results, mean_and_deviation
-from gpnn.experiment.spec import Cell
+from gpnn.experiment.spec import Experiment, Line
 
-CELLS = [Cell("a", "One", seed, {"train": {"epochs": 1}}) for seed in range(3)]
+TABLE = Experiment("some", "Some", (Line("a"),), (Line("One"),), {"train": {"epochs": 1}}, seeds=3)
+CELLS = list(TABLE.cells())
 
 
 def test_results_are_read_back_as_they_were_added(tmp_path):
@@ -39,9 +41,16 @@ def test_cells_that_another_experiment_finished_are_adopted(tmp_path):
     other.add(CELLS[0], {"test_accuracy": 0.5})
     other.add(CELLS[1], {"val_accuracy": 0.5})  # ran without its test figures
     own = Results.open(tmp_path / "own.jsonl")
-    own.adopt(CELLS, "test_accuracy")
+    own.adopt(TABLE)
     assert own.values(CELLS, "test_accuracy") == [0.5]
     assert Results.open(tmp_path / "own.jsonl").values(CELLS, "test_accuracy") == [0.5]
+
+
+def test_a_search_adopts_no_test_metrics(tmp_path):
+    Results.open(tmp_path / "other.jsonl").add(CELLS[0], {"val_accuracy": 0.5, "test_accuracy": 0.6, "test_loss": 1.0})
+    own = Results.open(tmp_path / "own.jsonl")
+    own.adopt(replace(TABLE, measure="val_accuracy"))
+    assert [outcome.metrics for outcome in own.outcomes.values()] == [{"val_accuracy": 0.5}]
 
 
 def test_what_two_processes_add_is_kept(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import gpnn.experiment.run as run_module
@@ -25,7 +27,7 @@ def test_a_tiny_table_from_end_to_end(tmp_path):
     values = results.values(list(TABLE.cells()), "test_accuracy")
     assert len(values) == 4
     assert all(0 <= value <= 1 for value in values)
-    files = write_report(TABLE, results, tmp_path, command="gpnn experiment tiny", machine="two cores")
+    files = write_report(TABLE, results, tmp_path, command="gpnn experiment tiny")
     assert {"tiny.md", "tiny.csv"} <= {file.name for file in files}
     assert "| gru | " in (tmp_path / "tiny.md").read_text()
 
@@ -49,7 +51,7 @@ def trained(monkeypatch):
     """The cells that were trained, without training any."""
     cells = []
 
-    def pretend(cell: Cell, *, with_test: bool = True) -> dict[str, float]:
+    def pretend(cell: Cell) -> dict[str, float]:
         cells.append((cell.row, cell.seed, cell.settings["train"]["epochs"]))
         return {"test_accuracy": 0.5}
 
@@ -76,7 +78,7 @@ def test_a_cell_with_a_changed_setting_is_run_again_and_no_other(tmp_path, train
 
 
 def test_what_was_finished_before_a_failure_is_kept(tmp_path, monkeypatch):
-    def fail_at_the_third(cell: Cell, *, with_test: bool = True) -> dict[str, float]:
+    def fail_at_the_third(cell: Cell) -> dict[str, float]:
         if (cell.row, cell.seed) == ("gru", 1):
             raise RuntimeError("out of luck")
         return {"test_accuracy": 0.5}
@@ -87,11 +89,12 @@ def test_what_was_finished_before_a_failure_is_kept(tmp_path, monkeypatch):
     assert len(Results.open(tmp_path / "tiny.jsonl").outcomes) == 2
 
 
-def test_a_search_does_not_learn_the_test_figures():
-    cell = next(TABLE.cells())
-    metrics = run_cell(cell, with_test=False)
-    assert "val_accuracy" in metrics
-    assert not [name for name in metrics if name.startswith("test_")]
+def test_a_search_does_not_keep_the_test_metrics(tmp_path):
+    results = Results.open(tmp_path / "tiny.jsonl")
+    run_experiment(replace(TABLE, measure="val_accuracy", seeds=1), results)
+    for outcome in results.outcomes.values():
+        assert "val_accuracy" in outcome.metrics
+        assert not [name for name in outcome.metrics if name.startswith("test_")]
 
 
 def test_a_wrong_setting_names_row_and_column():
