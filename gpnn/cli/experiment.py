@@ -44,7 +44,6 @@ def experiment(
     `gpnn experiment list --json`
     """
     from gpnn.experiment import Results, find_entries, plain_figures, read_experiment, run_experiment, write_report
-    from gpnn.experiment.machine import describe_machine
 
     if name == "list":
         _list(folder, out or folder / "results", quiet=quiet, json=json)
@@ -59,7 +58,7 @@ def experiment(
     results.adopt(chosen)
     remarks = messages(silent=quiet or json)
     run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks), only=only)
-    files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]), machine=describe_machine())
+    files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]))
     if json:
         figures = [plain_figures(entry) for entry in find_entries(chosen, results)]
         print_json({"experiment": chosen.name, "files": list(map(str, files)), "results": figures})

@@ -19,7 +19,7 @@ from gpnn.experiment.spec import Experiment
 from gpnn.storage.atomic import write_text
 
 
-def write_report(experiment: Experiment, results: Results, folder: Path, command: str, machine: str) -> list[Path]:
+def write_report(experiment: Experiment, results: Results, folder: Path, command: str) -> list[Path]:
     """Write NAME.md, NAME.csv and, where matplotlib is installed, NAME.svg; the files written."""
     entries = find_entries(experiment, results)
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write_report(experiment: Experiment, results: Results, folder: Path, command
         *pair_lines(experiment, results),
         *_far_lines(experiment, entries),
         *_remarks(experiment, results),
-        f"- Machine: {'; or '.join(_machines(experiment, results)) or machine}.",
+        f"- Machine: {'; or '.join(_machines(experiment, results))}.",
         f"- Command: `{command}`",
     ]
     write_text(files[0], "\n".join(lines) + "\n")
@@ -153,10 +153,12 @@ def _remarks(experiment: Experiment, results: Results) -> list[str]:
 
 
 def _machines(experiment: Experiment, results: Results) -> list[str]:
-    """The machines that the finished cells were run on, those of most cells first."""
+    """The machines that the finished cells were run on, those of most cells first; then how many cells name none."""
     found = (results.outcomes.get(cell.key) for cell in experiment.cells())
-    names = Counter(outcome.metrics["machine"] for outcome in found if outcome and "machine" in outcome.metrics)
-    return [name for name, _ in names.most_common()]
+    names = Counter(outcome.metrics.get("machine") for outcome in found if outcome)
+    number, unknown = names.total(), names.pop(None, 0)
+    missing = [f"not recorded ({unknown} of {number} runs)"] if unknown else []
+    return [str(name) for name, _ in names.most_common()] + missing
 
 
 def _csv(entries: list[Entry]) -> str:

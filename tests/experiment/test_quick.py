@@ -17,7 +17,7 @@ def check(experiment: Experiment, folder: Path) -> None:
     quick = experiment.quick_form()
     results = Results.open(folder / "cells" / f"{quick.name}.jsonl")
     run_experiment(quick, results)
-    files = write_report(quick, results, folder, command="c", machine="m")
+    files = write_report(quick, results, folder, command="c")
     assert {file.suffix for file in files} >= {".md", ".csv"}
     assert all(file.stat().st_size for file in files)
     first = [entry for entry in find_entries(quick, results) if entry.measure == quick.measure]

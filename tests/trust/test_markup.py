@@ -29,7 +29,7 @@ def test_an_experiment(tmp_path: Path) -> None:
     results = Results.open(tmp_path / "cells.jsonl")
     for cell in experiment.cells():
         results.add(cell, {"test_accuracy": 0.5 + cell.seed / 10})
-    files = write_report(experiment, results, tmp_path, command="gpnn experiment tiny", machine="two cores")
+    files = write_report(experiment, results, tmp_path, command="gpnn experiment tiny")
     markdown = (tmp_path / "tiny.md").read_text()
     assert "<script" not in markdown
     table = [line for line in markdown.splitlines() if line.startswith("|")]
