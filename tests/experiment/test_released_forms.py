@@ -17,17 +17,17 @@ def first_cells(name: str) -> list[Cell]:
     return [cell for cell in cells if cell.kind == "training"]
 
 
-@pytest.mark.parametrize("name", ["paper", "table2", "table4", "table5", "table6"])
+@pytest.mark.parametrize("name", ["paper", "paper_diel", "table2", "table4", "table5", "table6", "table7", "figure2c"])
 def test_the_gate_and_the_embeddings_are_the_released_ones(name):
     cells = first_cells(name)
     assert cells
     for cell in cells:
         model = cell.settings["model"]
         assert model["cell_options"] == {"reset": "before"}
-        assert model.get("embedding_scale") == ("none" if cell.settings["data"]["name"] == "nell" else None)
+        assert model.get("embedding_scale") == ("none" if model.get("input") == "embedding" else None)
 
 
-@pytest.mark.parametrize("name", ["paper", "table2", "table5", "table6"])
+@pytest.mark.parametrize("name", ["paper", "table2", "table5", "table6", "figure2c"])
 def test_cora_is_partitioned_as_released_and_by_flood_fill_in_a_row_of_its_own(name):
     partitions = {
         cell.row: cell.settings["partition"]
