@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gpnn.engine.normalize import symmetric_weight
 from gpnn.graph import Graph
 from gpnn.kernels import Operator
 
@@ -23,7 +24,8 @@ class Block:
         raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
         edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU;
             None where they were let go: then what is said to stand by edge id stands by type and receiver.
-        diagonal: weight with which each written row also hears itself, `[n]`, or None.
+        diagonal: weight with which each written row also hears itself, float64, `[n]`, or None.
+        degree: degrees of the inputs that the weights of a symmetric rule follow from, float64, `[m]`, or None.
     """
 
     inputs: Tensor | slice
@@ -32,6 +34,7 @@ class Block:
     raw_weights: tuple[Tensor | None, ...]
     edges: tuple[Tensor, ...] | None
     diagonal: Tensor | None
+    degree: Tensor | None = None
 
     @property
     def num_inputs(self) -> int:
@@ -49,6 +52,25 @@ class Block:
         if isinstance(self.inputs, Tensor):
             return state.index_select(0, self.inputs)
         return state if self.num_inputs == len(state) else state[self.inputs]  # a slice's gradient is a padded copy
+
+    def operators_for(self, dtype: torch.dtype) -> tuple[Operator, ...]:
+        """`operators` with weights as exact as states of this type ask for.
+
+        What stands once a row is kept in float64. Weights of edges are kept in the graph's own type, else in float32,
+        and are computed in float64 when states of that type come.
+        """
+        return self._exact_operators if dtype == torch.float64 else self.operators
+
+    @cached_property
+    def _exact_operators(self) -> tuple[Operator, ...]:
+        return tuple(self._exact(operator, raw) for operator, raw in zip(self.operators, self.raw_weights))
+
+    def _exact(self, operator: Operator, raw: Tensor | None) -> Operator:
+        if self.degree is None or operator.weight is None or operator.weight.dtype == torch.float64:
+            return operator
+        given = torch.ones_like(operator.weight) if raw is None else raw
+        ends = self.degree[operator.col], self.degree[operator.rows()]
+        return replace(operator, weight=symmetric_weight(given.double(), *ends))
 
     @cached_property
     def raw_operators(self) -> tuple[Operator, ...]:
@@ -96,10 +118,12 @@ class Messages:
         dst: plan row of each receiver, `[e]`.
         edges: id of each edge in the schedule's graph, `[e]`.
         weight: normalised weight of each edge, `[e]`, or None: the graph's own.
-        row_scale: factor of all that each updating node hears, `[n]`, or None: all one.
+        row_scale: factor of all that each updating node hears, float64, `[n]`, or None: all one.
         raw_weight: the graph's own weight of each edge, `[e]`, or None: all one.
         edge_type: type of each edge, `[e]`, or None: one type.
-        diagonal: weight with which each updating node hears itself, `[n]`, or None.
+        diagonal: weight with which each updating node hears itself, float64, `[n]`, or None.
+        degrees: of each updating node, `[n]`, and of each edge's sender, `[e]`, float64, where the weights follow from
+            them, or None.
     """
 
     nodes: Tensor
@@ -111,6 +135,7 @@ class Messages:
     raw_weight: Tensor | None
     edge_type: Tensor | None
     diagonal: Tensor | None
+    degrees: tuple[Tensor, Tensor] | None
 
     def select(self, nodes: Tensor | slice, edges: Tensor | slice) -> Messages:
         """The part that updates `nodes` by `edges` (positions)."""
@@ -128,6 +153,7 @@ class Messages:
             pick(self.raw_weight),
             pick(self.edge_type),
             None if self.diagonal is None else self.diagonal[nodes],
+            None if self.degrees is None else (self.degrees[0][nodes], self.degrees[1][edges]),
         )
 
 
@@ -149,7 +175,18 @@ class BlockBuilder:
         pieces = [self._operator(messages, src, dst, chosen, shape) for chosen in self._by_type(messages)]
         operators, raw_weights, edges = zip(*pieces)
         diagonal = None if messages.diagonal is None else messages.diagonal.to(self.device)
-        return Block(self._compact(inputs), shape[0], operators, raw_weights, edges, diagonal)
+        degree = self._degree(messages, src, len(inputs))
+        return Block(self._compact(inputs), shape[0], operators, raw_weights, edges, diagonal, degree)
+
+    def _degree(self, messages: Messages, src: Tensor, num_inputs: int) -> Tensor | None:
+        """The degree of each input, `[m]`, where the weights follow from it; `src` are positions among the inputs."""
+        if messages.degrees is None:
+            return None
+        of_node, of_sender = messages.degrees
+        degree = of_node.new_empty(num_inputs)
+        degree[src] = of_sender
+        degree[: len(of_node)] = of_node
+        return degree.to(self.device)
 
     def _by_type(self, messages: Messages) -> tuple[Tensor, ...]:
         """The positions of the edges of each type, in order."""

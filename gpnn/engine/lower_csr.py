@@ -178,4 +178,4 @@ def _pointers(counts: Tensor) -> Tensor:
 
 
 def _scale(degree: Tensor) -> Tensor:
-    return torch.where(degree > 0, 1 / degree, 0.0).float()
+    return torch.where(degree > 0, 1 / degree.double(), 0.0)

@@ -96,17 +96,17 @@ class LoweredPhase:
         graph, phase = self.rule.graph, self.phase
         weights = self.rule.phase_weights(phase.edges, phase.nodes)
         dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype
-        edge, row, diagonal = (None if each is None else each.to(dtype) for each in weights)
         return Messages(
             self._renumber(phase.nodes),
             self._renumber(graph.src[phase.edges]),
             self._renumber(graph.dst[phase.edges]),
             phase.edges,
-            edge,
-            row,
+            None if weights.edge is None else weights.edge.to(dtype),
+            weights.row,
             None if graph.edge_weight is None else graph.edge_weight[phase.edges],
             None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[phase.edges],
-            diagonal,
+            weights.diagonal,
+            weights.degrees,
         )
 
     def _renumber(self, nodes: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from gpnn.engine.replay import SHARED_ROWS
 
 # Bytes of an operator and its transpose an edge: two columns (one where it is symmetric, which is not known before) and
 # edge id in 4 bytes each, and entry and weight likewise
-_EDGE, _WEIGHT, _NODE = 12, 8, 28  # two pointers and a position in 8 bytes each, and a factor in 4
+_EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
 

@@ -42,11 +42,14 @@ class PhaseWeights(NamedTuple):
         edge: a factor of each edge, `[e]`, or None: the graph's own weight.
         row: a factor of all that a node hears, `[n]`, or None: all one.
         diagonal: the weight with which each node hears itself, `[n]`, or None: all zero.
+        degrees: what a symmetric rule's `edge` follows from (:func:`symmetric_weight`): the degree of each node, `[n]`,
+            and of each edge's sender, `[e]`; None under other rules.
     """
 
     edge: Tensor | None
     row: Tensor | None
     diagonal: Tensor | None
+    degrees: tuple[Tensor, Tensor] | None = None
 
 
 class Normalizer(NamedTuple):
@@ -77,9 +80,10 @@ class Normalizer(NamedTuple):
             self.complete(inside)
         local = rule in ("phase", "symmetric_phase")
         degree = lambda ids: inside[ids] + self.loop if local else self.degree[ids]  # noqa: E731
-        edge = row = diagonal = None
+        edge = row = diagonal = degrees = None
         if rule.startswith("symmetric"):
-            edge = weight * _inverse((degree(src) * degree(dst)).sqrt_())
+            degrees = degree(nodes), degree(src)
+            edge = symmetric_weight(weight, degrees[1], degree(dst))
         else:
             row = _inverse(degree(nodes))
         if rule.endswith("split"):
@@ -89,7 +93,7 @@ class Normalizer(NamedTuple):
         self.scratch[dst] = 0
         if self.complete is not None:
             self.scratch[src] = 0
-        return PhaseWeights(edge, row, diagonal)
+        return PhaseWeights(edge, row, diagonal, degrees)
 
     def _raw(self, edges: Tensor) -> Tensor:
         if self.graph.edge_weight is None:
@@ -124,6 +128,11 @@ def in_weight(graph: Graph, edges: Tensor | None = None) -> Tensor:
         return torch.bincount(target, minlength=graph.num_nodes).double()
     weight = graph.edge_weight if edges is None else graph.edge_weight[edges]
     return torch.zeros(graph.num_nodes, dtype=torch.float64).index_add_(0, target, weight.abs().double())
+
+
+def symmetric_weight(weight: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+    """GCN's weight w / √(d(u) d(v)) of each edge, `[e]`, given w and the degrees of its ends; 0 where one is 0."""
+    return weight * _inverse((sender * receiver).sqrt_())
 
 
 def _inverse(degree: Tensor) -> Tensor:

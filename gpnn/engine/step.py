@@ -77,7 +77,7 @@ def hear(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
     if speaker.aggregate in ("max", "min"):
         return _hear_extreme(speaker, block, inputs)
     mean, total = speaker.aggregate == "mean", None
-    for kind, operator in enumerate(block.operators if mean else block.raw_operators):
+    for kind, operator in enumerate(block.operators_for(inputs.dtype) if mean else block.raw_operators):
         if operator.num_entries or kind == 0:
             heard = aggregate(operator, speaker.emit(inputs, kind))
             total = heard if total is None else total + heard

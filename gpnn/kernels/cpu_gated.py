@@ -69,20 +69,20 @@ class _Hearing:
         self.operator = operator
         self.diagonal = None if diagonal is None else diagonal.detach()[:, None]
 
-    def hear(self, chunk: slice, inputs: Tensor, messages: Tensor) -> None:
-        """Put what the rows of `chunk` hear into `messages`, `[c, d]`."""
-        operator, none = self.operator, factors(None, inputs)
-        ptr, row_scale = operator.ptr[chunk.start : chunk.stop + 1], factors(operator.row_scale, inputs)[chunk]
-        entries = (ptr, operator.col, operator.col[:0], factors(operator.weight, inputs), none, row_scale)
-        weighted_sum(0, len(messages), *map(as_array, (*entries, inputs, messages)))
-        if self.diagonal is not None:
-            messages.addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
-
     def hear_all(self, inputs: Tensor, messages: Tensor) -> None:
-        amount = self.operator.num_entries * inputs.shape[1]
-        share_rows(
-            len(messages), amount, lambda start, stop: self.hear(slice(start, stop), inputs, messages[start:stop])
-        )
+        """Put what each row hears into `messages`, `[n, d]`."""
+        operator, none = self.operator, factors(None, inputs)
+        weight, row_scale = factors(operator.weight, inputs), factors(operator.row_scale, inputs)
+        entries = (operator.ptr, operator.col, operator.col[:0], weight, none, row_scale, inputs, messages)
+        arrays = [as_array(each) for each in entries]
+
+        def hear(start: int, stop: int) -> None:
+            weighted_sum(start, stop, *arrays)
+            if self.diagonal is not None:
+                chunk = slice(start, stop)
+                messages[chunk].addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
+
+        share_rows(len(messages), operator.num_entries * inputs.shape[1], hear)
 
     def add_back(self, grad: Tensor, out: Tensor) -> None:
         """Add the transpose's product with the messages' gradient to `out`, `[m, d]`."""

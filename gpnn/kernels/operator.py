@@ -28,7 +28,8 @@ class Operator:
             by, `ptr` and `col` themselves are the transpose.
         t_entry: which entry of the row order each transposed entry is, `[E]`; empty where entries have no weights, and
             :attr:`entry_of` then finds it for those that ask.
-        row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`.
+        row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`. In
+            float64 it serves rows `x` of every type: sums over them take it, and the weights, in their own type.
     """
 
     shape: tuple[int, int]

@@ -31,7 +31,7 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tenso
     weight: Tensor = update.weight_ih
     if isinstance(message, LinearMessage):
         weight = weight @ message.weight[0].T
-    operator, diagonal = block.operators[0], block.diagonal
+    operator, diagonal = block.operators_for(inputs.dtype)[0], block.diagonal
     if cell.aggregate == "sum":
         operator, diagonal = block.raw_operators[0], None
     parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)

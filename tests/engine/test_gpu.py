@@ -2,13 +2,15 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 
 import gpnn
-from gpnn.engine import Streamed, propagate
+from gpnn.engine import NORMALIZATIONS, Streamed, propagate
 from gpnn.nn import Scheduled
 from tests.oracle.engine_cases import SCHEDULES, make_cell, make_schedule, multigraph, states
+from tests.oracle.propagate import walk
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 RUNNERS = ("fused", "streamed", Streamed(device="cpu"))
@@ -31,6 +33,19 @@ def test_cells(name):
         for runner in RUNNERS:
             for ours, theirs in zip(results(cell, graph, name, "cuda", runner), expected, strict=True):
                 torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", NORMALIZATIONS)
+@pytest.mark.parametrize("num_types", [1, 3])
+def test_weights_are_as_exact_as_the_states(rule, num_types):
+    """Without weights of its own a graph's normalised ones must not be rounded to float32 on their way."""
+    schedule = make_schedule("partitioned", graph := multigraph(weighted=False, num_types=num_types))
+    for cell in (make_cell("linear", alpha=0.2), make_cell("gru")):
+        expected = walk(cell, schedule, states().numpy(), rule=rule, self_loops=True)[-1]
+        plan = gpnn.lower(graph, schedule, device="cuda", normalization=rule, self_loops=True)
+        for runner in RUNNERS:
+            ours = propagate(copy.deepcopy(cell).cuda(), plan, states().cuda(), runner=runner).detach().cpu().numpy()
+            np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-12 * max(1, np.abs(expected).max()))
 
 
 def test_convolutions():

@@ -64,7 +64,7 @@ def test_drawn_graphs_agree_with_the_oracle(case, update, aggregate):
     cell = make_cell(update, "linear", aggregate, num_edge_types=1)
     state = states(graph.num_nodes)
     after = propagate(cell, gpnn.lower(graph, schedule), state).detach().numpy()
-    np.testing.assert_allclose(after, walk(cell, schedule, state.numpy())[-1], atol=1e-6)
+    np.testing.assert_allclose(after, walk(cell, schedule, state.numpy())[-1], atol=1e-10)
 
 
 @settings(max_examples=25, deadline=None)
