@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -18,16 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 from gpnn.data.check import check_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.tables.parquet import read_parquet_columns
 from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
-from gpnn.graph import as_graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
 from gpnn.train.assemble import (
     Sizes,
-    fingerprint,
     make_schedule,
     model_arguments,
     most_parts,
@@ -39,13 +39,17 @@ from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, build_within_memory, choose_engine
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
+from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.mapped import map_features
+from gpnn.train.predictions import write_predictions
 from gpnn.train.recipe import Recipe
 from gpnn.train.restore import LEAST_BOUND, restore_model
 from gpnn.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+NODES = "nodes.parquet"  # of a saved classifier
 
 
 class GPNNClassifier(ClassifierMixin, BaseEstimator):
@@ -91,6 +95,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.
+        known_: the nodes learnt from, which keep their subgraphs in a graph that has grown.
         history_: one record an epoch.
         metrics_: final figures.
         n_features_in_, n_iter_: number of features, epochs done.
@@ -178,9 +183,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
         self.multilabel_ = data.y.dim() == 2
         self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
-        self.graph_ = fingerprint(as_graph(data))
         most = most_parts(data, data.num_nodes) if self.k == "auto" else int(self.sizes_.k)
         data, plan = build_within_memory(lambda k: self._assemble(data, k, recipe), int(self.sizes_.k), most)
+        self.known_ = KnownNodes.of(data, self.partition_)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if result.problem is not None:
@@ -193,14 +198,15 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         """The probability of each class for every node, `[N, C]`, columns as in `classes_`.
 
         The rows sum to one, unless a node may have several labels (`multilabel_`). The graph may be the one
-        learnt from or another; embeddings know their own graph only.
+        learnt from, grown since, or another; embeddings know their own graph only. Nodes learnt from keep their
+        subgraph (:meth:`gpnn.train.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's.
         """
         check_is_fitted(self, "model_")
         data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features_)
         part = None
         if needs_partition(self.schedule):
-            known = fingerprint(as_graph(data)) == self.graph_
-            part = self.partition_ if known else self._divide(data, most_parts(data, int(self.sizes_.k)))
+            part = self.known_.partition(data)
+            part = self._divide(data, most_parts(data, int(self.sizes_.k))) if part is None else part
         plan = self._plan(data, part)
         x = data.get("x")
         logits = predict_logits(self.model_, None if x is None else x.to(plan.device), plan)
@@ -227,17 +233,22 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         return float(np.mean(predicted[known] == truth[known]))
 
     def save(self, folder: str | Path) -> None:
-        """Write the classifier: weights and partition as safetensors, the rest as JSON; nothing is pickled."""
+        """Write the classifier: weights as safetensors, nodes and their subgraphs as Parquet, the rest as JSON.
+
+        Nothing is pickled.
+        """
         check_is_fitted(self, "model_")
         run = RunFolder(Path(folder))
         run.path.mkdir(parents=True, exist_ok=True)
         run.write_model(self.model_.state_dict(), self.model_arguments_)
-        if self.partition_ is not None:
-            self.partition_.save(run.path / "partition.safetensors")
-        learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_), "graph_": self.graph_}
+        nodes, digests = run.path / NODES, self.known_.digests
+        write_predictions(self.known_.to_table(), nodes)
+        learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_)}
         learned |= {"multilabel_": self.multilabel_, "scale_features_": self.scale_features_}
+        learned["rows_"] = None if digests is None else digests._asdict()
         figures = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
-        whole = {"model_sha256": sha256_of(run.model)}  # what a kill leaves of two classifiers is none
+        # what a kill leaves of two classifiers is not a classifier
+        whole = {"model_sha256": sha256_of(run.model), "nodes_sha256": sha256_of(nodes)}
         write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures, **whole})
 
     @classmethod
@@ -255,17 +266,15 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             classifier.sizes_ = Sizes(**saved["sizes_"])
             if not isinstance(classifier.sizes_.rounds, int) or classifier.sizes_.rounds > LEAST_BOUND:
                 raise ValueError(f"{shorten(classifier.sizes_.rounds)} rounds")
-            classifier.graph_, classifier.metrics_ = saved["graph_"], saved["metrics_"]
+            classifier.metrics_, classifier.scale_features_ = saved["metrics_"], saved["scale_features_"]
             classifier.n_iter_, classifier.multilabel_ = saved["n_iter_"], bool(saved["multilabel_"])
-            classifier.scale_features_ = saved["scale_features_"]
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")
+            classifier._take_nodes(_read_nodes(path, saved))
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{str(path)!r} must hold a saved classifier. Got: {str(error)[:100]}.") from None
         weights, arguments = RunFolder(path).read_model()
         classifier._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
-        stored = path / "partition.safetensors"
-        classifier.partition_ = Partition.load(stored) if stored.exists() else None
         return classifier
 
     def _recipe(self) -> Recipe:
@@ -316,9 +325,29 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             data.x = map_features(x, self.disk)
         return data, plan.build("fused" if choice.name == "fused" else "streamed")
 
+    def _take_nodes(self, known: KnownNodes) -> None:
+        self.known_, labels = known, known.labels
+        self.partition_ = None if labels is None else Partition(torch.from_numpy(labels), int(labels.max()) + 1)
+
     def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))
         self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
+
+
+def _read_nodes(path: Path, saved: Mapping[str, Any]) -> KnownNodes:
+    """The nodes of a saved classifier, also of older versions, which knew them by their edges."""
+    if "nodes_sha256" not in saved:
+        import pyarrow
+
+        stored = path / "partition.safetensors"
+        labels = Partition.load(stored).labels.numpy() if stored.exists() else None
+        rows = pyarrow.array(np.arange(0 if labels is None else len(labels)))
+        return KnownNodes(rows, labels, RowDigests(saved["graph_"], ""))
+    if saved["nodes_sha256"] != sha256_of(path / NODES):
+        raise ValueError("the nodes of another")
+    rows = saved["rows_"]
+    digests = None if rows is None else RowDigests.parse(rows, "classifier.json")
+    return KnownNodes.from_table(read_parquet_columns(path / NODES), digests, NODES)
 
 
 def _read(X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:

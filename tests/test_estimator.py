@@ -90,6 +90,56 @@ def test_labels_are_not_needed_to_predict_on_the_graph_learnt_from(data, fitted)
     assert np.array_equal(fitted.predict_proba(bare), fitted.predict_proba(data))
 
 
+def test_nodes_learnt_from_keep_their_subgraphs_when_the_graph_grows(data, fitted, tmp_path):
+    """Labels gone, an edge more and two new nodes: the known ones are divided as they were."""
+    new = torch.tensor([[120, 0, 121, 5, 7], [0, 120, 5, 121, 90]])
+    x = torch.cat([data.x.to_dense(), data.x.to_dense()[:2]]).to_sparse_csr()
+    grown = Data(x=x, edge_index=torch.cat([data.edge_index, new], 1))
+    part = fitted.known_.partition(fitted_view(fitted, grown))
+    labels = fitted.partition_.labels
+    assert torch.equal(part.labels[:120], labels)
+    assert part.labels[120:].tolist() == labels[[0, 5]].tolist()
+    fitted.save(tmp_path)
+    assert np.array_equal(GPNNClassifier.load(tmp_path).predict_proba(grown), fitted.predict_proba(grown))
+
+
+def fitted_view(classifier: GPNNClassifier, data: Data) -> Data:
+    """The graph as the classifier sees it, its features scaled."""
+    from gpnn.data.transform import transform_data
+
+    return transform_data(data, scale_features=classifier.scale_features_)
+
+
+def test_nodes_of_a_folder_are_known_by_their_ids(tmp_path):
+    nodes = [f"p{node},{'ab'[node % 2] if node < 10 else ''},{node % 2}\n" for node in range(20)]
+    edges = "source,target\n" + "".join(f"p{a},p{a + 2}\np{a + 2},p{a}\n" for a in range(18))
+    for name, rows in (("old", nodes), ("turned", nodes[::-1])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nodes.csv").write_text("id,label,side\n" + "".join(rows))
+        (tmp_path / name / "edges.csv").write_text(edges)
+    old = gpnn.load_dataset(tmp_path / "old")
+    turned = gpnn.load_dataset(tmp_path / "turned", vocabulary=old.vocabulary)
+    classifier = small(k=2, epochs=2, patience=0).fit(old)
+    classifier.save(tmp_path / "saved")
+    labels = classifier.partition_.labels.flip(0)
+    for each in (classifier, GPNNClassifier.load(tmp_path / "saved")):
+        assert torch.equal(each.known_.partition(fitted_view(each, turned)).labels, labels)
+
+
+def test_a_classifier_of_an_older_version_is_loaded(data, fitted, tmp_path):
+    """It kept its partition as safetensors, and knew its graph by the edges."""
+    fitted.save(tmp_path)
+    saved = json.loads((tmp_path / "classifier.json").read_text())
+    del saved["nodes_sha256"], saved["rows_"]
+    saved["graph_"] = fitted.known_.digests.edges
+    (tmp_path / "classifier.json").write_text(json.dumps(saved))
+    (tmp_path / "nodes.parquet").unlink()
+    fitted.partition_.save(tmp_path / "partition.safetensors")
+    loaded = GPNNClassifier.load(tmp_path)
+    bare = Data(x=data.x, edge_index=data.edge_index)
+    assert np.array_equal(loaded.predict_proba(bare), fitted.predict_proba(data))
+
+
 def test_save_and_load(data, fitted, tmp_path):
     fitted.save(tmp_path / "saved")
     loaded = GPNNClassifier.load(tmp_path / "saved")
@@ -220,6 +270,11 @@ def test_two_classifiers_in_one_folder_are_none(data, fitted, tmp_path):
     old = (tmp_path / "classifier.json").read_text()
     fitted.save(tmp_path)
     GPNNClassifier.load(tmp_path)
+    new = (tmp_path / "classifier.json").read_text()
     (tmp_path / "classifier.json").write_text(old)
     with pytest.raises(ValueError, match=r"must hold a saved classifier\. Got: the model of another\."):
+        GPNNClassifier.load(tmp_path)
+    (tmp_path / "classifier.json").write_text(new)
+    (tmp_path / "nodes.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"must hold a saved classifier\. Got: the nodes of another\."):
         GPNNClassifier.load(tmp_path)

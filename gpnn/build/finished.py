@@ -13,6 +13,7 @@ from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
 from gpnn.config import Config
 from gpnn.storage.read import read_json, read_text, shorten
+from gpnn.train.known_nodes import RowDigests
 from gpnn.train.run_folder import RunFolder
 
 
@@ -26,6 +27,23 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
         "config": read_text(run.config),
         "environment": read_json(run.environment),
         "seed": config.seed,
+    }
+
+
+def describe_model(built: Built, digests: RowDigests | None) -> dict[str, Any]:
+    """What :func:`gpnn.build.predict.read_trained` reads beside the weights of a run's model, as JSON holds it.
+
+    Args:
+        built: the objects of the run.
+        digests: of its graph where nodes have no ids.
+    """
+    data, words = built.data, built.data.get("vocabulary")
+    return {
+        "model": built.model_arguments,
+        "classes": data.get("class_names"),
+        "multi_label": data.y.dim() == 2,
+        "vocabulary": None if words is None else words.to_mapping(),
+        "rows": None if digests is None else digests._asdict(),
     }
 
 

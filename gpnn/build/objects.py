@@ -170,10 +170,13 @@ def build_engine(config: Config, data: Data, plan: Plan, model: GPNN) -> EngineC
     return choice
 
 
-def rebuild(config: Config, model: GPNN, arguments: Mapping[str, Any], data: Data) -> tuple[GPNN, Plan]:
+def rebuild(
+    config: Config, model: GPNN, arguments: Mapping[str, Any], data: Data, partition: Partition | None = None
+) -> tuple[GPNN, Plan]:
     """A trained run's model on its device, and the plan of a graph, maybe a new one, under its schedule.
 
-    On a graph with fewer nodes than the run's K there are as many subgraphs as nodes to seed them.
+    Without a partition the graph is divided anew; where it has fewer nodes than the run's K, into as many subgraphs as
+    nodes to seed them.
 
     Raises:
         ValueError: when the graph does not suit the model.
@@ -188,9 +191,10 @@ def rebuild(config: Config, model: GPNN, arguments: Mapping[str, Any], data: Dat
             f"A run with embeddings predicts on its own graph of {arguments['num_nodes']} nodes only "
             f"(train with model.input=features to predict on others). Got {data.num_nodes} nodes."
         )
-    parts = most_parts(data, int(config.partition.k))
-    config = replace(config, partition=replace(config.partition, k=parts))
-    plan = build_plan(config, data, build_partition(config, data), str(device))
+    if partition is None:
+        parts = most_parts(data, int(config.partition.k))
+        partition = build_partition(replace(config, partition=replace(config.partition, k=parts)), data)
+    plan = build_plan(config, data, partition, str(device))
     model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
     return model.to(device), plan
 

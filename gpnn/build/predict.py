@@ -12,15 +12,14 @@ from torch import Tensor, nn
 from gpnn.build.objects import rebuild
 from gpnn.config import Config
 from gpnn.data.tables import Vocabulary
-from gpnn.data.tables.column import named, plain_column
 from gpnn.data.tables.parquet import read_parquet_columns
-from gpnn.data.tables.table import places
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
 from gpnn.nn.embedding import NodeEmbedding
 from gpnn.storage.read import shorten
 from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.predictions import known_labels, predictions_table
 from gpnn.train.restore import restore_model
 from gpnn.train.run_folder import RunFolder
@@ -41,6 +40,7 @@ class Trained:
         classes: the name of each class, or None where they are numbered.
         multi_label: whether a node may have several of them.
         vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
+        digests: what tells the rows of its graph, or None where its nodes have ids of their own.
     """
 
     run: RunFolder
@@ -49,6 +49,14 @@ class Trained:
     classes: list[Any] | None
     multi_label: bool
     vocabulary: Vocabulary | None
+    digests: RowDigests | None = None
+
+    def known_nodes(self) -> KnownNodes | None:
+        """The run's nodes and their subgraphs; None where its predictions are gone."""
+        file = self.run.predictions
+        if not file.is_file():
+            return None
+        return KnownNodes.from_table(read_parquet_columns(file), self.digests, file.name)
 
 
 def read_trained(run: RunFolder) -> Trained:
@@ -61,7 +69,9 @@ def read_trained(run: RunFolder) -> Trained:
     model = restore_model(described.get("model"), weights, run.model.name)
     arguments, classes, words = described["model"], described.get("classes"), described.get("vocabulary")
     vocabulary = None if words is None else Vocabulary.from_mapping(words)
-    return Trained(run, model, dict(arguments), classes, bool(described.get("multi_label")), vocabulary)
+    rows = described.get("rows")  # runs of older versions have none
+    digests = None if rows is None else RowDigests.parse(rows, run.model.name)
+    return Trained(run, model, dict(arguments), classes, bool(described.get("multi_label")), vocabulary, digests)
 
 
 def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
@@ -81,16 +91,21 @@ def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
 def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
     """The same with a model that has been read already; `new` says which nodes the run did not know.
 
+    Known nodes keep the subgraph that they were trained in, whatever else the graph holds; a new one joins that of a
+    neighbour. A graph without a known node is divided anew.
+
     A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
     neighbours', new ones next to known ones first, or from zeros where it has none.
     """
-    row = _known_rows(trained.run, data)
+    known = trained.known_nodes()
+    row = None if known is None else known.find(data)
     arguments = trained.arguments
     if "num_nodes" in arguments and data.get("node_name") is not None and row is not None:
         assert trained.model.embedding is not None
         grow_embedding(trained.model.embedding, row, as_graph(data))
         arguments = arguments | {"num_nodes": data.num_nodes}
-    model, plan = rebuild(config, trained.model, arguments, data)
+    part = None if known is None else known.partition(data, row)
+    model, plan = rebuild(config, trained.model, arguments, data, part)
     likely = predict(model, data, plan, config.train.precision, multi_label=trained.multi_label)
     classes = trained.classes
     if classes is not None and not (isinstance(classes, list) and len(classes) == likely.shape[1]):
@@ -105,20 +120,6 @@ def predict(model: GPNN, data: Data, plan: Plan, precision: str, *, multi_label:
     """The probability of each class for every node, `[N, C]`, on the CPU."""
     x = None if data.get("x") is None else data.x.to(plan.device)
     return probabilities(predict_logits(model, x, plan, precision=precision), multi_label=multi_label).cpu()
-
-
-def _known_rows(run: RunFolder, data: Data) -> np.ndarray | None:
-    """The place of each node among the run's own, -1 for a new one, `[N]`; None where the run does not tell."""
-    import pyarrow
-
-    if not run.predictions.is_file():
-        return None
-    table = read_parquet_columns(run.predictions)
-    if "node" not in table.column_names:
-        raise ValueError(f"{run.predictions.name} must have a column node. Got {shorten(table.column_names)}.")
-    names = data.get("node_name")
-    nodes = pyarrow.array(np.arange(data.num_nodes) if names is None else names)
-    return places(named(plain_column(nodes)), named(plain_column(table["node"])))
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

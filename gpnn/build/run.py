@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpnn.build.finished import describe_model
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import predict
@@ -19,6 +20,7 @@ from gpnn.report import can_write, write_report
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.known_nodes import RowDigests
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_both
 from gpnn.train.run_folder import HistoryFile, RunFolder
 
@@ -76,13 +78,13 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
     data, multi_label, names = built.data, built.data.y.dim() == 2, built.data.get("class_names")
     precision = built.config.train.precision
     likely = predict(built.model, data, built.plan, precision, multi_label=multi_label)
-    words = data.get("vocabulary")
-    description = {"model": built.model_arguments, "classes": names, "multi_label": multi_label}
-    description["vocabulary"] = None if words is None else words.to_mapping()
-    run.write_model(built.model.state_dict(), description)
+    digests = RowDigests.of(data) if data.get("node_name") is None else None
+    run.write_model(built.model.state_dict(), describe_model(built, digests))
+    also = {"split": split_names(data)}
+    if built.partition is not None:
+        also["subgraph"] = built.partition.labels.numpy()
     rows = {"nodes": data.get("node_name"), "classes": names, "labelled": known_labels(data)}
-    table = predictions_table(likely, **rows, also={"split": split_names(data)})
-    write_both(table, run.predictions)
+    write_both(predictions_table(likely, **rows, also=also), run.predictions)
     figures = result.metrics | _figures(built)
     if data.get("gold_class") is not None:
         figures["test_recall"] = recall_at_k(data, likely)

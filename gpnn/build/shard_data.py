@@ -14,6 +14,7 @@ from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
+from gpnn.train.known_nodes import RowDigests
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -32,6 +33,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "class_names": data.get("class_names"),
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
+        "rows": RowDigests.of(data)._asdict() if names is None else None,
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),
     }
@@ -52,6 +54,8 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
         data.class_names = index.facts["class_names"]
     if index.facts.get("vocabulary") is not None:
         data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
+    if index.facts.get("rows") is not None:
+        data.row_digests = index.facts["rows"]
     if "node_name" in columns:
         data.node_name = _decode_names(index.facts["names"], columns["node_name"])
     return data

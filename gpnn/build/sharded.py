@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
+from gpnn.build.finished import describe_model
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build_data, model_options, resolve
 from gpnn.build.shard_data import read_data, write_data
@@ -23,16 +24,18 @@ from gpnn.engine.sharded import (
     ShardedPlan,
     ShardIndex,
     lower_shard,
+    number_parts,
     read_shard,
 )
 from gpnn.graph import Graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
-from gpnn.train.assemble import model_arguments, resolve_recipe
+from gpnn.train.assemble import model_arguments, needs_partition, resolve_recipe
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.known_nodes import RowDigests
 from gpnn.train.merge_predictions import merge_predictions
 from gpnn.train.parameters import own_names, split_parameters
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
@@ -178,6 +181,8 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     nodes = plan.shard.nodes.numpy()
     ids = nodes if data.get("node_name") is None else data.node_name
     also = {"labelled": known_labels(data), "split": split_names(data), "row": nodes}
+    if needs_partition(built.config.schedule.name):
+        also["subgraph"] = number_parts(plan.shard, None, plan.peers).parts[: len(nodes)].numpy()
     table = predictions_table(likely.cpu(), nodes=ids, classes=names, also=also)
     figures = result.metrics | _figures(built, plan)
     with shared_workplace(run.predictions, plan.peers) as place:
@@ -185,10 +190,9 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
         write_predictions(table, parts[plan.peers.rank])
         plan.peers.wait_for_all()
         if plan.peers.rank == 0:
-            words = data.get("vocabulary")
-            description = {"model": built.model_arguments, "classes": names, "multi_label": multi_label}
-            description["vocabulary"] = None if words is None else words.to_mapping()
-            run.write_model(weights, description)
+            rows = data.get("row_digests")
+            digests = None if rows is None else RowDigests.parse(rows, "shards.json")
+            run.write_model(weights, describe_model(built, digests))
             merge_predictions(parts, run.predictions)
             run.write_metrics(figures)
         plan.peers.wait_for_all()

@@ -34,6 +34,7 @@ def _follow(parts: Sequence[Path], path: Path) -> None:
     from pyarrow import parquet
 
     schema = parquet.read_schema(parts[0])
-    with parquet.ParquetWriter(path, schema.remove(schema.get_field_index("row"))) as writer:
+    kept = schema.remove(schema.get_field_index("row"))
+    with parquet.ParquetWriter(path, kept, write_page_checksum=True) as writer:
         for part in parts:
             writer.write_table(parquet.read_table(part).drop_columns("row"))

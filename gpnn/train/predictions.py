@@ -93,7 +93,7 @@ def write_predictions(table: pyarrow.Table, path: Path) -> None:
     else:
         from pyarrow import parquet
 
-        replace_file(path, lambda partial: parquet.write_table(table, partial))
+        replace_file(path, lambda partial: parquet.write_table(table, partial, write_page_checksum=True))
 
 
 def write_both(table: pyarrow.Table, path: Path) -> list[Path]:

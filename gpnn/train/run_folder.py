@@ -25,9 +25,9 @@ class RunFolder:
     """The folder of one run and the names of its files.
 
     `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line an epoch;
-    `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet` come at the
-    end and `metrics.json` last: where it stands, the run is finished. `report.html` is `gpnn.report`'s,
-    `tensorboard/` is there on request.
+    `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
+    the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run is finished.
+    `report.html` is `gpnn.report`'s, `tensorboard/` is there on request.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 EPOCHS = ["train.epochs=30", "train.patience=0", "model.hidden_channels=8", "partition.k=2"]
 
@@ -109,3 +110,46 @@ def test_embeddings_of_new_nodes_start_from_their_neighbours(gpnn, tmp_path) -> 
     result = gpnn("predict", "run", "other", "--out", "b.csv")
     assert result.exit_code == 2
     assert "predicts on graphs that share nodes with its own 20. Got 6 nodes, none of them known." in result.stderr
+
+
+def without_labels(folder: Path) -> Path:
+    """The same folder, its column of labels gone."""
+    lines = [line.split(",") for line in (folder / "nodes.csv").read_text().splitlines()]
+    (folder / "nodes.csv").write_text("".join(f"{node},{','.join(rest)}\n" for node, _label, *rest in lines))
+    return folder
+
+
+def probabilities(path: Path) -> list[list[float]]:
+    table = parquet.read_table(path)
+    return [table[name].to_pylist() for name in ("confidence", "p_blue", "p_red")]
+
+
+def test_known_nodes_keep_the_partition_that_was_trained_with(gpnn, run, tmp_path) -> None:
+    """Flood fill starts from labelled nodes: without them it divided the same graph otherwise, to other answers."""
+    without_labels(write(tmp_path / "bare", 20))
+    assert gpnn("predict", run, "bare", "--out", "bare.parquet", "-q").exit_code == 0
+    assert probabilities(tmp_path / "bare.parquet") == probabilities(tmp_path / "run" / "predictions.parquet")
+
+
+def test_new_nodes_join_the_subgraph_of_a_neighbour(gpnn, run, tmp_path) -> None:
+    from gpnn.build import build_data, load_config, read_trained
+    from gpnn.train import RunFolder
+
+    write(tmp_path / "grown", 26)
+    trained = read_trained(RunFolder.open(tmp_path / "run"))
+    data = build_data(load_config(overrides=["data.name=grown"]), trained.vocabulary)
+    part = trained.known_nodes().partition(data).labels.tolist()
+    before = parquet.read_table(tmp_path / "run" / "predictions.parquet")["subgraph"].to_pylist()
+    assert part[:20] == before
+    assert part[20:] == [before[18], before[19]] * 3  # each of the two rings goes on
+
+
+def test_a_run_of_before_divides_the_graph_anew(gpnn, run, tmp_path) -> None:
+    file = tmp_path / "run" / "predictions.parquet"
+    table = parquet.read_table(file)
+    parquet.write_table(table.drop_columns("subgraph"), file)
+    assert gpnn("predict", run, "old", "--out", "again.parquet", "-q").exit_code == 0
+    assert probabilities(tmp_path / "again.parquet") == probabilities(file)
+    file.unlink()
+    assert gpnn("predict", run, "old", "--out", "alone.parquet", "-q").exit_code == 0
+    assert probabilities(tmp_path / "alone.parquet") == probabilities(tmp_path / "again.parquet")

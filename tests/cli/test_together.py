@@ -147,6 +147,27 @@ def test_shards_train_without_torchrun(gpnn, tmp_path):
     assert page.exit_code == 0, page.stderr
     assert "What each holds" in (tmp_path / "again.html").read_text()
     assert (tmp_path / "run" / "checkpoint" / "epoch-000005").is_dir()
+    assert_subgraphs_are_kept(gpnn, tmp_path)
+
+
+def assert_subgraphs_are_kept(gpnn, folder: Path) -> None:
+    """One process divides the graph as the shards did, though it has no labels to start from."""
+    from pyarrow import parquet
+
+    from gpnn import Graph, load_dataset
+    from gpnn.build import read_trained
+    from gpnn.train import RunFolder
+
+    assert gpnn("predict", "run", "planted", *DATA, "--out", "again.parquet", "-q").exit_code == 0
+    trained, again = (parquet.read_table(folder / name) for name in ("run/predictions.parquet", "again.parquet"))
+    assert again["p_0"].to_pylist() == pytest.approx(trained["p_0"].to_pylist(), abs=1e-5)
+    options = {"num_nodes": 300, "num_classes": 3, "num_features": 20, "label_rate": 0.2}
+    whole = load_dataset("planted", **options)
+    bare = Graph.from_data(whole).to_data()
+    bare.x = whole.x
+    part = read_trained(RunFolder.open(folder / "run")).known_nodes().partition(bare)
+    assert part.labels.tolist() == trained["subgraph"].to_pylist()
+    assert part.num_parts == 4
 
 
 def test_a_run_does_not_go_on_with_other_shards(gpnn, tmp_path):

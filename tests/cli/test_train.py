@@ -62,7 +62,8 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     assert metrics["num_messages"] > 0 < metrics["num_updates"]
     table = parquet.read_table(tmp_path / "run" / "predictions.parquet")
     assert table.num_rows == 120
-    assert table.column_names == ["node", "prediction", "confidence", "labelled", "split", "p_0", "p_1", "p_2"]
+    about = ["node", "prediction", "confidence", "labelled", "split", "subgraph"]
+    assert table.column_names == [*about, "p_0", "p_1", "p_2"]
     assert csv.read_csv(tmp_path / "run" / "predictions.csv").column_names == table.column_names
     assert table["labelled"].to_pylist() == [True] * 120
     assert set(table["split"].to_pylist()) == {"train", "val", "test"}

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from pyarrow import csv, parquet
@@ -37,3 +38,19 @@ def test_the_users_ids_are_kept():
 def test_another_ending_is_refused(table, tmp_path):
     with pytest.raises(ValueError, match=r"must end in .parquet or .csv. Got 'a.txt'"):
         write_predictions(table, tmp_path / "a.txt")
+
+
+def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
+    """What is predicted later follows the subgraphs in this file: a flipped bit must not pass for another label."""
+    from gpnn.data.tables.parquet import read_parquet_columns
+
+    labels = np.arange(1000) % 7
+    write_predictions(predictions_table(torch.ones(1000, 2) / 2, also={"subgraph": labels}), tmp_path / "p.parquet")
+    assert read_parquet_columns(tmp_path / "p.parquet")["subgraph"].to_pylist() == labels.tolist()
+    content = bytearray((tmp_path / "p.parquet").read_bytes())
+    column = parquet.read_metadata(tmp_path / "p.parquet").row_group(0).column(3)
+    assert column.path_in_schema == "subgraph"
+    content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    (tmp_path / "p.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match=r"p\.parquet must be a Parquet file\. Got"):
+        read_parquet_columns(tmp_path / "p.parquet")

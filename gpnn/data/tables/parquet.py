@@ -41,7 +41,7 @@ def read_parquet_columns(path: Path) -> pyarrow.Table:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:  # of pages that have one
             names = file.schema_arrow.names
             if len(set(names)) != len(names) or "" in names:
                 shown = ", ".join(names)[:200]
