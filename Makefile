@@ -4,17 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-gpu test-browser test-wheel test-lowest test-newest fuzz fuzz-guided soak audit check docs \
+.PHONY: demo test test-all test-slow test-gpu test-browser test-wheel test-lowest test-newest fuzz fuzz-guided soak audit check docs \
 	format wheel clean
 
 demo: $(SETUP)
 	$(BIN)/gpnn train
 
+# Every room, in a few minutes: parallel workers with one thread each.
+WORKERS ?= auto
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 test: $(SETUP)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# The rest of what CI runs: kills, full disks, damaged files, processes that are lost.
+test-all: test
+	$(PYTEST) -m thorough
 
 test-slow: $(SETUP)
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 # The kernels' tests: on a GPU, or with triton installed and TRITON_INTERPRET=1 on a CPU.
 test-gpu: $(SETUP)

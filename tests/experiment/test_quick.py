@@ -28,6 +28,7 @@ def check(experiment: Experiment, folder: Path) -> None:
     assert all(f"| {row.name} |" in text for row in quick.rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("experiment", [e for e in FOUND if e.name not in NEEDS_FILES], ids=lambda each: each.name)
 def test_the_quick_form_runs_from_file_to_report(experiment, tmp_path):
     check(experiment, tmp_path)

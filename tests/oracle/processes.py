@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 WORLD = 4
-TIMEOUT = 60
+TIMEOUT = 1200
 
 
 class Processes:

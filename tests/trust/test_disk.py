@@ -69,6 +69,7 @@ def fill(folder: Path, leave: int) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
     """The disk fills while it trains; with room again it goes on to the end."""
     process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
@@ -114,6 +115,7 @@ def test_shards_that_find_no_room_leave_nothing(disk: Path) -> None:
     assert [path.name for path in disk.iterdir()] == ["ballast"]
 
 
+@pytest.mark.thorough
 def test_a_read_only_folder_keeps_its_last_checkpoint(disk: Path) -> None:
     process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
     checkpoint = disk / "run" / "checkpoint" / "training.safetensors"
@@ -209,11 +211,13 @@ def _files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "ballast"}
 
 
+@pytest.mark.thorough
 def test_every_writer_on_a_full_disk(prepared: Path) -> None:
     fill(prepared, 0)
     check_nothing_is_written(prepared, "no space left on device", FULL)
 
 
+@pytest.mark.thorough
 def test_every_writer_on_a_read_only_disk(prepared: Path) -> None:
     mount(prepared, "size=16m", MS_REMOUNT | MS_RDONLY)
     check_nothing_is_written(prepared, "read-only file system", READ_ONLY)

@@ -43,6 +43,7 @@ def tallies() -> dict[str, dict[str, Any]]:
     return first | second
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reader", READERS)
 def test_damaged_files_are_read_right_or_refused_in_a_sentence(tallies: dict[str, Any], reader: str) -> None:
     check(tallies[reader], 60)

@@ -89,6 +89,7 @@ CASES: dict[str, tuple[list[str], Callable[[Path], None]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["partition", "shards"])
 def test_whole_or_not_at_all(tmp_path: Path, name: str) -> None:
     """Killed in some acts on a file, drawn; a partition over an old file and over none."""
@@ -120,6 +121,7 @@ def die_in_acts(tmp_path: Path, name: str, most: int) -> None:
         assert contents(folder) == contents(whole)
 
 
+@pytest.mark.thorough
 def test_an_experiment_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     """Finished cells stay; the others are run, and the table is that of an undisturbed run."""
     whole, killed = work(tmp_path, "whole"), work(tmp_path, "killed")

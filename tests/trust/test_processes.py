@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 COMMON = """
@@ -48,12 +50,13 @@ if __name__ == "__main__":
 def run(script: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", "NUMBA_NUM_THREADS": "2"}
     done = subprocess.run(
-        [sys.executable, "-c", COMMON + script], env=environment, capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", COMMON + script], env=environment, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
+@pytest.mark.thorough
 def test_a_forked_process_computes_the_same() -> None:
     assert run(FORK) == "0 True"
 
@@ -62,5 +65,6 @@ def test_threads_of_one_process_compute_the_same() -> None:
     assert run(THREADS) == "True 2"
 
 
+@pytest.mark.thorough
 def test_a_pool_of_forked_workers_answers() -> None:
     assert run(SPAWN) == "True"
