@@ -11,7 +11,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _tanh(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
+def tanh(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
     """tanh; FAST is the chip's own instruction, good to eleven bits, for states of eight."""
     if FAST:
         return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
@@ -19,9 +19,9 @@ def _tanh(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _sigmoid(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
+def sigmoid(x, FAST: tl.constexpr):  # type: ignore[no-untyped-def]
     if FAST:
-        return 0.5 * _tanh(0.5 * x, FAST) + 0.5
+        return 0.5 * tanh(0.5 * x, FAST) + 0.5
     return 1 / (1 + tl.exp(-x))
 
 
@@ -44,13 +44,13 @@ def _gates(  # type: ignore[no-untyped-def]
     nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
     total = _dot(m, w_ih, 0, column, D, PRECISION, nothing)
     total = _dot(h, w_hh, 0, column, D, PRECISION, total)
-    reset = _sigmoid(total + b_r[None, :], FAST)
+    reset = sigmoid(total + b_r[None, :], FAST)
     recurrent = _dot(h, w_hh, 2, column, D, PRECISION, nothing) + c_n[None, :]
     total = reset * recurrent + b_n[None, :]
-    candidate = _tanh(_dot(m, w_ih, 2, column, D, PRECISION, total), FAST)
+    candidate = tanh(_dot(m, w_ih, 2, column, D, PRECISION, total), FAST)
     total = _dot(m, w_ih, 1, column, D, PRECISION, nothing)
     total = _dot(h, w_hh, 1, column, D, PRECISION, total)
-    keep = _sigmoid(total + b_z[None, :], FAST)
+    keep = sigmoid(total + b_z[None, :], FAST)
     return reset, keep, candidate, recurrent
 
 
@@ -154,11 +154,11 @@ def gates_backward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _from_products(heard, own, at, width, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
-    reset = _sigmoid(_load_sum(heard, own, at, live, wide), False)
-    keep = _sigmoid(_load_sum(heard, own, at + width, live, wide), False)
+    reset = sigmoid(_load_sum(heard, own, at, live, wide), False)
+    keep = sigmoid(_load_sum(heard, own, at + width, live, wide), False)
     at += 2 * width
     recurrent = tl.load(own + at, mask=live, other=0).to(wide)
-    candidate = _tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent, False)
+    candidate = tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent, False)
     return reset, keep, candidate, recurrent
 
 

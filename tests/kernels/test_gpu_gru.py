@@ -42,25 +42,38 @@ def error(ours: Tensor, theirs: Tensor) -> float:
     return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
 
 
-def compare(width: int, dtype: torch.dtype, tolerance: float) -> None:
-    from gpnn.kernels.gpu_gru import gru_update
+def before_oracle(m: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Tensor:
+    """The recurrent unit whose reset gate acts before the product, gate by gate."""
+    (w_r, w_z, w_n), (u_r, u_z, u_n) = w_ih.chunk(3), w_hh.chunk(3)
+    (b_r, b_z, b_n), (c_r, c_z, c_n) = b_ih.chunk(3), b_hh.chunk(3)
+    reset = torch.sigmoid(m @ w_r.T + b_r + h @ u_r.T + c_r)
+    keep = torch.sigmoid(m @ w_z.T + b_z + h @ u_z.T + c_z)
+    candidate = torch.tanh(m @ w_n.T + b_n + (reset * h) @ u_n.T + c_n)
+    return (1 - keep) * candidate + keep * h
 
+
+def compare(width: int, dtype: torch.dtype, tolerance: float, reset: str = "after") -> None:
+    from gpnn.kernels.gpu_gru import gru_update
+    from gpnn.kernels.gpu_gru_before import gru_update_before
+
+    update, oracle = (gru_update, torch.gru_cell) if reset == "after" else (gru_update_before, before_oracle)
     random = torch.Generator().manual_seed(0)
     rows = 1100
     shapes = [(rows, width), (rows, width), (3 * width, width), (3 * width, width), (3 * width,), (3 * width,)]
     tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) for shape in shapes]
     grad = torch.randn(rows, width, generator=random, dtype=torch.float64)
-    expected = results(torch.gru_cell, tensors, grad)
+    expected = results(oracle, tensors, grad)
     wide = torch.float64 if dtype == torch.float64 else torch.float32  # of the parameters
     ours = [t.to(DEVICE, dtype) for t in tensors[:2]] + [t.to(DEVICE, wide) for t in tensors[2:]]
-    for mine, theirs in zip(results(gru_update, ours, grad.to(DEVICE, dtype)), expected, strict=True):
+    for mine, theirs in zip(results(update, ours, grad.to(DEVICE, dtype)), expected, strict=True):
         assert error(mine.cpu(), theirs) < tolerance
 
 
+@pytest.mark.parametrize("reset", ["after", "before"])
 @pytest.mark.parametrize("width", [5, 32])
-def test_exact_products(width: int) -> None:
-    compare(width, torch.float64, 1e-12)
-    compare(width, torch.float32, 1e-5)
+def test_exact_products(width: int, reset: str) -> None:
+    compare(width, torch.float64, 1e-12, reset)
+    compare(width, torch.float32, 1e-5, reset)
 
 
 @pytest.mark.usefixtures("_tf32")
@@ -70,9 +83,10 @@ def test_tf32(width: int) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter has no product of bf16")
+@pytest.mark.parametrize("reset", ["after", "before"])
 @pytest.mark.parametrize("width", [16, 64, 100, 128, 256])
-def test_bf16(width: int) -> None:
-    compare(width, torch.bfloat16, 2e-2)
+def test_bf16(width: int, reset: str) -> None:
+    compare(width, torch.bfloat16, 2e-2, reset)
 
 
 @pytest.mark.usefixtures("_tf32")

@@ -51,21 +51,33 @@ class GRUUpdate(nn.Module):
         return working
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        if self.reset == "after":
-            if state.is_cuda:
-                from gpnn.kernels.gpu_gru import gru_update
-            else:
-                from gpnn.kernels.gru import gru_update
+        parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if self.reset == "before":
+            return _update_before(messages, state, *parameters)
+        if state.is_cuda:
+            from gpnn.kernels.gpu_gru import gru_update
+        else:
+            from gpnn.kernels.gru import gru_update
 
-            parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-            update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
-            return update(messages, state, *parameters)
-        heard = torch.addmm(self.bias_ih, messages, self.weight_ih.T)  # [n, 3d]
-        width, state = state.shape[1], state.to(heard.dtype)  # bf16 under autocast, as torch.gru_cell has it
-        own = torch.addmm(self.bias_hh[: 2 * width], state, self.weight_hh[: 2 * width].T)
-        reset, keep = torch.sigmoid(heard[:, : 2 * width] + own).chunk(2, dim=1)
-        candidate = torch.addmm(self.bias_hh[2 * width :], reset * state, self.weight_hh[2 * width :].T)
-        return torch.lerp(torch.tanh(heard[:, 2 * width :] + candidate), state, keep)
+        update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
+        return update(messages, state, *parameters)
+
+
+def _update_before(
+    messages: Tensor, state: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor
+) -> Tensor:
+    """The update whose reset gate acts before the product; in bf16 under autocast, as `torch.gru_cell` has it."""
+    if torch.is_autocast_enabled(state.device.type):
+        state = state.to(torch.get_autocast_dtype(state.device.type))
+    if state.is_cuda:
+        from gpnn.kernels.gpu_gru_before import gru_update_before
+
+        return gru_update_before(messages, state, weight_ih, weight_hh, bias_ih, bias_hh)
+    sums, width = torch.addmm(bias_ih, messages, weight_ih.T), state.shape[1]  # [n, 3d]
+    own = torch.addmm(bias_hh[: 2 * width], state, weight_hh[: 2 * width].T)
+    reset, keep = torch.sigmoid(sums[:, : 2 * width] + own).chunk(2, dim=1)
+    candidate = torch.addmm(bias_hh[2 * width :], reset * state, weight_hh[2 * width :].T)
+    return torch.lerp(torch.tanh(sums[:, 2 * width :] + candidate), state, keep)
 
 
 def _gates(channels: int, generator: torch.Generator) -> Tensor:
