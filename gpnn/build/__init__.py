@@ -16,6 +16,7 @@ from gpnn.build.predict import Trained, predict_run, predict_trained, read_train
 from gpnn.build.report import report_run
 from gpnn.build.run import create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
+from gpnn.build.unchanged import load_run_config
 
 __all__ = [
     "Built",
@@ -28,6 +29,7 @@ __all__ = [
     "create_run",
     "describe_data",
     "load_config",
+    "load_run_config",
     "open_run",
     "predict_run",
     "predict_trained",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpnn.build.finished import check_same, final_states, run_facts
-from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import read_trained
 from gpnn.build.sharded_report import report_shards
+from gpnn.build.unchanged import load_run_config
 from gpnn.engine.sharded import is_shard_folder
 from gpnn.report import Record, check_extra, measure_cost, write_report
 from gpnn.train.evaluate import predict_logits, probabilities
@@ -30,7 +30,7 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     run = RunFolder.open(path)
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
-    trained, config, page = read_trained(run), load_config(run.config), out or run.report
+    trained, config, page = read_trained(run), load_run_config(run), out or run.report
     if is_shard_folder(config.data.name):
         report_shards(run, config, trained, page)
         return page

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.finished import describe_model
-from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import predict
 from gpnn.build.report import gather_record
 from gpnn.build.search import Search
-from gpnn.build.unchanged import check_unchanged
+from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.data import recall_at_k
 from gpnn.data.digest import digest_data, digest_labels
 from gpnn.report import can_write, write_report
@@ -31,7 +30,8 @@ def create_run(built: Built, path: Path, search: Search | None = None) -> RunFol
     Raises:
         ValueError: when there is something at `path` already.
     """
-    environment = finite(describe_environment(built.plan.device) | _digests(built))
+    record = {**_digests(built), "settings": settings_of(built.config)}
+    environment = finite(describe_environment(built.plan.device) | record)
     files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     if search is not None:
         files["search.json"] = search.to_json()
@@ -42,10 +42,10 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
     """The run at `path` and its objects, built anew from its configuration.
 
     Raises:
-        ValueError: when there is none, or its data or its file of subgraphs is no longer what it began with.
+        ValueError: when there is none, or its data, its file of subgraphs or a setting is not what it began with.
     """
     run = RunFolder.open(path)
-    built = build(load_config(run.config))
+    built = build(load_run_config(run))
     check_unchanged(run, _digests(built), built.config)
     return run, built
 

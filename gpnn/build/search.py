@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpnn.build.objects import Built, build
+from gpnn.build.unchanged import record_settings
 from gpnn.config import Config, parse_config
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.atomic import write_json, write_text
@@ -115,6 +116,7 @@ def search_run(
         if on_trial is not None:
             on_trial(row)
     built = build(search.config(best_trial(noted["trials"])["settings"]), data)
+    record_settings(run, built.config)
     write_text(run.config, built.config.to_toml())
     return built
 

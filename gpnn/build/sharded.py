@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from gpnn.build.finished import describe_model
-from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build_data, model_options, resolve
 from gpnn.build.shard_data import read_data, write_data
-from gpnn.build.unchanged import check_unchanged
+from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.config import Config
 from gpnn.engine.sharded import (
     SHARD_SCHEDULES,
@@ -134,14 +133,15 @@ def create_sharded_run(
     config: Config, index: ShardIndex, path: Path, device: torch.device, num_processes: int
 ) -> RunFolder:
     """The run folder of a training by several processes."""
-    environment = finite(describe_environment(device) | {"processes": num_processes} | _digests(index))
+    record = {"processes": num_processes, **_digests(index), "settings": settings_of(config)}
+    environment = finite(describe_environment(device) | record)
     files = {"config.toml": config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     return RunFolder.create(path, files)
 
 
 def check_shards(run: RunFolder, index: ShardIndex) -> None:
     """Raise ValueError where a run began with other data or other subgraphs than the shards have."""
-    check_unchanged(run, _digests(index), load_config(run.config))
+    check_unchanged(run, _digests(index), load_run_config(run))
 
 
 def _digests(index: ShardIndex) -> dict[str, str]:

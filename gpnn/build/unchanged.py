@@ -1,12 +1,62 @@
-"""A run goes on with the data and the subgraphs that it began with."""
+"""A run goes on with the data, the subgraphs and the settings that it began with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from gpnn.build.names import load_config
 from gpnn.config import Config
-from gpnn.storage.read import read_json
+from gpnn.storage.atomic import finite, write_json
+from gpnn.storage.read import flatten, read_json, shorten
 from gpnn.train.run_folder import RunFolder
+
+HOW_LONG = ("train.epochs", "train.patience", "train.checkpoint_every", "train.checkpoint_seconds")
+WHERE = ("device", "threads", "engine", "memory", "disk")
+PLACES = ("data.name", "data.root", "data.nodes", "data.edges", "data.features", "data.labels", "partition.file")
+MAY_CHANGE = (*HOW_LONG, *WHERE, *PLACES)  # what lies at the places is compared by its digest
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """The settings by their dotted names, as `environment.json` keeps them."""
+    return finite(dict(flatten(config.to_mapping())))
+
+
+def record_settings(run: RunFolder, config: Config) -> None:
+    """Make these the settings that the run began with: those that a search chose."""
+    write_json(run.environment, {**read_json(run.environment), "settings": settings_of(config)})
+
+
+def load_run_config(run: RunFolder) -> Config:
+    """The configuration of a run.
+
+    Raises:
+        ValueError: when it is not one, or a setting is not the one that the run began with.
+    """
+    config = load_config(run.config)
+    if run.finished or not run.search.exists():  # a search that goes on writes config.toml anew
+        _check_settings(run, settings_of(config))
+    return config
+
+
+def _check_settings(run: RunFolder, now: dict[str, Any]) -> None:
+    """Raise ValueError where a setting is another than at the start; runs of older versions tell none."""
+    environment = read_json(run.environment) if run.environment.is_file() else {}
+    began = environment.get("settings", now)
+    if not isinstance(began, dict):
+        raise ValueError(f"`settings` in {run.environment.name} must be settings. Got {shorten(began)}.")
+    began = {**settings_of(Config()), **began}  # a setting that is younger than the run was at its default
+    names = [name for name in {**began, **now} if began.get(name) != now.get(name) and name not in MAY_CHANGE]
+    if names:
+        changes = [f"{name} was {_shown(began, name)} and is {_shown(now, name)}" for name in names]
+        raise ValueError(
+            f"A run must keep the settings that it began with. In {run.config} {', '.join(changes)}: "
+            "put that back, or train anew."
+        )
+
+
+def _shown(settings: Mapping[str, Any], name: str) -> str:
+    return shorten(settings[name]) if name in settings else "not set"
 
 
 def check_unchanged(run: RunFolder, digests: Mapping[str, str], config: Config) -> None:

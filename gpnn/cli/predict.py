@@ -46,13 +46,13 @@ def predict(
 
     `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
     """
-    from gpnn.build import build_data, load_config, predict_trained, read_trained
+    from gpnn.build import build_data, load_run_config, predict_trained, read_trained
     from gpnn.train import RunFolder
     from gpnn.train.predictions import check_suffix, write_predictions
 
     check_suffix(out)
     folder = RunFolder.open(run)
-    config = load_config(folder.config)
+    config = load_run_config(folder)
     trained = read_trained(folder)
     given = {"nodes": nodes, "edges": edges, "features": features}
     if split_words(words)[0] is not None or any(given.values()):

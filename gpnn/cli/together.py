@@ -92,16 +92,16 @@ def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
 def _settings(request: Request) -> Config:
     if request.resume is None:
         return request.config()
-    from gpnn.build import load_config
+    from gpnn.build import load_run_config
     from gpnn.train import RunFolder
 
-    return load_config(RunFolder.open(request.resume).config)
+    return load_run_config(RunFolder.open(request.resume))
 
 
 def _train(
     request: Request, launch: Launch, peers: Peers, device: torch.device, where: list[Path]
 ) -> tuple[RunFolder, str | None]:
-    from gpnn.build import load_config
+    from gpnn.build import load_run_config
     from gpnn.build.sharded import build_sharded, read_own
     from gpnn.engine.sharded import read_index
     from gpnn.train import RunFolder
@@ -113,7 +113,7 @@ def _train(
     where.append(run.path)
     if told["finished"]:
         return run, None
-    config = replace(load_config(run.config), device=str(device))
+    config = replace(load_run_config(run), device=str(device))
     index = read_index(told["shards"])
     shard, data = together(peers, lambda: read_own(index, peers))
     built = together(peers, lambda: build_sharded(config, index, shard, data, peers))
@@ -127,7 +127,7 @@ def _train(
 
 def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     """What the first process does before the others can start: the run's folder, and the shards."""
-    from gpnn.build import load_config
+    from gpnn.build import load_run_config
     from gpnn.build.sharded import check_shards, prepare_shards
     from gpnn.engine.sharded import is_shard_folder, read_index
     from gpnn.train import RunFolder
@@ -139,7 +139,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     if path is None:
         return _begin_new(request, launch, device)
     run, own = RunFolder.open(path), path / SHARDS
-    config = load_config(run.config)
+    config = load_run_config(run)
     shards = own if is_shard_folder(own) else Path(config.data.name)
     if not run.finished and not is_shard_folder(shards):  # one process began it
         prepare_shards(config, launch.size, own)

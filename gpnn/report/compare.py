@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from gpnn.report.content import Chart, Section, Table, Trace, color, label, perc
 from gpnn.report.curves import history_column
 from gpnn.report.embed import check_extra
 from gpnn.report.page import render
-from gpnn.storage.read import read_json, read_toml
+from gpnn.storage.read import flatten, read_json, read_toml
 from gpnn.train.atomic import write_text
 from gpnn.train.run_folder import RunFolder
 
@@ -76,18 +76,10 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]
 
 
 def _read(run: RunFolder, name: str) -> Contestant:
-    settings, environment = dict(_flat(read_toml(run.config))), read_json(run.environment)
-    environment = dict(_flat({key: value for key, value in environment.items() if key != "command"}))
+    settings, environment = dict(flatten(read_toml(run.config))), read_json(run.environment)
+    where = {key: value for key, value in environment.items() if key not in ("command", "settings")}
     metrics = run.read_metrics() if run.finished else {}
-    return Contestant(name, metrics, run.read_history(), settings, environment)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
+    return Contestant(name, metrics, run.read_history(), settings, dict(flatten(where)))
 
 
 def _results(runs: Sequence[Contestant]) -> Section:

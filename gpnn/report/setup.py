@@ -10,6 +10,8 @@ from typing import Any
 from gpnn.report.content import Listing, Section, Table
 from gpnn.report.shared_record import AnyRecord, SharedRecord
 
+HIDDEN = ("command", "packages", "settings")  # shown in places of their own
+
 
 def configuration(record: AnyRecord) -> Section:
     """The run's settings, each "auto" replaced by what was chosen."""
@@ -20,7 +22,7 @@ def configuration(record: AnyRecord) -> Section:
 def environment(record: AnyRecord) -> Section:
     """Versions and machine."""
     packages = record.environment.get("packages", {})
-    machine = {key: value for key, value in record.environment.items() if key not in ("command", "packages")}
+    machine = {key: value for key, value in record.environment.items() if key not in HIDDEN}
     parts = [
         Table(title, ("", ""), _rows(values))
         for title, values in (("Machine", machine), ("Packages", packages))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,19 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} must be TOML. Got brackets nested too deep.") from None
     except ValueError as error:
         raise ValueError(f"{path} must be TOML. {error}.") from None
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings by dotted keys.
+
+    >>> dict(flatten({"seed": 0, "train": {"epochs": 5}}))
+    {'seed': 0, 'train.epochs': 5}
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def shorten(value: Any, length: int = 80) -> str:

@@ -12,6 +12,7 @@ from gpnn.build.report import gather_record
 from gpnn.build.shard_data import write_data
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.sharded_report import gather_shared
+from gpnn.build.unchanged import record_settings
 from gpnn.engine.sharded import Peers, read_index
 from gpnn.report import SECTIONS, SharedRecord, write_report
 from gpnn.report.record import Record
@@ -33,6 +34,7 @@ def whole(tmp_path_factory) -> Record:
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")
     record = gather_record(run, built)
     write_text(run.config, replace_data(run.config.read_text(), folder / "shards"))
+    record_settings(run, load_config(run.config))
     return replace(record, environment={**record.environment, "folder": str(folder)})
 
 

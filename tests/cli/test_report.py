@@ -65,6 +65,10 @@ def test_data_that_has_changed_since_is_one_sentence(gpnn, tiny, tmp_path):
     config.write_text(config.read_text().replace("num_features = 20", "num_features = 24"))
     result = gpnn("report", "run")
     assert result.exit_code == 2
+    assert "data.num_features was 20 and is 24" in result.stderr
+    (tmp_path / "run" / "environment.json").write_text("{}")  # as a run of an older version, which noted no settings
+    result = gpnn("report", "run")
+    assert result.exit_code == 2
     assert "Its model's in_channels was 20, and would be 24 now." in result.stderr
     (tmp_path / "run" / "environment.json").write_text("{")
     result = gpnn("report", "run", "run", "--out", "both.html")

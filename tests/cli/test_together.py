@@ -183,6 +183,18 @@ def test_a_run_does_not_go_on_with_other_shards(gpnn, tmp_path):
     assert "shards-0' has changed since; train anew." in refused.stderr
 
 
+def test_a_run_of_shards_keeps_its_settings(gpnn, tmp_path):
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
+    gpnn("train", "shards", *TRAIN, "train.epochs=5", "--out", "run", "--quiet", "--no-report")
+    (tmp_path / "run" / "metrics.json").unlink()
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("seed = 0\ndevice", "seed = 1\ndevice"))
+    refused = gpnn("train", "--resume", "run")
+    assert refused.exit_code == 2
+    assert "In run/config.toml seed was 0 and is 1: put that back, or train anew." in refused.stderr
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
 def test_mistakes_of_shards(gpnn):
     refused = gpnn("partition", "planted", *DATA, "-k", 2, "--shards", 3, "--out", "shards")
     assert refused.exit_code == 2

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,61 @@ def test_a_finished_run_is_not_trained_again(gpnn, tiny, tmp_path):
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
 
 
+@pytest.fixture
+def stopped(gpnn, tiny, tmp_path):
+    """A run with a checkpoint and without an end, as a kill leaves it."""
+    assert gpnn("train", *tiny, "train.checkpoint_every=1", "--no-report", "--out", "run", "-q").exit_code == 0
+    (tmp_path / "run" / "metrics.json").unlink()
+    return tmp_path / "run"
+
+
+def change(run, old, new):
+    settings = (run / "config.toml").read_text()
+    assert settings.count(old) == 1
+    (run / "config.toml").write_text(settings.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("seed = 0\ndevice", "seed = 3\ndevice", "seed was 0 and is 3"),
+        ("learning_rate = 0.01", "learning_rate = 0.5", "train.learning_rate was 0.01 and is 0.5"),
+        ('optimizer = "adam"', 'optimizer = "sgd"', "train.optimizer was 'adam' and is 'sgd'"),
+        ("k = 3", "k = 5", "partition.k was 3 and is 5"),
+        ("num_classes = 3", "num_classes = 2", "data.num_classes was 3 and is 2"),
+        ("rounds = ", "intra = 2\nrounds = ", "schedule.intra was not set and is 2"),
+    ],
+)
+def test_a_changed_setting_is_refused_and_named(gpnn, stopped, old, new, sentence):
+    before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file() and path.name != "config.toml"}
+    change(stopped, old, new)
+    result = gpnn("train", "--resume", "run")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"gpnn: A run must keep the settings that it began with. In run/config.toml {sentence}: "
+        "put that back, or train anew.\n"
+    )
+    assert {path: path.read_bytes() for path in before} == before
+    assert gpnn("predict", "run", "--out", "a.csv").stderr == result.stderr
+
+
+def test_how_long_and_where_may_change(gpnn, stopped):
+    epochs = len((stopped / "history.jsonl").read_text().splitlines())
+    change(stopped, f"epochs = {epochs}", f"epochs = {epochs + 2}")
+    change(stopped, 'threads = "auto"', "threads = 1")
+    (stopped / "config.toml").write_text((stopped / "config.toml").read_text() + "# a remark\n")
+    assert gpnn("train", "--resume", "run", "-q", "--no-report").exit_code == 0
+    assert len((stopped / "history.jsonl").read_text().splitlines()) == epochs + 2
+
+
+def test_runs_of_older_versions_know_no_settings(gpnn, stopped):
+    environment = json.loads((stopped / "environment.json").read_text())
+    del environment["settings"]
+    (stopped / "environment.json").write_text(json.dumps(environment))
+    change(stopped, "learning_rate = 0.01", "learning_rate = 0.5")
+    assert gpnn("train", "--resume", "run", "-q", "--no-report").exit_code == 0
+
+
 def test_resume_needs_a_run(gpnn):
     result = gpnn("train", "--resume", "nowhere")
     assert result.exit_code == 2
@@ -159,6 +215,13 @@ def test_search_keeps_the_best_on_validation(gpnn, tiny, tmp_path):
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["val_accuracy"] == max(row["value"] for row in table)
     assert "trial 3: validation accuracy" in result.stderr
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    noted = json.loads((tmp_path / "run" / "environment.json").read_text())["settings"]
+    assert noted["schedule.rounds"] == settings["schedule"]["rounds"]  # those of the best trial are the run's
+    (tmp_path / "run" / "metrics.json").unlink()
+    change(tmp_path / "run", f"rounds = {settings['schedule']['rounds']}", "rounds = 3")
+    assert gpnn("train", "--resume", "run", "-q", "--no-report").exit_code == 0  # the search chooses again
+    assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == settings
 
 
 def test_a_problem_in_training_is_told_and_exits_with_one(gpnn, tiny, tmp_path):
