@@ -41,6 +41,7 @@ from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.fit import fit
 from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.mapped import map_features
+from gpnn.train.notes import Facts, NoteWarning, take_notes
 from gpnn.train.predictions import write_predictions
 from gpnn.train.recipe import Recipe
 from gpnn.train.restore import LEAST_BOUND, restore_model
@@ -172,6 +173,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             y: a label a node, −1 where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]` with a row of
                 −1 where a node is unlabelled.
             adjacency: scipy sparse matrix, networkx graph, array `[N, N]` or :class:`gpnn.Graph` of N nodes.
+
+        Warns:
+            NoteWarning: of what is not used, with the argument that mends it (:mod:`gpnn.train.notes`).
         """
         data, classes = _read(X, y, adjacency)
         if data.get("y") is None:
@@ -186,6 +190,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         most = most_parts(data, data.num_nodes) if self.k == "auto" else int(self.sizes_.k)
         data, plan = build_within_memory(lambda k: self._assemble(data, k, recipe), int(self.sizes_.k), most)
         self.known_ = KnownNodes.of(data, self.partition_)
+        self._warn(data)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if result.problem is not None:
@@ -276,6 +281,13 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         weights, arguments = RunFolder(path).read_model()
         classifier._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
         return classifier
+
+    def _warn(self, data: Data) -> None:
+        """Warn of what the training does not use; without validation nodes only where some were wanted."""
+        facts = Facts.of(data, self.partition_, self.model_arguments_.get("message", "identity"))
+        wanted = self.validation_fraction or data.get("val_mask") is not None
+        for note in take_notes(facts if wanted else replace(facts, num_validation=None)):
+            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=3)
 
     def _recipe(self) -> Recipe:
         settings = {name: getattr(self, name) for name in ("epochs", "learning_rate", "weight_decay", "patience")}

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn import GPNNClassifier
 from gpnn.train.assemble import Sizes
+from gpnn.train.notes import NoteWarning
 from tests.oracle.multi_hot import multi_hot_graph
 
 
@@ -250,13 +251,40 @@ def test_the_size_of_measurements_is_learnt_and_later_graphs_are_scaled_alike(tm
     edge_index = torch.stack([order[:-1], order[1:]])  # neighbours are alike
     known = torch.rand(200, generator=generator) < 0.6
     circle = Data(x=x, edge_index=edge_index, y=y, train_mask=known, test_mask=~known)
-    learnt = small(epochs=60, learning_rate=0.05).fit(circle)
+    with pytest.warns(NoteWarning, match=r"199 edges have no reverse.*ToUndirected\(\) adds it"):
+        learnt = small(epochs=60, learning_rate=0.05).fit(circle)
     assert learnt.score(circle) > 0.8
     learnt.save(tmp_path)
     inside = Data(x=x.abs(), edge_index=edge_index)  # no negative value, and yet not scaled
     loaded = GPNNClassifier.load(tmp_path)
     assert loaded.scale_features_ == "none"
     assert np.array_equal(loaded.predict_proba(inside), learnt.predict_proba(inside))
+
+
+def test_what_is_not_used_is_warned_of(data):
+    """Edge types, attributes, and a validation set that came out empty; each with the argument that mends it."""
+    two = torch.zeros(120, dtype=torch.bool)
+    two[[int((data.y == label).nonzero()[0]) for label in range(3)]] = True
+    types = torch.arange(data.num_edges) % 2
+    odd = Data(
+        x=data.x,
+        y=data.y,
+        train_mask=two,
+        edge_index=data.edge_index,
+        edge_type=types,
+        edge_attr=torch.ones(data.num_edges, 2),
+    )
+    with pytest.warns(NoteWarning) as caught:
+        small(epochs=1).fit(odd)
+    assert [str(each.message).split(";")[0][:24] for each in caught] == [
+        "2 edge types count as on",
+        "edge_attr, of 2 columns,",
+        "no node validates: the w",
+    ]
+    assert caught[0].filename == __file__
+    assert 'model_options={"message": "linear"}' in str(caught[0].message)
+    del odd.edge_attr, odd.edge_type
+    small(epochs=1, validation_fraction=0).fit(odd)  # none were wanted
 
 
 def test_a_training_that_is_not_finite_says_so(data):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from gpnn.data.labels import labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
 from gpnn.train.assemble import resolve_options
+from gpnn.train.notes import Facts
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 SHOWN = 20  # classes, edge types or columns that are listed one by one
 
 
-def describe_data(config: Config, data: Data) -> dict[str, Any]:
+def describe_data(config: Config, data: Data, facts: Facts | None = None) -> dict[str, Any]:
     """Nodes, edges by type, features, classes, splits, components and homophily of a graph, and GPNN's choices.
 
     Args:
         config: the settings to choose by.
         data: the graph.
+        facts: of the graph, where they are known already.
 
     Returns:
         Name -> figure; classes, edge types, columns and choices are mappings themselves.
     """
-    graph = as_graph(data)
+    graph, facts = as_graph(data), facts or Facts.of(data)
     components = graph.components()
     figures: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges}
     if graph.edge_type is not None:
@@ -40,7 +41,7 @@ def describe_data(config: Config, data: Data) -> dict[str, Any]:
     figures |= {
         "weighted": graph.edge_weight is not None,
         "self-loops": int((graph.src == graph.dst).sum()),
-        "edges without a reverse": _one_way(graph),
+        "edges without a reverse": facts.num_one_way,
         "isolated nodes": int(((graph.in_degree == 0) & (graph.out_degree == 0)).sum()),
         "components": int(components.max()) + 1,
         "largest component": int(torch.bincount(components).max()),
@@ -103,14 +104,6 @@ def _by_name(sizes: list[int], names: Any) -> dict[str, int]:
     labels = [str(number if names is None else names[number]) for number in range(len(sizes))]
     figures = dict(zip(labels[:SHOWN], sizes[:SHOWN]))
     return figures | ({f"the other {len(sizes) - SHOWN}": sum(sizes[SHOWN:])} if len(sizes) > SHOWN else {})
-
-
-def _one_way(graph: Graph) -> int:
-    """How many distinct edges, loops aside, lack their reverse."""
-    src, dst = graph.src.numpy(), graph.dst.numpy()
-    joins = src != dst
-    there, back = (np.unique(a[joins] * graph.num_nodes + b[joins]) for a, b in ((src, dst), (dst, src)))
-    return len(there) - len(np.intersect1d(there, back, assume_unique=True))
 
 
 def _class_sizes(y: Tensor, num_classes: int) -> list[int]:

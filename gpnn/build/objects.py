@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from gpnn.train.assemble import Sizes, make_schedule, model_arguments, most_part
 from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.train.mapped import map_features
+from gpnn.train.notes import Facts, Note, take_notes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -39,6 +40,7 @@ class Built:
         model: on the plan's device, at its initial weights.
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run, and the memory that this is estimated to take; None under several processes.
+        notes: what was decided on the user's behalf, and what is not used.
     """
 
     config: Config
@@ -48,6 +50,7 @@ class Built:
     model: GPNN
     model_arguments: dict[str, Any]
     engine: EngineChoice | None = None
+    notes: Sequence[Note] = ()
 
 
 def build(config: Config, data: Data | None = None) -> Built:
@@ -87,7 +90,8 @@ def _build(config: Config, data: Data, device: torch.device) -> Built:
     if ENGINES[engine.name].maps_features and data.get("x") is not None:
         data = copy(data)
         data.x = map_features(data.x, config.disk)
-    return Built(config, data, partition, plan, model, arguments, engine)
+    notes = take_notes(Facts.of(data, partition, config.model.message), data.get("remarks"))
+    return Built(config, data, partition, plan, model, arguments, engine, notes)
 
 
 def build_data(config: Config, vocabulary: Vocabulary | None = None) -> Data:

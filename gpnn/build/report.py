@@ -56,4 +56,5 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         states=states.cpu(),
         states_name=states_name,
         cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
+        notes=built.notes,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
 from gpnn.train.known_nodes import RowDigests
+from gpnn.train.notes import Facts, Note, take_notes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -33,6 +35,8 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "class_names": data.get("class_names"),
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
+        "graph": asdict(Facts.of(data, part)),
+        "remarks": data.get("remarks"),
         "rows": RowDigests.of(data)._asdict() if names is None else None,
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),
@@ -59,6 +63,15 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
     if "node_name" in columns:
         data.node_name = _decode_names(index.facts["names"], columns["node_name"])
     return data
+
+
+def shard_notes(index: ShardIndex, message: str) -> list[Note]:
+    """The notes of a training with a message function; folders of older versions have none."""
+    stored = index.facts.get("graph")
+    if stored is None:
+        return []
+    facts = replace(Facts.parse(stored, "shards.json"), message=message)
+    return take_notes(facts, index.facts.get("remarks"))
 
 
 def _encode_names(names: Any) -> tuple[str, Tensor]:

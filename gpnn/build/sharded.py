@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gpnn.build.finished import describe_model
 from gpnn.build.objects import Built, build_data, model_options, resolve
-from gpnn.build.shard_data import read_data, write_data
+from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.config import Config
 from gpnn.engine.sharded import (
@@ -114,7 +114,8 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
     features = data.get("x") if config.model.embedding_start == "features" else None
     model = GPNN(**arguments, **own, features=features)
     model.runner = "fused" if config.engine == "auto" else config.engine
-    return Built(config, data, None, plan, model.to(config.device), arguments)
+    notes = shard_notes(index, config.model.message)
+    return Built(config, data, None, plan, model.to(config.device), arguments, notes=notes)
 
 
 def _check(config: Config, index: ShardIndex) -> None:

@@ -99,6 +99,7 @@ def gather_shared(run: RunFolder, built: Built) -> SharedRecord | None:
         classes=_class_names(data, likely),
         multi_label=data.y.dim() == 2,
         cost=cost,
+        notes=built.notes,
         **gathered,
     )
 

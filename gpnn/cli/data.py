@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from gpnn.cli.complete import complete_words
 from gpnn.cli.errors import USER_MISTAKE
 from gpnn.cli.options import Edges, Features, Json, Nodes, Quiet, Root, Words
 from gpnn.cli.progress import waiting
-from gpnn.cli.show import messages, nested_rows, output, print_json, remark, table
+from gpnn.cli.show import messages, nested_rows, output, print_json, print_notes, table
 from gpnn.cli.words import read_config
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check and describe datasets.")
@@ -114,21 +114,16 @@ def describe(
     `gpnn data describe network.graphml data.label=community --json`
     """
     from gpnn.build import build_data, describe_data
+    from gpnn.train.notes import Facts, take_notes
 
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
     with waiting("reading the graph", silent=quiet or json):
         data = build_data(config)
-        description: dict[str, Any] = describe_data(config, data)
+        facts = Facts.of(data, message=config.model.message)
+        description = describe_data(config, data, facts)
+    notes = take_notes(facts, data.get("remarks"))
     if json:
-        print_json({**description, "remarks": data.get("remarks") or []})
+        print_json({**description, "remarks": list(map(str, notes))})
         return
     output().print(table(["", Path(config.data.name).name], nested_rows(description)))
-    remark([*(data.get("remarks") or []), *_advice(description)], messages(silent=quiet))
-
-
-def _advice(description: dict[str, Any]) -> list[str]:
-    """What a person may not have meant."""
-    lone = description["edges without a reverse"]
-    if not lone:
-        return []
-    return [f"{lone:,} edges have no reverse, so that messages go one way along them; data.undirected=true adds it"]
+    print_notes(notes, messages(silent=quiet))

@@ -10,7 +10,7 @@ import typer
 
 from gpnn.cli.options import METAVAR, Edges, Features, Json, Nodes, Quiet, Root
 from gpnn.cli.progress import waiting
-from gpnn.cli.show import messages, print_json, remark
+from gpnn.cli.show import messages, print_json, print_notes
 from gpnn.cli.words import read_config, split_words
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def predict(
         counts = {"num_nodes": data.num_nodes, "num_predictions": table.num_rows, "num_new": new}
         print_json({"file": str(out), **counts, "remarks": data.get("remarks") or []})
         return
-    remark(data.get("remarks"), messages(silent=quiet))
+    print_notes(data.get("remarks"), messages(silent=quiet))
     count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"
     messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)
 

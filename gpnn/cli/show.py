@@ -32,10 +32,10 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(finite(value), allow_nan=False, default=str))
 
 
-def remark(remarks: Iterable[str] | None, console: Console) -> None:
-    """What was decided on the user's behalf, a line each."""
-    for sentence in remarks or ():
-        console.print(f"note: {sentence}", markup=False)
+def print_notes(notes: Iterable[Any] | None, console: Console) -> None:
+    """Print notes, whatever prints as a sentence, one per line."""
+    for note in notes or ():
+        console.print(f"note: {note}", markup=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:

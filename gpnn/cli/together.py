@@ -16,7 +16,7 @@ import typer
 
 from gpnn.cli.errors import FAILED, INTERRUPTED, USER_MISTAKE
 from gpnn.cli.progress import Interrupt, progress_watcher
-from gpnn.cli.show import messages
+from gpnn.cli.show import messages, print_notes
 
 if TYPE_CHECKING:
     import torch
@@ -191,6 +191,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if leads and not request.silent:
             messages().print(_headline(built, peers), markup=False)
+            print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
             if request.page and not can_write():
                 messages().print(ADVICE, markup=False)

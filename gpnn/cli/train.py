@@ -12,7 +12,7 @@ import typer
 from gpnn.cli.errors import FAILED, INTERRUPTED
 from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
 from gpnn.cli.progress import Interrupt, progress_watcher, waiting
-from gpnn.cli.show import messages, remark
+from gpnn.cli.show import messages, print_notes
 from gpnn.cli.show_run import headline, show_result, show_trial
 from gpnn.cli.together import Request, train_together, trains_together
 from gpnn.cli.words import given_settings, read_config, split_words
@@ -196,7 +196,7 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
         if not silent:
             messages().print(headline(built), markup=False)
             messages().print(f"engine: {built.engine}", markup=False)
-            remark(built.data.get("remarks"), messages())
+            print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
         if page and not silent and not can_write():
             messages().print(ADVICE, markup=False)

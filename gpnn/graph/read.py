@@ -32,7 +32,7 @@ def read_data(data: Data) -> Fields:
         raise ValueError("`data` must have `edge_index`. Got none.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
-    weight = _edge_weight(data)
+    weight = edge_weight(data)
     return Fields(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
 
 
@@ -47,7 +47,7 @@ def read_hetero(data: HeteroData) -> Fields:
     if not stores:
         raise ValueError("`data` must have at least one edge type. Got none.")
     lengths = [store.edge_index.shape[1] for store, _ in stores]
-    weights = [_edge_weight(store) for store, _ in stores]
+    weights = [edge_weight(store) for store, _ in stores]
     weighted = any(weight is not None for weight in weights)
     filled = [or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
     for store, kind in stores:
@@ -88,7 +88,7 @@ def read_networkx(graph: networkx.Graph) -> Fields:
     )
 
 
-def _edge_weight(store: Any) -> Tensor | None:
+def edge_weight(store: Any) -> Tensor | None:
     """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number an edge."""
     weight, attribute = store.get("edge_weight"), store.get("edge_attr")
     if weight is not None or attribute is None or not attribute.is_floating_point():

@@ -45,12 +45,13 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a heading; the first column names the row, the others hold figures."""
+    """A table with a heading; the first column names the row, the others hold figures or, if so, text to read."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     wide: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from gpnn.report.content import Chart, Drawing, Listing, Section, Table, percent
 from gpnn.report.curves import learning_curves
 from gpnn.report.drawing import drawing
 from gpnn.report.embed import check_extra, plotly_script, script_json
+from gpnn.report.notes import notes
 from gpnn.report.phases import phases
 from gpnn.report.setup import configuration, environment, reproduce
 from gpnn.report.shared_record import AnyRecord
@@ -23,6 +24,7 @@ from gpnn.report.traffic import traffic
 from gpnn.train.atomic import write_text
 
 SECTIONS: dict[str, Callable[[AnyRecord], Section | None]] = {
+    "notes": notes,
     "curves": learning_curves,
     "classes": classes,
     "calibration": calibration,

@@ -19,6 +19,7 @@ from gpnn.report.node_facts import NodeFacts, Sample
 from gpnn.report.phase_counts import PhaseCounts, count_phases
 from gpnn.report.quotient import Quotient, draw_together
 from gpnn.schedule import Schedule
+from gpnn.train.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -46,6 +47,7 @@ class Record:
         states: what the graph made of the nodes, `[N, d]`, or None where they were not computed.
         states_name: what these are.
         cost: time and memory of one pass, or None where it was not measured.
+        notes: what was decided on the user's behalf, and what is not used.
         seed: of samples and layouts.
     """
 
@@ -62,6 +64,7 @@ class Record:
     states: Tensor | None = None
     states_name: str = "final states"
     cost: Cost | None = None
+    notes: Sequence[Note] = ()
     seed: int = 0
 
     @property

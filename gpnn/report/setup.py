@@ -24,7 +24,7 @@ def environment(record: AnyRecord) -> Section:
     packages = record.environment.get("packages", {})
     machine = {key: value for key, value in record.environment.items() if key not in HIDDEN}
     parts = [
-        Table(title, ("", ""), _rows(values))
+        Table(title, ("", ""), _rows(values), text=True)
         for title, values in (("Machine", machine), ("Packages", packages))
         if values
     ]

@@ -12,6 +12,7 @@ from gpnn.report.node_facts import Sample
 from gpnn.report.phase_counts import PhaseCounts
 from gpnn.report.quotient import Quotient
 from gpnn.report.record import Record
+from gpnn.train.notes import Note
 
 if TYPE_CHECKING:
     from gpnn.report.cost import Cost
@@ -32,6 +33,7 @@ class SharedRecord:
         phases: what the schedule sends and updates.
         cost: time and memory of one pass in the first process.
         shares: what each process holds, by the name of the figure.
+        notes: as in :class:`~gpnn.report.Record`.
     """
 
     name: str
@@ -50,6 +52,7 @@ class SharedRecord:
     phases: PhaseCounts
     cost: Cost | None
     shares: Sequence[Mapping[str, int]]
+    notes: Sequence[Note] = ()
 
 
 AnyRecord: TypeAlias = Record | SharedRecord

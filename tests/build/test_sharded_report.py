@@ -9,7 +9,7 @@ import torch
 
 from gpnn.build import build, create_run, load_config, report_run, train_run
 from gpnn.build.report import gather_record
-from gpnn.build.shard_data import write_data
+from gpnn.build.shard_data import shard_notes, write_data
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.sharded_report import gather_shared
 from gpnn.build.unchanged import record_settings
@@ -18,6 +18,7 @@ from gpnn.report import SECTIONS, SharedRecord, write_report
 from gpnn.report.record import Record
 from gpnn.storage.atomic import write_text
 from gpnn.train import RunFolder
+from gpnn.train.notes import Note
 
 WORDS = ["data.name=planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=12", "data.label_rate=0.3"]
 WORDS += ["device=cpu", "model.hidden_channels=8", "train.epochs=3", "partition.k=5", "schedule.intra=2"]
@@ -29,6 +30,7 @@ def whole(tmp_path_factory) -> Record:
     folder = tmp_path_factory.mktemp("shared")
     built = build(load_config(overrides=WORDS))
     built.data.node_name = np.array([f"node {number}" for number in range(120)], dtype=object)
+    built.data.remarks = ["split drawn"]
     run = create_run(built, folder / "run")
     train_run(run, built, page=False)
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")
@@ -87,6 +89,16 @@ def test_the_sample_is_that_of_the_whole(shared, whole):
     torch.testing.assert_close(shared.sample.states, whole.sample.states, rtol=1e-4, atol=1e-5)
     for name in ("y", "splits"):
         assert torch.equal(getattr(shared.sample.facts, name), getattr(whole.sample.facts, name))
+
+
+def test_notes_come_with_the_shards(shared, whole):
+    """Nobody holds the graph: who cut it wrote down what there is to note."""
+    assert shared.notes == [Note("split drawn")]
+    index = read_index(Path(whole.environment["folder"]) / "shards")
+    facts = {**index.facts["graph"], "num_edge_types": 3}
+    noted = shard_notes(replace(index, facts={**index.facts, "graph": facts}), "identity")
+    assert [note.what[:12] for note in noted] == ["split drawn", "3 edge types"]
+    assert shard_notes(replace(index, facts={}), "identity") == []
 
 
 def test_the_page_has_every_section(shared, tmp_path):

@@ -99,6 +99,23 @@ def test_remarks_say_what_was_decided(gpnn, graph) -> None:
     assert note in gpnn("train", "people", "train.epochs=2", "--out", "run").stderr.splitlines()
 
 
+def test_notes_name_the_setting_that_mends_it(gpnn, graph, tmp_path) -> None:
+    """Described, trained and on the page: the same notes."""
+    lines = (graph / "edges.csv").read_text().splitlines()
+    typed = [f"{line},{('likes', 'knows')[number % 2]}" for number, line in enumerate(lines[1:6])]
+    (graph / "edges.csv").write_text("\n".join([f"{lines[0]},type", *typed]) + "\n")
+    described = gpnn("data", "describe", "people")
+    notes = [line for line in described.stderr.splitlines() if line.startswith("note: ")]
+    assert notes[-2].startswith("note: 5 edges have no reverse")
+    assert notes[-2].endswith("; data.undirected=true adds it")
+    assert notes[-1].startswith("note: 2 edge types count as one")
+    assert "model.message=linear" in notes[-1]
+    assert json.loads(gpnn("data", "describe", "people", "--json").stdout)["remarks"] == [note[6:] for note in notes]
+    trained = gpnn("train", "people", "train.epochs=2", "--out", "run")
+    assert [line for line in trained.stderr.splitlines() if line in notes] == notes
+    assert "data.undirected=true adds it" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
     (graph / "edges.csv").rename(tmp_path / "links.csv")
     words = ["--nodes", "people/nodes.csv", "--edges", "links.csv"]

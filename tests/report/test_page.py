@@ -8,6 +8,7 @@ import torch
 
 from gpnn.report import SECTIONS, write_report
 from gpnn.report.content import Chart
+from gpnn.train.notes import Note
 from tests.oracle.multi_hot import multi_hot_graph
 from tests.report.conftest import HOSTILE, record_of
 
@@ -53,7 +54,8 @@ def charts_of(text: str) -> dict:
 @pytest.fixture(scope="module")
 def page(record, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(record, path)
+    noted = [Note("<i>7</i> edges have no reverse", "data.undirected=true adds it"), Note("split drawn")]
+    write_report(replace(record, notes=noted), path)
     assert [each.name for each in path.parent.iterdir()] == ["report.html"]
     return path.read_text()
 
@@ -67,6 +69,17 @@ def test_every_section_is_there_and_reachable(page):
             continue
         assert name in outline.ids
         assert f'href="#{name}"' in page
+
+
+def test_notes_stand_beside_what_mends_them(page):
+    text = Outline(page).text
+    assert "<i>7</i> edges have no reverse" in text
+    assert "data.undirected=true adds it" in text
+
+
+def test_a_run_without_notes_has_no_section_of_them(record):
+    assert record.notes == []
+    assert SECTIONS["notes"](record) is None
 
 
 def test_it_asks_nothing_of_the_network(page):

@@ -100,8 +100,6 @@ def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
         nodes.refuse("split", int(unlabelled.argmax()), "must be test or empty where the label is unknown")
     for name, mask in Split(*(torch.from_numpy(part == number) for number in range(3)))._asdict().items():
         data[name] = mask
-    if choices.vocabulary is None and not (part == PARTS["val"]).any():
-        data.remarks.append("no node validates: the weights of the last epoch are kept")
 
 
 def _parts(nodes: Table) -> np.ndarray:

@@ -183,7 +183,7 @@ def test_a_later_table_needs_neither_labels_nor_training_nodes(tmp_path: Path) -
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     (tmp_path / "nodes.csv").write_text("id,colour,split\na,red,train\nb,blue,train\n")
     first = load_dataset(tmp_path, label="colour")
-    assert first.remarks == ["no node validates: the weights of the last epoch are kept"]
+    assert first.remarks == []
     for nodes in ("id\na\nb\n", "id,colour,split\na,,train\nb,,test\n", "id,colour\na,\nb,\n"):
         (tmp_path / "nodes.csv").write_text(nodes)
         later = load_dataset(tmp_path, label="colour", vocabulary=first.vocabulary)

@@ -1,0 +1,194 @@
+"""Notes: what a training leaves unused or does otherwise than one may expect, each with the setting that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpnn.data.labels import labelled_nodes
+from gpnn.graph import Graph, as_graph
+from gpnn.graph.read import edge_weight
+from gpnn.partition import Partition
+from gpnn.storage.read import shorten
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+UNEVEN, MOST = 5.0, 0.75  # the largest subgraph over the mean one, and its share of the nodes, that count as degenerate
+
+
+class NoteWarning(UserWarning):
+    """The category of notes that :class:`gpnn.GPNNClassifier` warns with."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """One note.
+
+    Attributes:
+        what: what is not used, or what happens instead.
+        setting: what mends it on the command line; "" where nothing need be.
+        argument: what mends it in Python.
+    """
+
+    what: str
+    setting: str = ""
+    argument: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.setting}" if self.setting else self.what
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What notes follow from, of data, partition and model; None where something is not there.
+
+    Attributes:
+        num_one_way: distinct edges, loops aside, without a reverse.
+        num_edge_types: types of edges.
+        num_edge_attributes: columns of `edge_attr` that are not the edges' weight.
+        num_validation: labelled validation nodes; None where none are wanted.
+        num_parts: subgraphs of the partition.
+        largest_part: share of the nodes in the largest of them.
+        message: the model's message function, a name of :data:`gpnn.nn.MESSAGES`.
+    """
+
+    num_one_way: int
+    num_edge_types: int
+    num_edge_attributes: int
+    num_validation: int | None = None
+    num_parts: int | None = None
+    largest_part: float | None = None
+    message: str | None = None
+
+    @classmethod
+    def of(cls, data: Data, partition: Partition | None = None, message: str | None = None) -> Facts:
+        """The facts of a dataset, and of its partition and model where they are known."""
+        graph = as_graph(data)
+        return cls(
+            num_one_way=count_one_way(graph),
+            num_edge_types=graph.num_edge_types,
+            num_edge_attributes=_unused_columns(data),
+            num_validation=_count_validation(data),
+            num_parts=None if partition is None else partition.num_parts,
+            largest_part=None if partition is None else int(partition.sizes.max()) / partition.num_nodes,
+            message=message,
+        )
+
+    @classmethod
+    def parse(cls, values: Any, file: str) -> Facts:
+        """The facts that a file holds as JSON.
+
+        Raises:
+            ValueError: when it holds others.
+        """
+        names = {field.name for field in fields(cls)}
+        if not isinstance(values, Mapping) or set(values) != names:
+            raise ValueError(f"{file} must hold the facts {', '.join(sorted(names))}. Got {shorten(values)}.")
+        for name, value in values.items():
+            if value is not None and not isinstance(value, str if name == "message" else int | float):
+                raise ValueError(f"`{name}` in {file} must be a fact of a graph. Got {shorten(value)}.")
+        return cls(**values)
+
+
+def take_notes(facts: Facts, remarks: Iterable[str] | None = None) -> list[Note]:
+    """What was decided when the data was read, then the notes on facts of it, in the order of `CHECKS`.
+
+    >>> [str(note) for note in take_notes(Facts(num_one_way=1, num_edge_types=1, num_edge_attributes=0))]
+    ['1 edges have no reverse, so that messages go one way along them; data.undirected=true adds it']
+    """
+    found = [note for check in CHECKS.values() if (note := check(facts)) is not None]
+    return [*map(Note, remarks or ()), *found]
+
+
+def _one_way(facts: Facts) -> Note | None:
+    if not facts.num_one_way:
+        return None
+    what = f"{facts.num_one_way:,} edges have no reverse, so that messages go one way along them"
+    return Note(what, "data.undirected=true adds it", "torch_geometric.transforms.ToUndirected() adds it")
+
+
+def _merged_types(facts: Facts) -> Note | None:
+    if facts.num_edge_types < 2 or facts.message != "identity":
+        return None
+    return Note(
+        f"{facts.num_edge_types:,} edge types count as one: the message function {facts.message} is the same for all",
+        "model.message=linear with model.cell=gru learns a map for each",
+        'model_options={"message": "linear"} with cell="gru" learns a map for each',
+    )
+
+
+def _unused_attributes(facts: Facts) -> Note | None:
+    if not facts.num_edge_attributes:
+        return None
+    mend = "edge_weight takes one number per edge, edge_type one type, and gpnn.nn.Scheduled(conv) takes edge_attr"
+    return Note(f"edge_attr, of {facts.num_edge_attributes:,} columns, is not used", mend, mend)
+
+
+def _no_validation(facts: Facts) -> Note | None:
+    if facts.num_validation != 0:
+        return None
+    return Note(
+        "no node validates: the weights of the last epoch are kept, and training does not stop early",
+        "a column split (or val_mask) names validation nodes, and more labels let some be drawn",
+        "val_mask names validation nodes, and more labels let some be drawn",
+    )
+
+
+def _degenerate_partition(facts: Facts) -> Note | None:
+    if facts.num_parts is None or facts.num_parts < 2 or facts.largest_part is None:
+        return None
+    balance = facts.largest_part * facts.num_parts
+    if balance <= UNEVEN and facts.largest_part <= MOST:
+        return None
+    return Note(
+        f"the largest of {facts.num_parts:,} subgraphs has {100 * facts.largest_part:.0f} % of the nodes, "
+        f"{balance:.1f} times the mean: memory and schedule follow it",
+        "partition.method=refined makes them equal",
+        'partition="refined" makes them equal',
+    )
+
+
+CHECKS: dict[str, Callable[[Facts], Note | None]] = {
+    "one-way edges": _one_way,
+    "merged edge types": _merged_types,
+    "unused edge attributes": _unused_attributes,
+    "no validation": _no_validation,
+    "degenerate partition": _degenerate_partition,
+}
+
+
+def count_one_way(graph: Graph) -> int:
+    """How many distinct edges, loops aside, lack their reverse.
+
+    >>> count_one_way(Graph([0, 1, 1, 1], [1, 0, 2, 1], num_nodes=3))
+    1
+    """
+    from gpnn.partition.neighbours_kernel import survey
+
+    src, dst = graph.src.numpy(), graph.dst.numpy()
+    if survey(src, dst)[0]:  # one pass; what follows sorts
+        return 0
+    proper = src != dst
+    src, dst = src[proper], dst[proper]
+    pairs = np.minimum(src, dst) * graph.num_nodes + np.maximum(src, dst)
+    distinct = np.unique(2 * pairs + (src < dst)) >> 1  # a pair stands there once or, joined both ways, twice
+    num_pairs = np.count_nonzero(np.diff(distinct)) + 1 if len(distinct) else 0
+    return int(2 * num_pairs - len(distinct))
+
+
+def _unused_columns(data: Data) -> int:
+    attributes = data.get("edge_attr")
+    if attributes is None or attributes is edge_weight(data):
+        return 0
+    return 1 if attributes.dim() == 1 else attributes.shape[1]
+
+
+def _count_validation(data: Data) -> int | None:
+    y, mask = data.get("y"), data.get("val_mask")
+    if y is None:
+        return None
+    return 0 if mask is None else int((mask & labelled_nodes(y)).sum())
