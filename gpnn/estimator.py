@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
+from gpnn.data.classes import check_trainable
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.tables.parquet import read_parquet_columns
@@ -170,9 +171,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: a PyG `Data` with labels and masks, or features `[N, F]` (None: learn an embedding a node).
-            y: a label a node, −1 where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]` with a row of
-                −1 where a node is unlabelled.
-            adjacency: scipy sparse matrix, networkx graph, array `[N, N]` or :class:`gpnn.Graph` of N nodes.
+            y: a label a node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
+                with a row of −1 where a node is unlabelled.
+            adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
+                :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
 
         Warns:
             NoteWarning: of what is not used, with the argument that mends it (:mod:`gpnn.train.notes`).
@@ -180,6 +182,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         data, classes = _read(X, y, adjacency)
         if data.get("y") is None:
             raise ValueError("`y` must give labels to learn from. Got none.")
+        if classes is None:
+            check_trainable(data.y, data.get("class_names"))
         recipe = self._recipe()
         scale = self.scale_features
         self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
@@ -228,14 +232,13 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         Multi-label, a node counts when all its labels are right, as in scikit-learn.
         """
         predicted = self.predict(X, adjacency=adjacency)
-        labels = check_labels(X.y, X.num_nodes) if y is None else encode_labels(y)[0]
+        labels, classes = (check_labels(X.y, X.num_nodes), self.classes_) if y is None else encode_labels(y)
         known = labelled_nodes(labels).numpy()
         if y is None and X.get("test_mask") is not None:
             known &= X.test_mask.numpy()
         if self.multilabel_:
             return float(np.mean((predicted == labels.numpy()).all(1)[known]))
-        truth = self.classes_[labels.clamp(min=0).numpy()] if y is None else np.asarray(y).ravel()
-        return float(np.mean(predicted[known] == truth[known]))
+        return float(np.mean(predicted[known] == classes[labels.numpy()[known]]))
 
     def save(self, folder: str | Path) -> None:
         """Write the classifier: weights as safetensors, nodes and their subgraphs as Parquet, the rest as JSON.

@@ -1,5 +1,6 @@
 import json
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -71,6 +72,22 @@ def test_arrays_with_unlabelled_nodes(data, arrays):
     assert classifier.score(x, truth, adjacency=adjacency) == pytest.approx(np.mean(predicted == truth))
     assert np.mean(predicted == truth) > 0.6
     assert "val_accuracy" in classifier.metrics_
+
+
+def test_a_networkx_graph_gives_what_the_same_matrix_gives(arrays):
+    """networkx meets the nodes of an edge list in another order than that of the rows."""
+    x, y, adjacency = arrays
+    ends = np.random.default_rng(0).permutation(np.argwhere(adjacency.toarray()))
+    graph = networkx.Graph(ends.tolist())
+    graph.add_nodes_from(range(120))
+    assert list(graph.nodes) != list(range(120))
+    ours, theirs = (small().fit(x, y, adjacency=each).predict_proba(x, adjacency=each) for each in (graph, adjacency))
+    assert np.array_equal(ours, theirs)
+    named = networkx.relabel_nodes(graph, {node: f"n{node}" for node in graph})
+    with pytest.raises(ValueError, match=r"must have the nodes 0 to 119.*Got 'n"):
+        small().fit(x, y, adjacency=named)
+    rows = gpnn.Graph.from_networkx(named, nodes=[f"n{row}" for row in range(120)])
+    assert np.array_equal(small().fit(x, y, adjacency=rows).predict_proba(x, adjacency=rows), theirs)
 
 
 def test_a_grid_search_over_masks(data):

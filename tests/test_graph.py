@@ -250,7 +250,40 @@ class TestNetworkx:
         assert same(as_graph(typed.to_networkx()), typed)
 
     def test_doubles_undirected_edges_and_not_loops(self) -> None:
-        assert edges(as_graph(networkx.Graph([("a", "b"), ("b", "b")]))) == [(0, 1), (1, 1), (1, 0)]
+        assert edges(as_graph(networkx.Graph([(0, 1), (1, 1)]))) == [(0, 1), (1, 0), (1, 1)]
+
+    def test_integers_are_rows_whatever_order_they_came_in(self) -> None:
+        met_late = networkx.Graph([(2, 3), (3, 0), (0, 1)])
+        matrix = networkx.to_scipy_sparse_array(met_late, nodelist=range(4))
+        assert list(met_late.nodes) != [0, 1, 2, 3]
+        assert same(as_graph(met_late), as_graph(matrix))
+        assert same(as_graph(networkx.relabel_nodes(met_late, {n: np.int64(n) for n in range(4)})), as_graph(matrix))
+
+    def test_other_names_need_the_node_of_each_row(self) -> None:
+        graph = networkx.Graph([("b", "a"), ("c", "b")])
+        wanted = [(0, 1), (1, 0), (1, 2), (2, 1)]
+        assert edges(Graph.from_networkx(graph, nodes=["a", "b", "c"])) == wanted
+        assert edges(Graph.from_networkx(graph, nodes={"b": 1, "c": 2, "a": 0})) == wanted
+        alone = Graph.from_networkx(networkx.Graph([(0, 2)]), nodes=range(4))
+        assert (alone.num_nodes, edges(alone)) == (4, [(0, 2), (2, 0)])
+
+    @pytest.mark.parametrize("nodes", [["a", "b"], [0, 2], [1, 2], [-1, 0], [0.0, 1.0], [False, True]])
+    def test_refuses_names_that_are_no_rows(self, nodes: list) -> None:
+        refused = r"must have the nodes 0 to 1, which are the rows.*from_networkx\(graph, nodes=names\)`\. Got '"
+        with pytest.raises(ValueError, match=refused):
+            as_graph(networkx.Graph([tuple(nodes)]))
+
+    @pytest.mark.parametrize(
+        ("nodes", "message"),
+        [
+            (["a"], r"must name every node of the graph\. Got none for 'b'\."),
+            (["a", "b", "a"], r"must give each of the rows 0 to 2 to one node"),
+            ({"a": 0, "b": 2}, r"must give each of the rows 0 to 1 to one node"),
+        ],
+    )
+    def test_refuses_rows_that_do_not_fit(self, nodes, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            Graph.from_networkx(networkx.Graph([("a", "b")]), nodes=nodes)
 
     def test_fills_missing_attributes(self) -> None:
         graph = networkx.DiGraph()

@@ -84,7 +84,7 @@ def _labels(data: Data, graph: Graph) -> dict[str, Any]:
 
 def _choices(config: Config, data: Data) -> dict[str, Any]:
     """The sizes and the kind of model of a training; without labels, of its partition and schedule only."""
-    labelled = data.get("y") is not None
+    labelled = data.get("y") is not None and bool(labelled_nodes(data.y).any())
     chosen = resolve(config, data) if labelled else resolve_structure(config, data)
     choices: dict[str, Any] = {
         "partition": chosen.partition.method,

@@ -11,6 +11,7 @@ import torch
 
 from gpnn.config import Config
 from gpnn.data import load_dataset
+from gpnn.data.classes import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
@@ -105,10 +106,11 @@ def resolve(config: Config, data: Data) -> Config:
     """The configuration with what is "auto" chosen for the graph: K, rounds, channels, decay, scale of the features.
 
     Raises:
-        ValueError: when there are no labels to learn from.
+        ValueError: when there are no classes to learn from.
     """
     if data.get("y") is None:
         raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
+    check_trainable(data.y, data.get("class_names"))
     if data.num_classes < 2 and data.y.dim() == 1:
         only = shorten((data.get("class_names") or ["one"])[0])
         raise ValueError(f"A training needs at least two classes to tell apart. Got {only} alone.")

@@ -51,6 +51,9 @@ def check_data(data: Data) -> Data:
     if data.get("y") is not None:
         checked.y = check_labels(data.y, data.num_nodes)
         checked.num_classes = count_classes(checked.y, data.get("num_classes"))
+        names = data.get("class_names")
+        if names is not None and len(names) != checked.num_classes:
+            raise ValueError(f"`class_names` must name the {checked.num_classes} classes. Got {len(names)} names.")
     _check_masks(checked)
     return checked
 

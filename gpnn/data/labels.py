@@ -16,8 +16,8 @@ def check_labels(y: Any, num_nodes: int) -> Tensor:
     Either has -1 where a node is unlabelled (all along its row). More than one column means multi-label.
 
     Args:
-        y: classes, integers `[N]` or `[N, 1]`, -1 where unknown; or labels, zeros and ones of any type `[N, C]`, with a
-            row of -1 or NaN where a node is unlabelled.
+        y: classes, whole numbers `[N]` or `[N, 1]`, -1 or NaN where unknown; or labels, zeros and ones of any type
+            `[N, C]`, with a row of -1 or NaN where a node is unlabelled.
         num_nodes: N.
 
     Raises:
@@ -60,11 +60,13 @@ def labelled_nodes(y: Tensor) -> Tensor:
 
 
 def _check_classes(y: Any, num_nodes: int) -> Tensor:
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+    if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool:
         got = str(y.dtype).removeprefix("torch.") if isinstance(y, Tensor) else type(y).__name__
         raise ValueError(f"`y` must hold integer classes, -1 where unknown. Got {got}.")
     if y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if y.is_floating_point():
+        y = _whole_numbers(y)
     if y.dim() != 1:
         raise ValueError(
             f"`y` must have shape [{num_nodes}], one class a node, or [{num_nodes}, C], C labels a node. "
@@ -81,6 +83,19 @@ def _check_classes(y: Any, num_nodes: int) -> Tensor:
             f"`y` must hold classes below {MOST_CLASSES:,}, numbered without gaps. Got {int(y[node])} at node {node}."
         )
     return y.long()
+
+
+def _whole_numbers(y: Tensor) -> Tensor:
+    """Whole floating-point numbers as integers, -1 where they are NaN."""
+    y = y.double().nan_to_num(nan=-1.0, posinf=float("inf"), neginf=float("-inf"))
+    wrong = (y != y.floor()) | y.isinf()
+    if wrong.any():
+        place = int(wrong.flatten().nonzero()[0])
+        raise ValueError(
+            "`y` must hold classes, whole numbers from 0, -1 or NaN where unknown; regression is not supported yet. "
+            f"Got {y.flatten()[place].item():.6g} at node {place}."
+        )
+    return y.clamp(-(2.0**52), 2.0**52).long()
 
 
 def _check_multi_label(y: Tensor, num_nodes: int) -> Tensor:

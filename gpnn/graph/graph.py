@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -185,9 +185,22 @@ class Graph:
         return cls(*read_scipy(matrix))
 
     @classmethod
-    def from_networkx(cls, graph: networkx.Graph) -> Graph:
-        """A networkx graph: nodes in its order; an undirected edge becomes two; `type`, `weight` are kept."""
-        return cls(*read_networkx(graph))
+    def from_networkx(cls, graph: networkx.Graph, nodes: Iterable[Any] | Mapping[Any, int] | None = None) -> Graph:
+        """A networkx graph; an undirected edge becomes two, sorted by (src, dst); `type`, `weight` are kept.
+
+        Args:
+            graph: the graph.
+            nodes: the name of each row's node, in the order of the features' rows, or the row of each name; nodes that
+                the graph lacks have no edges. None: its nodes are the integers 0…N−1, each its own row.
+
+        Raises:
+            ValueError: when nodes have other names and `nodes` does not say which rows they are.
+
+        >>> import networkx
+        >>> Graph.from_networkx(networkx.Graph([("b", "a")]), nodes=["a", "b", "c"])
+        Graph(num_nodes=3, num_edges=2)
+        """
+        return cls(*read_networkx(graph, nodes))
 
     def to_data(self) -> Data:
         """A PyG `Data` with `edge_index`, `num_nodes`, and `edge_type` and `edge_weight` where there are any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -73,19 +75,44 @@ def read_scipy(matrix: scipy.sparse.spmatrix) -> Fields:
     return Fields(src, dst, coo.shape[0], None, weight)
 
 
-def read_networkx(graph: networkx.Graph) -> Fields:
+def read_networkx(graph: networkx.Graph, nodes: Iterable[Any] | Mapping[Any, int] | None = None) -> Fields:
     """See :meth:`gpnn.Graph.from_networkx`."""
-    position = {node: number for number, node in enumerate(graph.nodes)}
-    edges = [(position[u], position[v], attributes) for u, v, attributes in graph.edges(data=True)]
+    row = _own_rows(graph) if nodes is None else _given_rows(graph, nodes)
+    edges = [(row[u], row[v], attributes) for u, v, attributes in graph.edges(data=True)]
     if not graph.is_directed():
         edges += [(v, u, attributes) for u, v, attributes in edges if u != v]
+    edges.sort(key=lambda edge: edge[:2])  # networkx has them in the order in which it met their nodes
     return Fields(
         torch.tensor([u for u, _, _ in edges], dtype=torch.int64),
         torch.tensor([v for _, v, _ in edges], dtype=torch.int64),
-        len(position),
+        len(row),
         _attribute(edges, "type", torch.int64, 0),
         _attribute(edges, "weight", torch.float32, 1.0),
     )
+
+
+def _own_rows(graph: networkx.Graph) -> dict[Any, int]:
+    """Nodes that are the integers 0…N−1, each its own row."""
+    last = len(graph) - 1
+    for node in graph.nodes:
+        if not isinstance(node, Integral) or isinstance(node, bool) or not 0 <= int(node) <= last:
+            raise ValueError(
+                f"A networkx graph must have the nodes 0 to {last}, which are the rows of features and labels; other "
+                "names need the node of each row: `gpnn.Graph.from_networkx(graph, nodes=names)`. "
+                f"Got {str(node)[:50]!r}."
+            )
+    return {node: int(node) for node in graph.nodes}
+
+
+def _given_rows(graph: networkx.Graph, nodes: Iterable[Any] | Mapping[Any, int]) -> dict[Any, int]:
+    names = list(nodes)
+    row = dict(nodes) if isinstance(nodes, Mapping) else {name: place for place, name in enumerate(names)}
+    if len(row) != len(names) or sorted(row.values()) != list(range(len(row))):
+        raise ValueError(f"`nodes` must give each of the rows 0 to {len(names) - 1} to one node. Got others.")
+    unknown = next((node for node in graph.nodes if node not in row), None)
+    if unknown is not None:
+        raise ValueError(f"`nodes` must name every node of the graph. Got none for {str(unknown)[:50]!r}.")
+    return row
 
 
 def edge_weight(store: Any) -> Tensor | None:

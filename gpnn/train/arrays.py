@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.classes import check_names, check_trainable, is_unlabelled
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.sparse import features
 from gpnn.data.splits import split_fractions
@@ -22,12 +23,12 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
 
     Args:
         x: features, an array or a scipy sparse matrix `[N, F]`, or None.
-        y: a label a node, −1 (or None) where it is unknown, `[N]`; zeros and ones for C labels a node, `[N, C]`;
+        y: a label a node, −1, NaN, None or "" where it is unknown, `[N]`; zeros and ones for C labels a node, `[N, C]`;
             None where there are no labels.
         adjacency: what :func:`gpnn.graph.as_graph` takes, or a dense array `[N, N]`, with N nodes.
 
     Raises:
-        ValueError: when there is no adjacency or the lengths differ.
+        ValueError: when there is no adjacency, the lengths differ, or the labels are not classes.
     """
     if adjacency is None:
         raise ValueError("Arrays must come with `adjacency`, the graph that joins their rows. Got none.")
@@ -41,6 +42,7 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
     labels, classes = encode_labels(y)
     if len(labels) != data.num_nodes:
         raise ValueError(f"`y` must have one label for each of the {data.num_nodes} nodes. Got {len(labels)}.")
+    check_trainable(labels, classes)
     data.y, data.train_mask, data.num_classes = labels, labelled_nodes(labels), len(classes)
     return data, classes
 
@@ -56,18 +58,24 @@ def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
     """
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
-        return check_labels(torch.as_tensor(values), len(values)), np.arange(values.shape[1])
+        labels = torch.from_numpy(np.require(values, requirements=["C", "W"]))
+        return check_labels(labels, len(values)), np.arange(values.shape[1])
     values = values.ravel()
-    if values.dtype == object:
-        known = np.array([value is not None and value != -1 for value in values], bool)
-    else:
-        known = values != (-1 if values.dtype.kind in "iuf" else "-1")
-    classes, numbers = np.unique(
-        values[known].tolist() if values.dtype == object else values[known], return_inverse=True
-    )
+    known = _known(values)
+    found = values[known]
+    classes, numbers = np.unique(found.tolist() if found.dtype == object else found, return_inverse=True)
+    check_names(classes.tolist(), "`y`")
     labels = torch.full((len(values),), -1, dtype=torch.int64)
     labels[torch.from_numpy(known)] = torch.from_numpy(numbers.astype(np.int64))
     return labels, classes
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    """Which entries are labels, `[N]` bool."""
+    if values.dtype == object:  # of any types, which need not have an order
+        return np.array([not is_unlabelled(value) for value in values], bool)
+    distinct, place = np.unique(values, return_inverse=True)
+    return ~np.array([is_unlabelled(value) for value in distinct.tolist()], bool)[place]
 
 
 def hold_out(data: Data, fraction: float, seed: int) -> Data:
@@ -104,4 +112,4 @@ def _graph(adjacency: Any) -> Graph:
 def _features(x: Any) -> Tensor:
     if hasattr(x, "tocsr"):
         return features(x.tocsr(), sparse=True)
-    return torch.as_tensor(np.asarray(x, dtype=np.float32))
+    return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written

@@ -61,11 +61,19 @@ def test_edges_by_type_and_columns(tmp_path):
 
 
 def test_many_classes_are_summed_up():
-    y = torch.arange(25)
+    y = torch.arange(25).repeat(2)
     figures = describe_data(
-        Config(), Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), y=y, num_nodes=25, num_classes=25)
+        Config(), Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), y=y, num_nodes=50, num_classes=25)
     )
-    assert figures["nodes by class"]["the other 5"] == 5
+    assert figures["nodes by class"]["the other 5"] == 10
+
+
+def test_a_graph_without_a_single_label(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\na,\nb,nan\nc,-1\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    figures = describe_data(Config(), load_dataset(tmp_path))
+    assert figures["labelled nodes"] == 0
+    assert "hidden channels" not in figures["GPNN would choose"]
 
 
 def test_several_labels_a_node_by_hand():

@@ -39,6 +39,14 @@ def make(y: torch.Tensor, **more: Any) -> Data:
     return Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3, y=y, **more)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.bfloat16])
+def test_whole_floating_point_numbers_are_classes_and_nan_is_none(dtype: torch.dtype) -> None:
+    for y in (torch.tensor([2.0, NAN, -1.0], dtype=dtype), torch.tensor([[2.0], [NAN], [-1.0]], dtype=dtype)):
+        labels = check_labels(y, 3)
+        assert labels.dtype == torch.int64
+        assert labels.tolist() == [2, -1, -1]
+
+
 def test_classes_are_columns() -> None:
     data = check_data(make(torch.zeros(3, 5), train_mask=torch.ones(3).bool()))
     assert data.num_classes == 5
@@ -59,7 +67,14 @@ def test_classes_are_columns() -> None:
             {"train_mask": torch.tensor([True, False, True])},
             r"`train_mask` must pick labelled nodes\. Got node 2, whose label is -1\.",
         ),
-        (torch.zeros(3, 1), {}, r"`y` must hold integer classes, -1 where unknown\. Got float32\."),
+        (
+            torch.tensor([0.0, NAN, 0.53]),
+            {},
+            r"`y` must hold classes, whole .* not supported yet\. Got 0\.53 at node 2\.",
+        ),
+        (torch.tensor([[0.0], [float("inf")], [1.0]]), {}, r"`y` must hold classes, whole .*\. Got inf at node 1\."),
+        (torch.tensor([0.0, 1e30, 1.0]), {}, r"classes below 1,000,000"),
+        (torch.zeros(3).bool(), {}, r"`y` must hold integer classes, -1 where unknown\. Got bool\."),
     ],
 )
 def test_names_the_offending_value(y: torch.Tensor, more: dict[str, Any], message: str) -> None:

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
 
+NAN = float("nan")
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
@@ -32,6 +33,11 @@ def test_sparse_features_stay_sparse():
         ([1.0, -1.0, 0.0], [1, -1, 0], [0.0, 1.0]),
         (["b", "-1", "a"], [1, -1, 0], ["a", "b"]),
         (np.array(["b", None, -1, "a"], object), [1, -1, -1, 0], ["a", "b"]),
+        (["b", NAN, "", " ", "NaN", "a"], [1, -1, -1, -1, -1, 0], ["a", "b"]),
+        (np.array(["b", NAN, "", "a"], object), [1, -1, -1, 0], ["a", "b"]),
+        ([3.0, NAN, 1.0], [1, -1, 0], [1.0, 3.0]),
+        (np.array([3, None, NAN, 1], object), [1, -1, -1, 0], [1, 3]),
+        ([True, False], [1, 0], [False, True]),
     ],
 )
 def test_labels_of_any_kind(labels, numbers, classes):
@@ -81,3 +87,41 @@ def test_validation_nodes_of_several_labels():
 
 def test_a_column_of_labels_is_one_label_a_node():
     assert encode_labels(np.array([[2], [-1], [0]]))[0].tolist() == [1, -1, 0]
+
+
+def test_real_numbers_are_no_classes():
+    for labels in ([0.5, 1.5, 2.0], np.array([0.5, None, 2.0], object), ["0.5", "nan", "2"]):
+        with pytest.raises(
+            ValueError, match=r"`y` must hold classes, .*not supported yet\. Got [12] different numbers"
+        ):
+            encode_labels(labels)
+
+
+class ReadOnly:
+    """What numpy makes of it cannot be written, as with pandas."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+        self.values.flags.writeable = False
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values if dtype is None else self.values.astype(dtype, copy=False)
+
+
+def test_arrays_that_may_not_be_written_are_taken_without_a_warning():
+    """torch would warn of a tensor over them; warnings are errors in these tests."""
+    x = ReadOnly(np.asfortranarray(np.eye(3, dtype=np.float32)))
+    data, _ = data_from_arrays(x, ReadOnly([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), ReadOnly(PATH).values)
+    data.x += 1
+    assert x.values.tolist() == np.eye(3).tolist()
+    assert data_from_arrays(x, ReadOnly([0, 1, -1]), PATH)[0].y.tolist() == [0, 1, -1]
+    assert data_from_arrays(np.eye(3)[::-1], None, PATH)[0].x.tolist() == np.eye(3)[::-1].tolist()
+
+
+def test_frames_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    x = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "age": [4.0, 5.0, 6.0]})
+    for labels in (["a", None, "b"], ["a", NAN, "b"], pandas.array([0, None, 1], "Int64"), [0.0, NAN, 1.0]):
+        data, classes = data_from_arrays(x, pandas.Series(labels), PATH)
+        assert data.y.tolist() == [0, -1, 1]
+        assert len(classes) == 2

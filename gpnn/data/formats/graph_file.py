@@ -10,7 +10,7 @@ import numpy as np
 
 from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.formats.xml_graph import read_gexf, read_graphml
-from gpnn.data.labels import check_labels
+from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.choices import Choices, split_list
 from gpnn.data.tables.draw import draw_split
@@ -74,7 +74,8 @@ def _pyg(path: Path, choices: Choices) -> Data:
     data = read_pyg(path)
     if data.get("y") is not None and data.get("train_mask") is None:
         data.y = check_labels(data.y, data.num_nodes)
-        data.remarks = [draw_split(data, choices.seed)]
+        known = bool(labelled_nodes(data.y).any())
+        data.remarks = [draw_split(data, choices.seed) if known else "no node is labelled"]
     return transform_data(data, undirected=choices.undirected)
 
 

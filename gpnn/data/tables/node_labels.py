@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpnn.data.classes import check_names, is_unlabelled
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.splits import Split
 from gpnn.data.tables.choices import Choices
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-UNLABELLED = (-1, "-1")
-MISSING = ("na", "n/a", "nan", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
+MISSING = ("na", "n/a", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
 
 
 def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | None, choices: Choices) -> None:
@@ -54,7 +54,9 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
             data.class_names = labels.names
     elif has_column:
         y, data.class_names = _classes(nodes, choices, data.remarks)
-        data.y, data.num_classes = torch.from_numpy(y), max(1, len(data.class_names))
+        data.y = torch.from_numpy(y)
+        if data.class_names:
+            data.num_classes = len(data.class_names)
     if data.get("y") is not None:
         _add_split(data, nodes, choices)
 
@@ -63,8 +65,9 @@ def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.nda
     """The class of each node, -1 where it is unknown, `[N]`, and the classes."""
     import pyarrow
 
-    y, found = nodes.numbered(choices.label, UNLABELLED)
+    y, found = nodes.numbered(choices.label, is_unlabelled)
     if choices.vocabulary is None or choices.vocabulary.classes is None:
+        check_names(found, f"{nodes.file}, column {choices.label[:80]}:")
         remarks += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
         return y, found
     known = list(choices.vocabulary.classes)

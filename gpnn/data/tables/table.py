@@ -83,12 +83,13 @@ class Table:
             self.refuse(column, row, f"must be an id of {where}{hint}")
         return found
 
-    def numbered(self, column: str, unknown: Sequence[Any] = ()) -> tuple[np.ndarray, list[Any]]:
+    def numbered(self, column: str, is_unknown: Callable[[Any], bool] | None = None) -> tuple[np.ndarray, list[Any]]:
         """Each value's place among the distinct ones, numbers in their order; -1 where it is missing or unknown."""
         import pyarrow
 
-        values = _known_names(self.columns[column])
-        distinct = sorted(name for name in values.unique().to_pylist() if name is not None and name not in unknown)
+        is_unknown = is_unknown or _is_empty
+        values = _known_names(self.columns[column], is_unknown)
+        distinct = sorted(name for name in values.unique().to_pylist() if name is not None and not is_unknown(name))
         return places(values, pyarrow.array(distinct, values.type)), distinct
 
     def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
@@ -158,14 +159,22 @@ def _look_up(values: np.ndarray, names: np.ndarray, low: int, high: int) -> np.n
     return place[np.where(inside, np.clip(values, low, high) - low, -1)]
 
 
-def _known_names(values: pyarrow.Array) -> pyarrow.Array:
+def _is_empty(name: Any) -> bool:
+    return name == ""
+
+
+def _known_names(values: pyarrow.Array, is_unknown: Callable[[Any], bool]) -> pyarrow.Array:
     """The values as names, null where they are missing; gaps do not keep whole numbers from being numbers."""
     import pyarrow
     from pyarrow import compute, types
 
     if types.is_int64(values.type):
         return values
-    missing = compute.is_nan(values) if types.is_floating(values.type) else compute.equal(values, "")
+    if types.is_floating(values.type):
+        missing = compute.is_nan(values)
+    else:
+        unknown = [word for word in values.unique().to_pylist() if is_unknown(word)]
+        missing = compute.is_in(values, pyarrow.array(unknown, values.type))
     known = named(values.filter(compute.invert(missing)))
     if not types.is_int64(known.type):
         return compute.if_else(missing, None, as_text(values))
