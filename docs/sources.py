@@ -90,7 +90,7 @@ def sentence(benchmark: str, pattern: str) -> list[float]:
     return [value for group in found.groups() for value in numbers(group)]
 
 
-def says(words: str, holds: bool) -> str:
+def phrase(words: str, holds: bool) -> str:
     """The words, if they hold.
 
     Raises:
@@ -147,4 +147,4 @@ def _tables(benchmark: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
         title = line.strip("# ") if line.startswith("#") else title
 
 
-SOURCES = (mean, spread, printed, rows, gap, p_value, cell, sentence, says)
+SOURCES = (mean, spread, printed, rows, gap, p_value, cell, sentence, phrase)

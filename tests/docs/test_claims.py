@@ -62,7 +62,7 @@ def test_what_is_measured(text):
 
 def test_words_that_do_not_hold_and_results_that_are_missing_are_reported():
     texts = {
-        '{says("half a point", 1 > 2)}': "'half a point' does not hold any more.",
+        '{phrase("half a point", 1 > 2)}': "'half a point' does not hold any more.",
         '{mean("ours", "no such row", "Cora")}': "ours has no finished run of 'no such row' in 'Cora'",
         '{cell("gpu", "no such row", column="ms")}': "gpu has no row ('no such row',) with 'ms'",
         "{no_such_source()}": "'no_such_source()' cannot be computed: name 'no_such_source' is not defined.",
