@@ -1,4 +1,7 @@
-"""Mistakes of the user end in one sentence and exit code 2, a full disk in one and 1; a traceback is for our bugs."""
+"""Mistakes of the user end in one sentence and exit code 2, a full disk or a download that fails in one and 1.
+
+A traceback is for our bugs.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,13 @@ class Commands(TyperGroup):
 
 
 def exit_code(error: BaseException) -> int:
-    """1 where the disk failed, else 2.
+    """1 where the disk or the network failed, else 2.
 
     >>> exit_code(OSError(errno.ENOSPC, "No space left on device", "model.safetensors"))
     1
     """
-    return FAILED if isinstance(error, OSError) and error.errno in DISK_FAILURES else USER_MISTAKE
+    failed = isinstance(error, ConnectionError) or (isinstance(error, OSError) and error.errno in DISK_FAILURES)
+    return FAILED if failed else USER_MISTAKE
 
 
 def explain(error: BaseException) -> str | None:
@@ -50,6 +54,8 @@ def explain(error: BaseException) -> str | None:
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
         return "There is not enough memory. Try engine=streamed, more subgraphs, or fewer hidden channels."
+    if isinstance(error, ConnectionError) and error.errno is None:  # a sentence of our downloads
+        return str(error)
     if isinstance(error, OSError):
         if error.errno is None or error.errno == errno.EPIPE:
             return None

@@ -51,7 +51,6 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
         OSError: when the disk is full or the folder cannot be written; what came is kept to resume.
     """
     part = path.with_name(path.name + ".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
     resumed = part.exists()
     _complete(url, part, progress or _silent)
     if resumed and sha256_of(part) != sha256:  # what stood there was not the beginning of this file
@@ -81,13 +80,14 @@ def _complete(url: str, part: Path, progress: Progress) -> None:
 def _transfer(url: str, part: Path, progress: Progress) -> bool:
     """Append what is missing to `part`; whether it is complete now."""
     have = part.stat().st_size if part.exists() else 0
-    with _open(url, have) as response:
+    with _open(url, have, part) as response:
         if response.status == 416:  # nothing lies past what we have: its checksum will judge
             return True
         if response.status != 206 or _range_start(response) != have:
             have = 0
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdecimal() else None
+        part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab" if have else "wb", buffering=0) as stream:
             for chunk in _chunks(response):
                 if chunk is None:
@@ -119,7 +119,8 @@ def _append(stream: FileIO, chunk: bytes, part: Path) -> None:
         raise OSError(error.errno, error.strerror, str(part)) from None
 
 
-def _open(url: str, have: int) -> Any:
+def _open(url: str, have: int, part: Path) -> Any:
+    from http.client import HTTPException
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
@@ -132,13 +133,15 @@ def _open(url: str, have: int) -> Any:
         if error.code == 416:
             return error
         error.close()
-        raise ConnectionError(f"{url} could not be fetched: the server answers {error.code}.") from None
-    except (URLError, OSError) as error:
+        reason: Any = f"the server answers {error.code}"
+    except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise ConnectionError(
-            f"{url} could not be fetched: {reason}. Without a network, put the files into a folder by hand and "
-            "name it in GPNN_DATA or `root`."
-        ) from None
+        reason = getattr(reason, "strerror", None) or reason
+    file = part.name.removesuffix(".part")
+    raise ConnectionError(
+        f"{file} is not in {part.parent} and could not be fetched from its public home, {url}: {reason}. Without a "
+        "network, put it there by hand, or name the data folder that has it with `--root` or GPNN_DATA."
+    )
 
 
 def _range_start(response: HTTPResponse) -> int:

@@ -1,11 +1,13 @@
 """What scripts rely on: exit codes, one process a run, nothing half-written."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -97,3 +99,30 @@ def test_control_c_before_the_training_leaves_nothing(gpnn, tiny, tmp_path, monk
     assert result.exit_code == 130
     assert "gpnn: stopped." in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "cora", "--out", "run"],
+        ["partition", "cora", "-k", "2", "--out", "a.safetensors"],
+        ["schedule", "cora"],
+        ["data", "describe", "cora"],
+        ["data", "fetch", "cora"],
+    ],
+    ids=" ".join,
+)
+def test_a_dataset_without_a_network_is_one_sentence(gpnn, tmp_path, monkeypatch, words) -> None:
+    def unreachable(request, timeout):
+        raise URLError(OSError(errno.ECONNREFUSED, "Connection refused"))
+
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    result = gpnn(*words, "--root", tmp_path / "data")
+    assert result.exit_code == 1
+    (sentence,) = result.stderr.splitlines()
+    file = "ind.cora.allx" if "fetch" in words else "ind.cora.x"
+    place, home = tmp_path / "data" / "planetoid", "https://raw.githubusercontent.com/kimiyoung/planetoid/"
+    assert sentence.startswith(f"gpnn: {file} is not in {place} and could not be fetched from its public home, {home}")
+    assert f"/{file}: Connection refused. Without a network, put it there by hand, or name the data" in sentence
+    assert sentence.endswith("with `--root` or GPNN_DATA.")
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["data", "data/.fetching"]
