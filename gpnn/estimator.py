@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
@@ -38,7 +37,7 @@ from gpnn.train.atomic import write_json
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, build_within_memory, choose_engine
-from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
 from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.mapped import map_features
@@ -178,6 +177,9 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
         Warns:
             NoteWarning: of what is not used, with the argument that mends it (:mod:`gpnn.train.notes`).
+
+        Raises:
+            ValueError: when there is nothing to learn from, or the training diverged.
         """
         data, classes = _read(X, y, adjacency)
         if data.get("y") is None:
@@ -196,9 +198,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         self.known_ = KnownNodes.of(data, self.partition_)
         self._warn(data)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
-        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if result.problem is not None:
-            warnings.warn(result.problem, ConvergenceWarning, stacklevel=2)
+            del self.model_  # what diverged predicts nothing
+            raise ValueError(result.problem)
+        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if self.verbose:
             print(f"GPNNClassifier: {json.dumps(self.metrics_)}")
         return self
@@ -217,9 +220,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             part = self.known_.partition(data)
             part = self._divide(data, most_parts(data, int(self.sizes_.k))) if part is None else part
         plan = self._plan(data, part)
-        x = data.get("x")
-        logits = predict_logits(self.model_, None if x is None else x.to(plan.device), plan)
-        return probabilities(logits, multi_label=self.multilabel_).cpu().numpy()
+        return predict_probabilities(self.model_, data.get("x"), plan, multi_label=self.multilabel_).numpy()
 
     def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
         """The most likely class of every node, `[N]`; multi-label: zeros and ones, `[N, C]`."""

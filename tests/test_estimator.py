@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
 import gpnn
@@ -304,9 +304,19 @@ def test_what_is_not_used_is_warned_of(data):
     small(epochs=1, validation_fraction=0).fit(odd)  # none were wanted
 
 
-def test_a_training_that_is_not_finite_says_so(data):
-    with pytest.warns(ConvergenceWarning, match=r"no weights to keep yet\. Try a smaller learning rate"):
-        small(epochs=3, scale_features="none").fit(Data(**data.to_dict() | {"x": data.x.to_dense() * 3e38}))
+def test_a_training_that_diverged_is_refused(data):
+    classifier = small(epochs=3, scale_features="none")
+    with pytest.raises(ValueError, match=r"not finite in epoch 1, .* diverged has no predictions; try a smaller"):
+        classifier.fit(Data(**data.to_dict() | {"x": data.x.to_dense() * 3e38}))
+    with pytest.raises(NotFittedError):
+        classifier.predict(data)
+
+
+def test_a_prediction_that_is_not_a_number_is_refused(data, fitted):
+    large = Data(**data.to_dict() | {"x": data.x.to_dense() * 3e38})
+    raw = clone(fitted).set_params(scale_features="none").fit(data)
+    with pytest.raises(ValueError, match=r"Predictions must be numbers\. Got nan at node \d+"):
+        raw.predict(large)
 
 
 def test_two_classifiers_in_one_folder_are_none(data, fitted, tmp_path):

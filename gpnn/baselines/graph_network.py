@@ -41,11 +41,16 @@ def train_network(
         normalization: how messages are weighed; see :func:`gpnn.lower`.
         self_loops: let every node hear itself.
         device: where to train: "auto", "cpu", "cuda" or "cuda:N".
+
+    Raises:
+        ValueError: when the training diverged.
     """
     where = choose_device(device)
     plan = lower(data, schedule, where, normalization, self_loops=self_loops)
     model = make_model(plan).to(where)
-    fit(model, data, plan, recipe=Recipe(**recipe), seed=seed)
+    problem = fit(model, data, plan, recipe=Recipe(**recipe), seed=seed).problem
+    if problem is not None:
+        raise ValueError(problem)
     x = data.get("x")
     logits = predict_logits(model, None if x is None else x.to(where), plan)
     return probabilities(logits).cpu()

@@ -18,7 +18,7 @@ from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
 from gpnn.nn.embedding import NodeEmbedding
 from gpnn.storage.read import shorten
-from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.predictions import known_labels, predictions_table
 from gpnn.train.restore import restore_model
@@ -118,8 +118,7 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
 
 def predict(model: GPNN, data: Data, plan: Plan, precision: str, *, multi_label: bool) -> Tensor:
     """The probability of each class for every node, `[N, C]`, on the CPU."""
-    x = None if data.get("x") is None else data.x.to(plan.device)
-    return probabilities(predict_logits(model, x, plan, precision=precision), multi_label=multi_label).cpu()
+    return predict_probabilities(model, data.get("x"), plan, precision=precision, multi_label=multi_label)
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

@@ -23,11 +23,12 @@ def report_run(path: Path, out: Path | None = None) -> Path:
         out: where to write; None: the run's `report.html`.
 
     Raises:
-        ValueError: when there is no run, it is not finished, or its data has changed since.
+        ValueError: when there is no run, it failed, it is not finished, or its data has changed since.
         ImportError: without plotly or jinja2, naming the extra.
     """
     check_extra()
     run = RunFolder.open(path)
+    run.check_succeeded()
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
     trained, config, page = read_trained(run), load_run_config(run), out or run.report

@@ -42,9 +42,11 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
     """The run at `path` and its objects, built anew from its configuration.
 
     Raises:
-        ValueError: when there is none, or its data, its file of subgraphs or a setting is not what it began with.
+        ValueError: when there is none, it failed, or its data, its file of subgraphs or a setting is not what it began
+            with.
     """
     run = RunFolder.open(path)
+    run.check_succeeded()
     built = build(load_run_config(run))
     check_unchanged(run, _digests(built), built.config)
     return run, built
@@ -53,8 +55,8 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
 def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, page: bool = True) -> FitResult:
     """Train, from the run's checkpoint where there is one; at the end the run folder is complete.
 
-    An interrupted training leaves a checkpoint to continue from, and no metrics. The page is written last, where its
-    libraries are installed and `page` asks for it.
+    An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
+    and no predictions. The page is written last, where its libraries are installed and `page` asks for it.
     """
     config = built.config
     result = fit(
@@ -66,7 +68,9 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
         checkpoint=run.checkpoint,
         watchers=[HistoryFile(run), *watchers],
     )
-    if result.stopped != "interrupted":
+    if result.problem is not None:
+        run.write_failure(result.problem)
+    elif result.stopped != "interrupted":
         _finish(run, built, result)
         if page and can_write():
             write_report(gather_record(run, built), run.report)

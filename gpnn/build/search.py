@@ -17,6 +17,7 @@ from gpnn.config import Config, parse_config
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.atomic import write_json, write_text
 from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.metrics import choose_metric
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -104,13 +105,14 @@ def search_run(
         on_trial: told each trial's row.
     """
     search, noted = read_search(run.search)
+    metric = choose_metric(search.config({}).train.metric, data.y)
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
         result = _try(build(search.config(settings), data), watchers)
         if result.stopped == "interrupted":
             return None
-        row = {"trial": number, "settings": settings, **_figures(result)}
+        row = {"trial": number, "settings": settings, **_figures(result, metric)}
         noted["trials"].append(row)
         write_json(run.search, noted)
         if on_trial is not None:
@@ -181,10 +183,11 @@ def _try(built: Built, watchers: Sequence[Watcher]) -> FitResult:
     return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=watchers)
 
 
-def _figures(result: FitResult) -> dict[str, Any]:
-    """What validation says of a trial; the test nodes have no say."""
+def _figures(result: FitResult, metric: str) -> dict[str, Any]:
+    """What validation says of a trial; the test nodes have no say, and a trial that diverged has no figures."""
+    if result.problem is not None:
+        return {"metric": metric, "value": None, "epochs": len(result.history), "stopped": result.stopped}
     figures = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
-    metric = result.metrics["metric"]
     loss = figures.get("val_loss")
     value = figures.get(f"val_{metric}") if metric != "loss" else None if loss is None else -loss
     kept = {name: result.metrics[name] for name in ("epochs", "best_epoch", "seconds", "stopped")}

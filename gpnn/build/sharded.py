@@ -166,7 +166,9 @@ def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] 
         checkpoint=run.checkpoint,
         watchers=[*([HistoryFile(run)] if leads else []), *watchers],
     )
-    if result.stopped != "interrupted":
+    if result.problem is not None and leads:
+        run.write_failure(result.problem)
+    if result.metrics:
         _finish(run, built, plan, result)
     return result
 

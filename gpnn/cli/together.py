@@ -139,6 +139,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     if path is None:
         return _begin_new(request, launch, device)
     run, own = RunFolder.open(path), path / SHARDS
+    run.check_succeeded()
     config = load_run_config(run)
     shards = own if is_shard_folder(own) else Path(config.data.name)
     if not run.finished and not is_shard_folder(shards):  # one process began it
@@ -196,7 +197,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
             if request.page and not can_write():
                 messages().print(ADVICE, markup=False)
         result = train_sharded_run(run, built, watchers)
-        if request.page and result.stopped != "interrupted":
+        if request.page and result.metrics:
             write_shared_report(run, built)
         return result
 

@@ -102,10 +102,11 @@ def _together(request: Request, *, search: int, quiet: bool, json: bool) -> None
 
 
 def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> None:
-    show_result(run, quiet=quiet, json=json)
+    """Show the result; a training that diverged has none."""
     if problem is not None:
         typer.echo(f"gpnn: {problem}", err=True)
         raise typer.Exit(FAILED)
+    show_result(run, quiet=quiet, json=json)
 
 
 def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) -> tuple[RunFolder, Built]:

@@ -20,11 +20,7 @@ def learning_curves(record: AnyRecord) -> Section | None:
     checked = [name for name in dict.fromkeys((metric, "accuracy")) if history_column(record.history, f"val_{name}")[1]]
     if checked:
         charts.append(_metric(record, checked))
-    ends = {
-        "patience": "validation no longer improved",
-        "epochs": "the last epoch was reached",
-        "non_finite": "a number was no longer finite",
-    }
+    ends = {"patience": "validation no longer improved", "epochs": "the last epoch was reached"}
     why = ends.get(str(record.metrics.get("stopped")), "it was done")
     epochs, best = record.metrics.get("epochs") or len(record.history), record.metrics.get("best_epoch")
     lead = f"Training took {epochs:,} epochs and ended because {why}; the weights are those of epoch {best}."

@@ -41,6 +41,22 @@ def probabilities(logits: Tensor, *, multi_label: bool = False) -> Tensor:
     return torch.sigmoid(logits) if multi_label else torch.softmax(logits, 1)
 
 
+def predict_probabilities(
+    model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32", multi_label: bool = False
+) -> Tensor:
+    """The probability of each class for every node, `[N, C]`, on the CPU; arguments as in :func:`predict_logits`.
+
+    Raises:
+        ValueError: when one is not a number, naming the node: a class with confidence NaN is no prediction.
+    """
+    logits = predict_logits(model, None if x is None else x.to(plan.device), plan, precision=precision)
+    found = probabilities(logits, multi_label=multi_label).cpu()
+    if bool(found.isnan().any()):
+        node = int(found.isnan().any(1).nonzero()[0])
+        raise ValueError(f"Predictions must be numbers. Got nan at node {node}; try features of a smaller scale.")
+    return found
+
+
 def score(logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS)) -> dict[str, float]:
     """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes."""
     nodes = task.nodes[split]

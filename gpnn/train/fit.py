@@ -15,6 +15,7 @@ from torch import nn
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
 from gpnn.train.assemble import resolve_recipe
+from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from gpnn.engine import Plan
 
 Record: TypeAlias = dict[str, Any]
+ENDS = ("epochs", "patience")  # the reasons to stop that leave predictions
 
 
 class Watcher(Protocol):
@@ -48,10 +50,11 @@ class FitResult:
     """What a training came to; the model itself holds the best weights.
 
     Attributes:
-        metrics: final figures: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, ….
+        metrics: final figures: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, …; none where it was
+            interrupted or diverged.
         history: one record an epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
-        problem: one sentence when it ended badly, else None.
+        problem: one sentence when it diverged ("non_finite"), else None.
     """
 
     metrics: dict[str, Any]
@@ -97,7 +100,10 @@ def fit(
     stopped, problem = trainer.run(checkpoint, watchers)
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
-    metrics = {} if stopped == "interrupted" else trainer.final_metrics() | {"stopped": stopped}
+    metrics: dict[str, Any] = {}
+    if stopped in ENDS:
+        metrics, problem = trainer.finish(stopped)
+        stopped = stopped if problem is None else "non_finite"
     release_pages()
     return FitResult(metrics, progress.history, stopped, problem)
 
@@ -158,31 +164,40 @@ class _Trainer:
                 return "interrupted", None
         return ("patience" if self._out_of_patience() else "epochs"), None
 
-    def final_metrics(self) -> dict[str, Any]:
-        """Every metric of every split with the weights that the model holds now."""
-        logits = self._predict()
+    def finish(self, stopped: str) -> tuple[dict[str, Any], str | None]:
+        """The final figures with the weights that the model holds now; if a prediction is not finite, the problem.
+
+        Weights of a last step that nothing validated, or nodes outside all splits, may be the first to show it.
+        """
+        logits, progress = self._predict(), self.progress
+        if self.team.decide(not bool(logits.isfinite().all()))[0]:
+            loss = progress.history[-1]["loss"] if progress.history else math.nan
+            return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
         scores: dict[str, Any] = {}
         for split in SPLITS:
             scores |= self.team.score(logits, self.task, split)
-        progress = self.progress
-        return scores | {
+        figures = {
             "metric": self.metric,
             "epochs": progress.epoch,
             "best_epoch": progress.best_epoch or progress.epoch,
             "seconds": progress.seconds,
             **self.team.figures(),
+            "stopped": stopped,
         }
+        return scores | figures, None
 
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""
         began, epoch = time.perf_counter(), self.progress.epoch + 1
         loss, norm = self._step(epoch)
         if not math.isfinite(loss + norm):
-            return _advice(epoch, loss, self.rate(epoch), self.progress.best_epoch)
+            return divergence("gradient" if math.isfinite(loss) else "loss", epoch, loss, self.rate(epoch))
         self.progress.epoch = epoch
         record: Record = {"epoch": epoch, "loss": loss}
         if epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs:
             record |= self._validate()
+            if not math.isfinite(record.get("val_loss", 0.0)):
+                return divergence("validation loss", epoch, loss, self.rate(epoch))
         seconds = time.perf_counter() - began
         record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds, **self.team.traffic()}
         self.progress.seconds += seconds
@@ -225,12 +240,3 @@ class _Trainer:
         every, seconds = self.recipe.checkpoint_every, self.recipe.checkpoint_seconds
         by_epochs = every > 0 and self.progress.epoch % every == 0
         return by_epochs or (seconds > 0 and time.monotonic() - last_saved >= seconds)
-
-
-def _advice(epoch: int, loss: float, rate: float, best_epoch: int) -> str:
-    what = "The gradient is no longer finite" if math.isfinite(loss) else f"The loss became {loss}"
-    kept = f"the weights of epoch {best_epoch} are kept" if best_epoch else "there are no weights to keep yet"
-    return (
-        f"{what} in epoch {epoch}; {kept}. Try a smaller learning rate than {rate:g}, "
-        "a smaller gradient norm (`clip`), float32 precision, or features of a smaller scale."
-    )

@@ -27,7 +27,8 @@ class RunFolder:
     `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line an epoch;
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
     the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run is finished.
-    `report.html` is `gpnn.report`'s, `tensorboard/` is there on request.
+    A training that diverged leaves `failed.json` in their place: it has no predictions. `report.html` is
+    `gpnn.report`'s, `tensorboard/` is there on request.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -54,6 +55,10 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         return self.path / "checkpoint" / "training.safetensors"
+
+    @property
+    def failed(self) -> Path:
+        return self.path / "failed.json"
 
     @property
     def predictions(self) -> Path:
@@ -113,6 +118,16 @@ class RunFolder:
             raise ValueError(f"A run folder must hold config.toml. {str(path)!r} does not.")
         return run
 
+    def write_failure(self, problem: str) -> None:
+        """Note why the training failed; the run has neither model nor predictions nor metrics."""
+        write_json(self.failed, {"problem": problem})
+
+    def check_succeeded(self) -> None:
+        """Raise ValueError, with the reason, when the training failed: it cannot go on and has no predictions."""
+        if self.failed.is_file():
+            problem = read_json(self.failed).get("problem")
+            raise ValueError(f"The training of {str(self.path)!r} failed. {str(problem)[:600]}")
+
     def append_history(self, record: Mapping[str, Any]) -> None:
         """Add one epoch's record; one write, so that a reader never sees half a line of a living run."""
         with naming(self.history), self.history.open("a", encoding="utf-8") as file:
@@ -141,8 +156,9 @@ class RunFolder:
         """The weights and the description that :meth:`write_model` wrote.
 
         Raises:
-            ValueError: when the run has none yet or the file is damaged.
+            ValueError: when the run has none yet, its training failed, or the file is damaged.
         """
+        self.check_succeeded()
         return read_model(self.model)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
@@ -152,8 +168,9 @@ class RunFolder:
         """The final figures.
 
         Raises:
-            ValueError: when the run is not finished or the file is damaged.
+            ValueError: when the run is not finished, its training failed, or the file is damaged.
         """
+        self.check_succeeded()
         if not self.finished:
             raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
         return _check_figures(read_json(self.metrics), self.metrics.name)

@@ -183,6 +183,19 @@ def test_a_run_does_not_go_on_with_other_shards(gpnn, tmp_path):
     assert "shards-0' has changed since; train anew." in refused.stderr
 
 
+def test_a_run_of_shards_that_diverged_has_no_answers(gpnn, tmp_path):
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
+    failed = gpnn("train", "shards", *TRAIN, "train.learning_rate=1e30", "train.clip=0", "--out", "run", "--quiet")
+    assert failed.exit_code == 1
+    assert "a training that diverged has no predictions; try a smaller learning rate than 1e+30" in failed.stderr
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert not names & {"metrics.json", "model.safetensors", "predictions.parquet", "report.html"}
+    for command in (["train", "--resume", "run"], ["predict", "run", "--out", "a.csv"], ["report", "run"]):
+        refused = gpnn(*command)
+        assert refused.exit_code == 2
+        assert "The training of 'run' failed. The " in refused.stderr
+
+
 def test_a_run_of_shards_keeps_its_settings(gpnn, tmp_path):
     gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
     gpnn("train", "shards", *TRAIN, "train.epochs=5", "--out", "run", "--quiet", "--no-report")

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -224,11 +225,33 @@ def test_search_keeps_the_best_on_validation(gpnn, tiny, tmp_path):
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == settings
 
 
-def test_a_problem_in_training_is_told_and_exits_with_one(gpnn, tiny, tmp_path):
-    result = gpnn("train", *tiny, "train.learning_rate=1e30", "train.clip=0", "--out", "run")
+@pytest.mark.parametrize("mode", [[], ["--json"], ["--quiet"]])
+@pytest.mark.parametrize("epochs", [1, 6])
+def test_a_training_that_diverged_has_no_answers(gpnn, tiny, tmp_path, mode, epochs):
+    words = [*tiny, "train.learning_rate=1e30", "train.clip=0", f"train.epochs={epochs}"]
+    result = gpnn("train", *words, *mode, "--out", "run")
     assert result.exit_code == 1
-    assert "Try a smaller learning rate than 1e+30" in result.stderr
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["stopped"] == "non_finite"
+    assert result.stdout == ""
+    sentence = result.stderr.splitlines()[-1]
+    assert re.fullmatch(
+        r"gpnn: The .* is not finite in epoch [12], where the loss is [\d.nae+]+: a training that diverged has no "
+        r"predictions; try a smaller learning rate than 1e\+30, .*\.",
+        sentence,
+    )
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        *["checkpoint", "config.toml", "environment.json", "failed.json", "history.jsonl"]
+    ]
+    refusal = f"gpnn: The training of 'run' failed. {sentence.removeprefix('gpnn: ')}\n"
+    for command in (["train", "--resume", "run"], ["predict", "run", "--out", "a.csv"], ["report", "run"]):
+        refused = gpnn(*command)
+        assert (refused.exit_code, refused.stderr) == (2, refusal), command
+
+
+def test_a_trial_that_diverged_is_not_chosen(gpnn, tiny, tmp_path):
+    result = gpnn("train", *tiny, "train.clip=0", "train.learning_rate=1e30", "--search", 3, "--out", "run", "-q")
+    trials = json.loads((tmp_path / "run" / "search.json").read_text())["trials"]
+    assert [trial["value"] for trial in trials] == [None] * 3
+    assert result.exit_code == 1
 
 
 def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):

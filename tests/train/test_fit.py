@@ -158,7 +158,7 @@ def test_consistency_over_unlabelled_nodes_pulls_them_to_one_answer(four):
     assert spread[0] == 0.5 < spread[1]
 
 
-def test_non_finite_loss_stops_and_keeps_the_best(four):
+def test_a_training_that_diverged_has_no_metrics(four):
     class Bursts(Table):
         def forward(self, x, plan, draw=None):
             logits = super().forward(x, plan, draw)
@@ -167,9 +167,11 @@ def test_non_finite_loss_stops_and_keeps_the_best(four):
     model = Bursts()
     result = fit(model, four, None, recipe=Recipe(epochs=10, weight_decay=0.0))
     assert result.stopped == "non_finite"
-    assert "in epoch 4; the weights of epoch 1 are kept. Try a smaller learning rate than 0.01" in result.problem
+    assert "The loss is not finite in epoch 4, where the loss is nan: a training that diverged has" in result.problem
+    assert "try a smaller learning rate than 0.01, a smaller gradient norm (`clip`)" in result.problem
     assert torch.isfinite(model.logits).all()
-    assert result.metrics["epochs"] == 3
+    assert result.metrics == {}
+    assert len(result.history) == 3
 
 
 def test_a_non_finite_gradient_is_not_applied(four):
@@ -179,8 +181,24 @@ def test_a_non_finite_gradient_is_not_applied(four):
 
     model = Steep()
     result = fit(model, four, None, recipe=Recipe(epochs=3, clip=0.0))
-    assert "The gradient is no longer finite in epoch 1; there are no weights to keep yet" in result.problem
+    assert "The gradient is not finite in epoch 1, where the loss is 0.69" in result.problem
     assert torch.isfinite(model.logits).all()
+
+
+@pytest.mark.parametrize("what", ["validation loss", "prediction"])
+def test_a_last_step_too_far_is_found(four, what):
+    """The loss of an epoch is taken before its step: here no training loss is ever infinite."""
+
+    class Overflows(Table):
+        def forward(self, x, plan, draw=None):
+            logits = super().forward(x, plan, draw)
+            return logits if self.training else logits * math.inf
+
+    if what == "prediction":
+        del four.val_mask
+    result = fit(Overflows(), four, None, recipe=Recipe(epochs=1, metric="loss"))
+    assert (result.stopped, result.metrics) == ("non_finite", {})
+    assert f"The {what} is not finite in epoch 1, where the loss is 0.69" in result.problem
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -131,3 +131,11 @@ def test_a_damaged_checkpoint_is_refused_by_every_process(processes, tmp_path, d
         processes(train, {"cell": "gru"}, {}, path, size=2)
     with pytest.raises(AssertionError, match="must be a checkpoint as it was written"):
         processes(train, {"cell": "gru"}, {}, path, size=1)
+
+
+def test_a_training_that_diverged_has_no_metrics_in_any_process(processes):
+    options = {**CELLS["gru"], "recipe": {"learning_rate": 1e300, "clip": 0.0}}
+    assert [len(history) < 20 and metrics == {} for history, metrics, _ in processes(train, options, {}, size=2)] == [
+        True,
+        True,
+    ]

@@ -28,13 +28,15 @@ SMALL: Settings = {
 def run_training(settings: Settings, seed: int) -> Metrics:
     """The metrics of :func:`gpnn.train.fit`, of its clock, and of its schedule and partition.
 
-    Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken.
+    Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken. A training that
+    diverged has no metrics.
     """
     began = time.perf_counter()
     built = build_cell(settings, seed)
     result, clock = train(built, settings.get("target"))
     seconds = {"seconds_in_all": time.perf_counter() - began}
-    return {**result.metrics, **clock.metrics(), **_schedule_metrics(built), **_recall(built), **seconds}
+    figures = {**result.metrics, **_recall(built)} if result.problem is None else {"stopped": result.stopped}
+    return {**figures, **clock.metrics(), **_schedule_metrics(built), **seconds}
 
 
 def build_cell(settings: Settings, seed: int) -> Built:
