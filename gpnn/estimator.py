@@ -36,6 +36,7 @@ from gpnn.train.assemble import (
 from gpnn.train.atomic import write_json
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
+from gpnn.train.divergence import training_notes
 from gpnn.train.engine import ENGINES, build_within_memory, choose_engine
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
@@ -176,7 +177,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
                 :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
 
         Warns:
-            NoteWarning: of what is not used, with the argument that mends it (:mod:`gpnn.train.notes`).
+            NoteWarning: of what is not used, and of an absurd loss, with the argument that mends it
+                (:mod:`gpnn.train.notes`).
 
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
@@ -202,6 +204,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             del self.model_  # what diverged predicts nothing
             raise ValueError(result.problem)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
+        for note in training_notes(self.history_, data.num_classes, multi_label=self.multilabel_):
+            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=2)
         if self.verbose:
             print(f"GPNNClassifier: {json.dumps(self.metrics_)}")
         return self

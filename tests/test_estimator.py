@@ -312,6 +312,11 @@ def test_a_training_that_diverged_is_refused(data):
         classifier.predict(data)
 
 
+def test_an_absurd_loss_is_warned_of(data):
+    with pytest.warns(NoteWarning, match=r"more than 10 times that of guessing .* a smaller learning_rate"):
+        small(epochs=6, learning_rate=1e6, train_options={"clip": 0.0}).fit(data)
+
+
 def test_a_prediction_that_is_not_a_number_is_refused(data, fitted):
     large = Data(**data.to_dict() | {"x": data.x.to_dense() * 3e38})
     raw = clone(fitted).set_params(scale_features="none").fit(data)

@@ -1,6 +1,7 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import describe_data
+from gpnn.build.finished import history_notes
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
@@ -28,6 +29,7 @@ __all__ = [
     "build_schedule",
     "create_run",
     "describe_data",
+    "history_notes",
     "load_config",
     "load_run_config",
     "open_run",

@@ -13,7 +13,9 @@ from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
 from gpnn.config import Config
 from gpnn.storage.read import read_json, read_text, shorten
+from gpnn.train.divergence import training_notes
 from gpnn.train.known_nodes import RowDigests
+from gpnn.train.notes import Note
 from gpnn.train.run_folder import RunFolder
 
 
@@ -28,6 +30,12 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
         "environment": read_json(run.environment),
         "seed": config.seed,
     }
+
+
+def history_notes(run: RunFolder, built: Built) -> list[Note]:
+    """The notes that follow from a run's history."""
+    data = built.data
+    return training_notes(run.read_history(), data.num_classes, multi_label=data.y.dim() == 2)
 
 
 def describe_model(built: Built, digests: RowDigests | None) -> dict[str, Any]:

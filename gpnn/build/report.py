@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpnn.build.finished import check_same, final_states, run_facts
+from gpnn.build.finished import check_same, final_states, history_notes, run_facts
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import read_trained
 from gpnn.build.sharded_report import report_shards
@@ -57,5 +57,5 @@ def gather_record(run: RunFolder, built: Built) -> Record:
         states=states.cpu(),
         states_name=states_name,
         cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
-        notes=built.notes,
+        notes=[*built.notes, *history_notes(run, built)],
     )

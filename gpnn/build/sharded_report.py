@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from gpnn.build.finished import check_same, final_states, run_facts
+from gpnn.build.finished import check_same, final_states, history_notes, run_facts
 from gpnn.build.objects import Built
 from gpnn.build.predict import Trained
 from gpnn.build.sharded import build_sharded, read_own
@@ -99,7 +99,7 @@ def gather_shared(run: RunFolder, built: Built) -> SharedRecord | None:
         classes=_class_names(data, likely),
         multi_label=data.y.dim() == 2,
         cost=cost,
-        notes=built.notes,
+        notes=[*built.notes, *history_notes(run, built)],
         **gathered,
     )
 

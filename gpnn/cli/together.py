@@ -176,6 +176,7 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
 
 
 def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitResult:
+    from gpnn.build import history_notes
     from gpnn.build.sharded import train_sharded_run
     from gpnn.build.sharded_report import write_shared_report
     from gpnn.report import ADVICE, can_write
@@ -199,7 +200,9 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
         result = train_sharded_run(run, built, watchers)
         if request.page and result.metrics:
             write_shared_report(run, built)
-        return result
+    if leads and not request.silent and result.metrics:
+        print_notes(history_notes(run, built), messages())
+    return result
 
 
 def _headline(built: Built, peers: Peers) -> str:

@@ -186,7 +186,7 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
 
 
 def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, page: bool) -> FitResult:
-    from gpnn.build import train_run
+    from gpnn.build import history_notes, train_run
     from gpnn.report import ADVICE, can_write
     from gpnn.train.tensorboard import TensorBoard
 
@@ -201,7 +201,10 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
         if page and not silent and not can_write():
             messages().print(ADVICE, markup=False)
-        return train_run(run, built, watchers, page=page)
+        result = train_run(run, built, watchers, page=page)
+    if not silent and result.metrics:
+        print_notes(history_notes(run, built), messages())
+    return result
 
 
 def _ignore(row: dict[str, Any]) -> None:

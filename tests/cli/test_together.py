@@ -196,6 +196,15 @@ def test_a_run_of_shards_that_diverged_has_no_answers(gpnn, tmp_path):
         assert "The training of 'run' failed. The " in refused.stderr
 
 
+def test_an_absurd_loss_of_shards_is_noted(gpnn, tmp_path):
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
+    words = [*TRAIN, "train.learning_rate=1e6", "train.clip=0", "train.epochs=6", "--out", "run"]
+    noted = gpnn("train", "shards", *words)
+    assert noted.exit_code == 0, noted.stderr
+    assert "more than 10 times that of guessing" in " ".join(noted.stderr.split())
+    assert "more than 10 times that of guessing" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_a_run_of_shards_keeps_its_settings(gpnn, tmp_path):
     gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
     gpnn("train", "shards", *TRAIN, "train.epochs=5", "--out", "run", "--quiet", "--no-report")

@@ -247,6 +247,17 @@ def test_a_training_that_diverged_has_no_answers(gpnn, tiny, tmp_path, mode, epo
         assert (refused.exit_code, refused.stderr) == (2, refusal), command
 
 
+def test_an_absurd_loss_is_noted_in_the_log_and_on_the_page(gpnn, tiny, tmp_path):
+    note = r"the training loss ends at [\d.e+]+, more than 10 times that of guessing \(1\.1\)"
+    result = gpnn("train", *tiny, "train.learning_rate=1e6", "train.clip=0", "train.epochs=6", "--out", "run")
+    assert result.exit_code == 0
+    assert re.search(note, " ".join(result.stderr.split()))
+    assert re.search(note, (tmp_path / "run" / "report.html").read_text())
+    (tmp_path / "run" / "report.html").unlink()
+    assert gpnn("report", "run").exit_code == 0
+    assert re.search(note, (tmp_path / "run" / "report.html").read_text())
+
+
 def test_a_trial_that_diverged_is_not_chosen(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "train.clip=0", "train.learning_rate=1e30", "--search", 3, "--out", "run", "-q")
     trials = json.loads((tmp_path / "run" / "search.json").read_text())["trials"]
