@@ -188,10 +188,10 @@ class BlockBuilder:
         degree[: len(of_node)] = of_node
         return degree.to(self.device)
 
-    def _by_type(self, messages: Messages) -> tuple[Tensor, ...]:
-        """The positions of the edges of each type, in order."""
+    def _by_type(self, messages: Messages) -> tuple[Tensor | None, ...]:
+        """The positions of the edges of each type, in order; None: all of them."""
         if messages.edge_type is None:
-            return (torch.arange(len(messages.edges)),)
+            return (None,)
         counts = torch.bincount(messages.edge_type, minlength=self.num_edge_types)
         return messages.edge_type.argsort(stable=True).split(counts.tolist())
 
@@ -209,13 +209,16 @@ class BlockBuilder:
         return inputs.to(self.device)
 
     def _operator(
-        self, messages: Messages, src: Tensor, dst: Tensor, chosen: Tensor, shape: tuple[int, int]
+        self, messages: Messages, src: Tensor, dst: Tensor, chosen: Tensor | None, shape: tuple[int, int]
     ) -> tuple[Operator, Tensor | None, Tensor]:
         from gpnn.csr import compress
 
-        rows = compress(dst[chosen].numpy(), src[chosen].numpy(), shape[0])
+        if chosen is not None:
+            src, dst = src[chosen], dst[chosen]
+        rows = compress(dst.numpy(), src.numpy(), shape[0])
         assert rows.edge is not None
-        order = chosen[torch.from_numpy(rows.edge).long()]
+        order = torch.from_numpy(rows.edge).long()
+        order = order if chosen is None else chosen[order]
 
         def arrange(values: Tensor | None) -> Tensor | None:
             return None if values is None else values[order].to(self.device)

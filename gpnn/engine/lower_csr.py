@@ -16,6 +16,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.plan import Plan
+from gpnn.graph.digest import sum_of_hashes
 from gpnn.kernels import Operator
 
 RULES = ("phase", "graph")
@@ -53,15 +54,16 @@ def lower_csr(
     """
     if normalization not in RULES:
         raise ValueError(f"`normalization` must be one of {', '.join(RULES)}. Got {normalization!r}.")
-    inside, between = [], []
+    inside, between, digest = [], [], 0
     for piece in _pieces(ptr, col, order, part_ptr):
+        digest += piece.digest()
         inside.append(piece.inside(normalization))
         if bool(piece.crosses.any()):
             between.append(piece.between(normalization))
     phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
     if between and cut:
         phases.append(BuiltPhase("cut", tuple(between), False, cut))
-    return _plan(tuple(phases), rounds, ptr, normalization)
+    return _plan(tuple(phases), rounds, ptr, normalization, digest)
 
 
 def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, *, rounds: int) -> Plan:
@@ -79,11 +81,14 @@ def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Ten
     >>> plan.num_messages, plan.num_updates
     (24, 12)
     """
-    blocks = tuple(piece.everything() for piece in _pieces(ptr, col, order, part_ptr))
-    return _plan((BuiltPhase("all", blocks, len(blocks) == 1, 1),), rounds, ptr, "phase")
+    blocks, digest = [], 0
+    for piece in _pieces(ptr, col, order, part_ptr):
+        digest += piece.digest()
+        blocks.append(piece.everything())
+    return _plan((BuiltPhase("all", tuple(blocks), len(blocks) == 1, 1),), rounds, ptr, "phase", digest)
 
 
-def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalization: str) -> Plan:
+def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalization: str, digest: int) -> Plan:
     return Plan(
         rounds=(phases,) * rounds,
         order=None,
@@ -93,6 +98,7 @@ def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalizatio
         num_virtual=0,
         num_edge_types=1,
         source=None,
+        edge_digest=digest & 0xFFFFFFFFFFFFFFFF,
     )
 
 
@@ -132,6 +138,10 @@ class _Piece:
         entry = torch.arange(len(row), device=ptr.device) + start[row]
         sender = place[col[entry].long()]
         return cls(first, last, row, sender, (sender < first) | (sender >= last), degree)
+
+    def digest(self) -> int:
+        """This part's share of the digest of the graph's edges, in plan rows, as states and features stand."""
+        return sum_of_hashes(self.sender, self.row + self.first)
 
     def inside(self, rule: str) -> Block:
         """The block of the edges that stay in the part; the graph is symmetric, and so is its operator."""

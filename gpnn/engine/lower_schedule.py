@@ -44,24 +44,27 @@ def lower(
             process's share (:class:`gpnn.engine.sharded.ShardedPlan`), and all processes must lower together.
 
     Raises:
-        ValueError: when the schedule was made for another graph, or the rule is unknown.
+        ValueError: when the schedule was made for another graph or its graph was changed since, or the rule is unknown.
 
     >>> import gpnn
     >>> ring = gpnn.Graph([0, 1, 2], [1, 2, 0], num_nodes=3)
     >>> gpnn.lower(ring, gpnn.schedule.synchronous(ring, rounds=2)).num_messages
     6
     """
-    _check_same(as_graph(graph), schedule)
+    given = as_graph(graph)
+    schedule.check_unchanged()
+    _check_same(given, schedule)
+    edge_digest = given.digest().edges
     if shard is not None:
         from gpnn.engine.sharded import lower_owned
 
-        return lower_owned(schedule, shard, device, normalization, self_loops=self_loops)
+        return lower_owned(schedule, shard, device, normalization, self_loops=self_loops, edge_digest=edge_digest)
     rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
     builder = BlockBuilder(schedule.graph, device)
-    rows = _chunk_rows(schedule)
-    lowered = {id(phase): LoweredPhase(phase, rule, place, builder, rows) for phase in schedule.distinct_phases()}
+    parts = (rule, place, builder, _chunk_rows(schedule), schedule.check_unchanged)
+    lowered = {id(phase): LoweredPhase(phase, *parts) for phase in schedule.distinct_phases()}
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     order = None if order is None else order.to(device)
     return Plan(
@@ -73,6 +76,7 @@ def lower(
         num_virtual=schedule.num_virtual,
         num_edge_types=schedule.graph.num_edge_types,
         source=schedule,
+        edge_digest=edge_digest,
     )
 
 

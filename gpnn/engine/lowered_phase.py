@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,6 +25,8 @@ class LoweredPhase:
         place: plan row of each node, `[N + V]`, or None where the two orders agree.
         builder: cuts blocks.
         chunk_rows: receivers a chunk, where a phase without blocks is cut into pieces.
+        check: raises where the graph was changed since the schedule was made, so that no form of the phase is built
+            from other edges than the rest of the plan.
     """
 
     phase: Phase
@@ -32,6 +34,7 @@ class LoweredPhase:
     place: Tensor | None
     builder: BlockBuilder
     chunk_rows: int
+    check: Callable[[], None]
 
     @property
     def kind(self) -> str:
@@ -93,6 +96,7 @@ class LoweredPhase:
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
+        self.check()
         graph, phase = self.rule.graph, self.phase
         weights = self.rule.phase_weights(phase.edges, phase.nodes)
         dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype

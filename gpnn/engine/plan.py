@@ -34,6 +34,8 @@ class Plan:
         num_virtual: number of virtual nodes V.
         num_edge_types: number of edge types, those of virtual nodes included.
         source: what was lowered, or None where the plan was built and holds its arrays alone.
+        edge_digest: digest of the edges of the user's graph, :attr:`gpnn.graph.EdgeDigest.edges`, which `fit` compares
+            with its data's; None where no process has seen them all.
     """
 
     rounds: tuple[tuple[AnyPhase, ...], ...]
@@ -44,6 +46,7 @@ class Plan:
     num_virtual: int
     num_edge_types: int
     source: Schedule | None
+    edge_digest: int | None
 
     def __repr__(self) -> str:
         what = f"{self.num_nodes} nodes, {self.num_rounds} rounds" if self.source is None else repr(self.source)

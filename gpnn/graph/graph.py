@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.graph.check import check_structure, count, integers, selection, weights
+from gpnn.graph.digest import EdgeDigest, digest_edges
 from gpnn.graph.distinct import distinct_edges, reduce_equal, twice
 from gpnn.graph.read import or_fill, read_data, read_hetero, read_networkx, read_scipy
 from gpnn.graph.write import write_data, write_networkx, write_scipy
@@ -89,6 +90,10 @@ class Graph:
     def out_degree(self) -> Tensor:
         """Number of edges out of each node, `[N]`."""
         return torch.bincount(self.src, minlength=self.num_nodes)
+
+    def digest(self) -> EdgeDigest:
+        """A digest of the edges, their types and weights as they are now: see :mod:`gpnn.graph.digest`."""
+        return digest_edges(self.src, self.dst, self.edge_type, self.edge_weight)
 
     def out_edges(self, *, with_edge: bool = True) -> CSR:
         """The edges grouped by sender, as numpy arrays; built anew at each call."""

@@ -29,13 +29,18 @@ def read_data(data: Data) -> Fields:
     """See :meth:`gpnn.Graph.from_data`."""
     if data.num_nodes is None:
         raise ValueError("`data` must know its number of nodes (x, y or num_nodes). Got none.")
+    src, dst, kind, weight = read_edges(data)
+    return Fields(src, dst, data.num_nodes, kind, weight)
+
+
+def read_edges(data: Data) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Sender, receiver, type and weight of each edge of a PyG `Data`, not checked yet."""
     edge_index = data.edge_index
     if edge_index is None:
         raise ValueError("`data` must have `edge_index`. Got none.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
-    weight = edge_weight(data)
-    return Fields(edge_index[0], edge_index[1], data.num_nodes, data.get("edge_type"), weight)
+    return edge_index[0], edge_index[1], data.get("edge_type"), edge_weight(data)
 
 
 def read_hetero(data: HeteroData) -> Fields:

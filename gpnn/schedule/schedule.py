@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 
 import torch
 
-from gpnn.graph import Graph
+from gpnn.graph import EdgeDigest, Graph
 from gpnn.schedule.phase import Phase
 
 
@@ -20,23 +20,37 @@ class Schedule:
         graph: the graph whose edge and node ids the phases name; it holds the virtual nodes too.
         rounds: the phases of each round, in order. Rounds that are alike share the same objects.
         num_virtual: how many of the graph's last nodes are virtual (added by the schedule).
+        digest: of the graph's edges when the schedule was made.
     """
 
     graph: Graph
     rounds: tuple[tuple[Phase, ...], ...]
     num_virtual: int = 0
+    digest: EdgeDigest = field(init=False)
 
     def __post_init__(self) -> None:
         check_count("num_virtual", self.num_virtual, at_least=0)
         owner = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
         for phase in self.distinct_phases():
             phase.check(self.graph, owner)
+        object.__setattr__(self, "digest", self.graph.digest())
 
     def __repr__(self) -> str:
         return (
             f"Schedule(rounds={self.num_rounds}, phases={self.num_phases}, "
             f"messages={self.num_messages}, updates={self.num_updates})"
         )
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError where the graph's edges were changed in place since the schedule was made.
+
+        A graph shares the memory of the arrays that it was made from: the user can write to them at any time.
+        """
+        if self.graph.digest() != self.digest:
+            raise ValueError(
+                "The edges of a graph must stay as they were when its schedule was made. They were changed in place: "
+                "make schedule and plan anew, or change a copy."
+            )
 
     @property
     def num_rounds(self) -> int:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gpnn.engine import Plan
-from gpnn.graph import Graph, as_graph
+from gpnn.graph import Graph, as_graph, digest_edges
+from gpnn.graph.read import read_edges
 from gpnn.partition import Partition
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import SCHEDULES, Schedule
@@ -139,6 +140,24 @@ def resolve_options(options: Mapping[str, Any], *, has_features: bool) -> dict[s
     if linear and chosen["readout"] == "learned":  # its weights hold the initial state; no teleport besides
         chosen["cell_options"] = {"alpha": 0.0, **(chosen.get("cell_options") or {})}
     return chosen
+
+
+def check_plan(data: Data, plan: Plan | None) -> None:
+    """Raise ValueError where a plan has other rows than `data`, or was lowered from other edges.
+
+    Nodes without edges, as a process of several has them, are told by their number alone.
+    """
+    if plan is None:  # a model of its own that needs none
+        return
+    labels = data.get("y")
+    if labels is not None and len(labels) != plan.num_nodes:
+        raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
+    if data.get("edge_index") is None or plan.edge_digest is None:
+        return
+    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
+        raise ValueError(
+            f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
+        )
 
 
 def fingerprint(graph: Graph) -> str:

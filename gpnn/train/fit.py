@@ -14,7 +14,7 @@ from torch import nn
 
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
-from gpnn.train.assemble import resolve_recipe
+from gpnn.train.assemble import check_plan, resolve_recipe
 from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products
 from gpnn.train.loss import full_precision
@@ -89,8 +89,9 @@ def fit(
         watchers: each is told of the start and of every epoch.
 
     Raises:
-        ValueError: when there is nothing to learn from, or the checkpoint is another model's.
+        ValueError: when there is nothing to learn from, the plan is another graph's, or the checkpoint another model's.
     """
+    check_plan(data, plan)
     trainer = _Trainer.of(model, data, plan, resolve_recipe(recipe or Recipe(), data), seed)
     if checkpoint is not None:
         trainer.progress = trainer.team.load(checkpoint, model, trainer.optimizer) or trainer.progress

@@ -62,6 +62,23 @@ def second_derivative_case(peers: Peers, name: str, runner: str) -> str:
     return "no answer"
 
 
+def changed_graph_case(peers: Peers) -> bool:
+    """Whether an in-place change of the graph after `lower` leaves this process's states as they are."""
+    graph = multigraph()
+    schedule = make_schedule("partitioned", graph)
+    plan = gpnn.lower(graph, schedule, shard=Ownership(line(peers.size, graph), peers))
+    other = gpnn.lower(graph, schedule, shard=Ownership(line(peers.size, graph), peers))
+    graph.src[:] = graph.src.flip(0)
+    results = [propagate(make_cell(), each, states()[plan.nodes]) for each in (plan, other)]
+    return torch.equal(*results) and torch.allclose(results[0], whole_states()[plan.nodes], rtol=0, atol=1e-12)
+
+
+def whole_states() -> Tensor:
+    """The states of all nodes after the partitioned schedule in one process."""
+    graph = multigraph()
+    return propagate(make_cell(), gpnn.lower(graph, make_schedule("partitioned", graph)), states())
+
+
 def quality_case(peers: Peers, src: Tensor, dst: Tensor, labels: Tensor, train: Tensor) -> gpnn.partition.Quality:
     """What the processes measure of a partition into seven subgraphs, with these training nodes."""
     graph = gpnn.Graph(src, dst, num_nodes=len(labels))

@@ -71,6 +71,22 @@ def train(
     return result.history, result.metrics, rows
 
 
+def train_on_another_graph(peers: Peers) -> str:
+    """What `fit` answers to own rows that come with the edges of another graph than the plan's."""
+    data = planted()
+    part = gpnn.partition_graph(data, 6, seed=3)
+    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part), shard=owner)
+    assert plan.nodes is not None
+    own = take(data, plan.nodes)
+    own.edge_index = (data.edge_index + torch.tensor([[0], [1]])) % len(data.y)
+    try:
+        fit(GPNN(6, 8, 3).double(), own, plan, recipe=Recipe(epochs=1))
+    except ValueError as error:
+        return str(error)
+    return "trained"
+
+
 def take(data: Data, nodes: torch.Tensor) -> Data:
     """Features, labels and masks of some nodes."""
     part = copy(data)

@@ -8,6 +8,8 @@ from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
+from gpnn.data.transform import transform_data
+from gpnn.engine import lower_csr
 from gpnn.nn import GPNN, Draw
 from gpnn.train import Recipe, fit
 from gpnn.train.optimizer import OPTIMIZERS
@@ -320,3 +322,47 @@ def test_nothing_to_learn_from_is_refused(planted, plan, model):
 def test_class_weights_must_fit_the_classes(planted, plan, model):
     with pytest.raises(ValueError, match=r"one weight for each of the 3 classes. Got 2."):
         fit(model, planted, plan, recipe=Recipe(class_weight=(1.0, 2.0)))
+
+
+def rewired(data: Data) -> Data:
+    """The same nodes and as many edges, one of which ends elsewhere."""
+    other = copy.copy(data)
+    other.edge_index = data.edge_index.clone()
+    other.edge_index[1, 0] = (other.edge_index[1, 0] + 1) % data.num_nodes
+    return other
+
+
+def csr_plan(data: Data) -> gpnn.Plan:
+    """The plan of an undirected graph by way of CSR, in one part: rows stand as the nodes do."""
+    rows = gpnn.Graph.from_data(data).in_edges()
+    ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
+    return lower_csr(ptr, col, torch.arange(data.num_nodes), torch.tensor([0, 40, data.num_nodes]), rounds=2)
+
+
+@pytest.mark.parametrize("form", ["lowered", "built", "virtual", "csr"])
+def test_the_plan_of_another_graph_is_refused(planted, model, form):
+    planted = transform_data(planted, undirected=True)
+    part = gpnn.partition_graph(planted, 3)
+    virtual = "graph" if form == "virtual" else None
+    plan = gpnn.lower(planted, gpnn.schedule.partitioned(planted, part, rounds=2, virtual=virtual))
+    plan = {"built": lambda: plan.build("streamed"), "csr": lambda: csr_plan(planted)}.get(form, lambda: plan)()
+    model = GPNN(3, 8, 3, runner="streamed", num_edge_types=plan.num_edge_types)
+    fit(model, planted, plan, recipe=Recipe(epochs=1))
+    with pytest.raises(
+        ValueError, match=r"must be lowered from the edges of `data`. Got that of another graph of 90 n"
+    ):
+        fit(model, rewired(planted), plan, recipe=Recipe(epochs=1))
+    turned = copy.copy(planted)
+    turned.edge_index = planted.edge_index.flip(1)  # the same graph, edges the other way round in the list
+    fit(model, turned, plan, recipe=Recipe(epochs=1))
+    with pytest.raises(ValueError, match=r"The plan must have the 60 nodes of `data`. Got one of 90"):
+        fit(model, planted.subgraph(torch.arange(60)), plan, recipe=Recipe(epochs=1))
+
+
+def test_weights_and_types_are_part_of_the_graph(planted, model):
+    weighted = copy.copy(planted)
+    weighted.edge_weight = torch.rand(planted.num_edges)
+    plan = gpnn.lower(weighted, gpnn.schedule.synchronous(weighted, rounds=2))
+    fit(model, weighted, plan, recipe=Recipe(epochs=1))
+    with pytest.raises(ValueError, match="must be lowered from the edges of `data`"):
+        fit(model, planted, plan, recipe=Recipe(epochs=1))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.oracle.training_cases import planted, train
+from tests.oracle.training_cases import planted, train, train_on_another_graph
 
 CELLS = {
     "gru": {"cell": "gru", "message": "linear"},
@@ -139,3 +139,8 @@ def test_a_training_that_diverged_has_no_metrics_in_any_process(processes):
         True,
         True,
     ]
+
+
+def test_the_plan_of_another_graph_is_refused(processes):
+    for answer in processes(train_on_another_graph, size=2):
+        assert answer.startswith("The plan must be lowered from the edges of `data`.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -74,12 +74,22 @@ class ShardedPlan(Plan):
 
 
 def lower_owned(
-    schedule: Schedule, owner: Ownership, device: torch.device | str, normalization: str, *, self_loops: bool
+    schedule: Schedule,
+    owner: Ownership,
+    device: torch.device | str,
+    normalization: str,
+    *,
+    self_loops: bool,
+    edge_digest: int | None = None,
 ) -> ShardedPlan:
-    """This process's plan of any schedule of a whole graph that every process holds; collective."""
+    """This process's plan of any schedule of a whole graph that every process holds; collective.
+
+    `edge_digest` is that of :class:`~gpnn.engine.Plan`.
+    """
     shard = Cutter(schedule.graph, owner.line, schedule.num_virtual).cut(owner.peers.rank)
     halo = negotiate(shard.halo, shard.bounds, owner.peers, device)
-    return _lower(restrict(schedule, shard), shard, owner.peers, halo, device, normalization, self_loops)
+    plan = _lower(restrict(schedule, shard), shard, owner.peers, halo, device, normalization, self_loops)
+    return replace(plan, edge_digest=edge_digest)
 
 
 def lower_shard(
@@ -129,7 +139,8 @@ def _lower(
     for phase in schedule.distinct_phases():
         exchange, ghosts = _exchange(phase, shard, peers, device)
         own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
-        sharded = ShardedPhase(phase, own_rule, None, builder, 0, exchange, shard.num_own)
+        check = schedule.check_unchanged
+        sharded = ShardedPhase(phase, own_rule, None, builder, 0, check, exchange, shard.num_own)
         sharded.prepare()
         lowered[id(phase)] = sharded
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
@@ -143,6 +154,7 @@ def _lower(
         num_virtual=shard.num_virtual,
         num_edge_types=shard.totals.num_edge_types,
         source=schedule,
+        edge_digest=None,
         shard=shard,
         peers=peers,
         halo=halo,
