@@ -1,9 +1,10 @@
-"""Scheduled: any convolution of PyTorch Geometric under any schedule."""
+"""Scheduled: convolutions of PyTorch Geometric under any schedule."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +12,22 @@ from torch import Tensor, nn
 from gpnn.engine import Block, Plan, Step, propagate
 from gpnn.engine.propagate import Runner
 
-KNOWN = ("x", "edge_index", "edge_type", "edge_weight", "edge_attr", "x_0")  # arguments that a schedule can give
+EDGE_DATA = ("edge_type", "edge_weight", "edge_attr")
+KNOWN = ("x", "edge_index", *EDGE_DATA, "x_0")  # arguments that a schedule can give
+# convolutions of PyG that take these arguments and cannot be run phase by phase
+UNFIT = {
+    "CuGraphGATConv": "takes its edges as an EdgeIndex",
+    "CuGraphRGCNConv": "takes its edges as an EdgeIndex",
+    "CuGraphSAGEConv": "takes its edges as an EdgeIndex",
+    "DNAConv": "has the states of all earlier layers as its input",
+    "MeshCNNConv": "counts on four edges into each node, in their order",
+    "PANConv": "returns a matrix beside the states",
+    "WLConv": "returns colours, which are integers",
+}
 
 
 class Scheduled(nn.Module):
-    """A PyG `MessagePassing` whose messages travel phase by phase as a plan says.
+    """A convolution of PyG whose messages travel phase by phase as a plan says.
 
     In each step the convolution is called on the nodes that the phase reads and the edges that it sends over, and the
     rows of the nodes that the phase updates are kept: `state[nodes] = conv(state, edge_index[:, edges])[nodes]`. All
@@ -25,9 +37,10 @@ class Scheduled(nn.Module):
     self-loops that it adds are added in every phase.
 
     Edge types, weights and attributes are passed where the convolution's `forward` takes `edge_type`, `edge_weight` or
-    `edge_attr`, and the initial states where it takes `x_0`. Dropout inside the convolution draws from torch's global
-    generator: the streamed runner repeats its own draws in the backward pass, but does not draw what the fused one
-    does. Batch normalisation sees one block at a time.
+    `edge_attr`, or passes them on by `**kwargs` to one that does, and the initial states where it takes `x_0`. Dropout
+    inside the convolution draws from torch's global generator: the streamed runner repeats its own draws in the
+    backward pass, but does not draw what the fused one does. Batch normalisation sees one block at a time. `GPSConv`
+    attends over the nodes that a phase reads, and must have the fused runner.
 
     Args:
         conv: the convolution; it must not cache its normalisation.
@@ -51,6 +64,7 @@ class Scheduled(nn.Module):
         self.conv = conv
         self.local = local
         self.takes = _arguments(conv)
+        self.attends = _attends(conv)
 
     @property
     def residual(self) -> bool:
@@ -78,6 +92,10 @@ class Scheduled(nn.Module):
             runner: as in :func:`gpnn.engine.propagate`.
             collect: as in :func:`gpnn.engine.propagate`.
         """
+        if self.attends and (runner not in (None, "fused") or plan.runners is not None):
+            raise ValueError(
+                "A convolution that attends over all rows of a phase must have `runner` fused. Got another."
+            )
         if edge_attr is None:
             return propagate(self, plan, x, runner=runner, collect=collect)
         attributed = _Attributed(self, _checked(edge_attr, plan, self.takes))
@@ -105,7 +123,14 @@ class Scheduled(nn.Module):
         if "x_0" in self.takes:
             assert step.initial is not None
             given["x_0"] = nn.functional.pad(step.initial, (0, 0, 0, block.num_inputs - block.num_rows))
-        return self.conv(inputs, edge_index=block.edge_index, **given)[: block.num_rows]
+        return self._check_output(self.conv(inputs, edge_index=block.edge_index, **given))[: block.num_rows]
+
+    def _check_output(self, output: Any) -> Tensor:
+        if not isinstance(output, Tensor) or output.dim() != 2 or not output.is_floating_point():
+            got = f"shape {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+            name = type(self.conv).__name__
+            raise ValueError(f"A scheduled convolution must return states [N, d], floating point. Got {got} of {name}.")
+        return output
 
 
 class _Attributed:
@@ -129,15 +154,40 @@ def _arguments(conv: nn.Module) -> frozenset[str]:
     name = type(conv).__name__
     if not isinstance(conv, nn.Module):
         raise ValueError(f"`conv` must be a convolution of PyTorch Geometric. Got {name}.")
-    if getattr(conv, "cached", False):
+    if name in UNFIT:
+        raise ValueError(f"A schedule runs convolutions of states [N, d] over edges. Got {name}, which {UNFIT[name]}.")
+    if any(getattr(module, "cached", False) for module in conv.modules()):
         raise ValueError(f"A scheduled convolution sees other edges in every phase. Got {name} with cached=True.")
     parameters = inspect.signature(conv.forward).parameters
     missing = {"x", "edge_index"} - set(parameters)
-    needed = [key for key, value in parameters.items() if value.default is inspect.Parameter.empty and key not in KNOWN]
+    needed = [key for key, value in parameters.items() if _is_needed(value) and key not in KNOWN]
     if missing or needed:
-        listed = ", ".join(parameters)
+        listed = ", ".join(map(str, parameters))
         raise ValueError(f"A schedule can give a convolution {', '.join(KNOWN)}. Got {name}, which takes {listed}.")
-    return frozenset(KNOWN) & frozenset(parameters)
+    takes = frozenset(KNOWN) & frozenset(parameters)
+    if any(value.kind is inspect.Parameter.VAR_KEYWORD for value in parameters.values()):
+        takes |= _passed_on(conv)
+    return takes
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    variable = parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return parameter.default is inspect.Parameter.empty and not variable
+
+
+def _passed_on(conv: nn.Module) -> frozenset[str]:
+    """What a convolution around another passes on to it by `**kwargs`: the edge data that the inner one takes."""
+    from torch_geometric.nn import MessagePassing
+
+    inner = [_arguments(child) for child in conv.children() if isinstance(child, MessagePassing)]
+    return frozenset(EDGE_DATA).intersection(*inner) if inner else frozenset()
+
+
+def _attends(conv: nn.Module) -> bool:
+    """Whether a node's output follows from nodes that no edge joins it to."""
+    from torch_geometric.nn import GPSConv
+
+    return any(isinstance(module, GPSConv) for module in conv.modules())
 
 
 def _checked(edge_attr: Tensor, plan: Plan, takes: frozenset[str]) -> Tensor:
@@ -153,6 +203,9 @@ def _checked(edge_attr: Tensor, plan: Plan, takes: frozenset[str]) -> Tensor:
 
 
 def _check_types(conv: nn.Module, block: Block) -> None:
-    known, given = getattr(conv, "num_relations", None), len(block.operators)
-    if isinstance(known, int) and given > known:
-        raise ValueError(f"The convolution must know all {given} edge types of the plan. Got num_relations={known}.")
+    given = len(block.operators)
+    for known in (getattr(module, "num_relations", None) for module in conv.modules()):
+        if isinstance(known, int) and given > known:
+            raise ValueError(
+                f"The convolution must know all {given} edge types of the plan. Got num_relations={known}."
+            )

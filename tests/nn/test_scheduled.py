@@ -1,4 +1,4 @@
-"""Any PyG convolution under any schedule; CONVOLUTIONS is the contract's list."""
+"""PyG convolutions under any schedule; test_convolutions.py tries every one of them."""
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ def call(conv: nn.Module, graph: Graph, edges: torch.Tensor, state: torch.Tensor
         "edge_weight": graph.edge_weight,
         "edge_attr": edge_attributes(len(graph.src)),
     }
-    given = {name: values[edges] for name, values in given.items() if name in scheduled.takes}
+    given = {name: of[edges] for name, of in given.items() if name in scheduled.takes and of is not None}
     if "x_0" in scheduled.takes:
         given["x_0"] = initial
     return conv(state, edge_index=torch.stack([graph.src, graph.dst])[:, edges], **given)
@@ -180,6 +180,10 @@ def test_refuses_what_a_schedule_cannot_call():
     plan = gpnn.lower(graph, synchronous(graph, 1))
     with pytest.raises(ValueError, match="Got GCNConv with cached=True"):
         Scheduled(pyg.GCNConv(2, 2, cached=True))
+    with pytest.raises(ValueError, match="Got AntiSymmetricConv with cached=True"):
+        Scheduled(pyg.AntiSymmetricConv(2, phi=pyg.GCNConv(2, 2, cached=True)))
+    with pytest.raises(ValueError, match="Got PointNetConv, which takes x, pos, edge_index"):
+        Scheduled(pyg.GPSConv(4, pyg.PointNetConv()))
     with pytest.raises(ValueError, match="Got PointNetConv, which takes x, pos, edge_index"):
         Scheduled(pyg.PointNetConv())
     with pytest.raises(ValueError, match="Got Linear, which takes input"):
@@ -190,5 +194,25 @@ def test_refuses_what_a_schedule_cannot_call():
         Scheduled(convolution("SAGEConv"))(states(width=WIDTH), plan, edge_attributes(32))
     with pytest.raises(ValueError, match=r"a row for each of the 32 edges. Got 31"):
         Scheduled(convolution("GATv2Conv"))(states(width=WIDTH), plan, edge_attributes(31))
+    typed = pyg.AntiSymmetricConv(WIDTH, phi=pyg.RGCNConv(WIDTH, WIDTH, num_relations=2)).double()
+    with pytest.raises(ValueError, match=r"all 3 edge types of the plan. Got num_relations=2"):
+        Scheduled(typed)(states(width=WIDTH), plan)
     with pytest.raises(ValueError, match=r"all 3 edge types of the plan. Got num_relations=2"):
         Scheduled(pyg.RGCNConv(WIDTH, WIDTH, num_relations=2).double())(states(width=WIDTH), plan)
+
+
+class Pair(nn.Module):
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> object:
+        return x, edge_index
+
+
+class Counts(Pair):
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> object:
+        return edge_index[1].bincount(minlength=len(x))
+
+
+@pytest.mark.parametrize(("conv", "got"), [(Pair(), "tuple of Pair"), (Counts(), r"shape \[10\] of Counts")])
+def test_refuses_what_is_no_state(conv, got):
+    graph = typed_graph()
+    with pytest.raises(ValueError, match=rf"must return states \[N, d\], floating point\. Got {got}\."):
+        Scheduled(conv)(states(width=WIDTH), gpnn.lower(graph, synchronous(graph, 1)))
