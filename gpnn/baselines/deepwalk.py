@@ -12,6 +12,7 @@ from torch import Tensor
 from gpnn.baselines.selection import as_choices
 from gpnn.baselines.softmax_regression import choose_softmax
 from gpnn.baselines.visible import neighbours
+from gpnn.extra import install_command
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -69,7 +70,8 @@ def _train_gensim(walks: np.ndarray, num_nodes: int, *, channels: int, window: i
     try:
         from gensim.models import Word2Vec
     except ImportError:
-        raise ValueError('`trainer="gensim"` must find gensim (pip install "gpnn[baselines]"). Got none.') from None
+        mend = install_command("baselines")
+        raise ValueError(f'`trainer="gensim"` must find gensim ({mend}). Got none.') from None
     sentences = [[str(node) for node in walk if node >= 0] for walk in walks.tolist()]
     options = {"vector_size": channels, "window": window, "min_count": 0, "sg": 1, "hs": 1, "negative": 0, "epochs": 1}
     vectors = Word2Vec(sentences, **options, workers=1, seed=seed).wv

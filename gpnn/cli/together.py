@@ -179,7 +179,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
     from gpnn.build import history_notes
     from gpnn.build.sharded import train_sharded_run
     from gpnn.build.sharded_report import write_shared_report
-    from gpnn.report import ADVICE, can_write
+    from gpnn.report import advice, can_write
     from gpnn.train.lock import lock_run
     from gpnn.train.tensorboard import TensorBoard
 
@@ -196,7 +196,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
             if request.page and not can_write():
-                messages().print(ADVICE, markup=False)
+                messages().print(advice(), markup=False)
         result = train_sharded_run(run, built, watchers)
         if request.page and result.metrics:
             write_shared_report(run, built)

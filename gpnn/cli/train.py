@@ -187,7 +187,7 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
 
 def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, page: bool) -> FitResult:
     from gpnn.build import history_notes, train_run
-    from gpnn.report import ADVICE, can_write
+    from gpnn.report import advice, can_write
     from gpnn.train.tensorboard import TensorBoard
 
     watchers: list[Watcher] = [interrupt]
@@ -200,7 +200,7 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
         if page and not silent and not can_write():
-            messages().print(ADVICE, markup=False)
+            messages().print(advice(), markup=False)
         result = train_run(run, built, watchers, page=page)
     if not silent and result.metrics:
         print_notes(history_notes(run, built), messages())

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.extra import install_command
 from gpnn.graph import Graph
 from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
 from gpnn.partition.partition import Partition
@@ -53,5 +54,6 @@ def _import() -> ModuleType:
     try:
         import pymetis
     except ImportError:
-        raise ValueError('The method "metis" needs pymetis: pip install "gpnn[metis]". Got none.') from None
+        mend = install_command("metis")
+        raise ValueError(f'The method "metis" needs pymetis: {mend}. Got none.') from None
     return pymetis

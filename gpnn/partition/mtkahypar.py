@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.extra import install_command
 from gpnn.graph import Graph
 from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
 from gpnn.partition.metis import BALANCE
@@ -76,5 +77,6 @@ def _import() -> ModuleType:
     try:
         import mtkahypar as package
     except ImportError:
-        raise ValueError('The method "mtkahypar" needs mtkahypar: pip install "gpnn[partition]". Got none.') from None
+        mend = install_command("partition")
+        raise ValueError(f'The method "mtkahypar" needs mtkahypar: {mend}. Got none.') from None
     return package

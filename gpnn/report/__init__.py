@@ -3,13 +3,12 @@
 from gpnn.report.compare import write_comparison
 from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import Cost, measure_cost
-from gpnn.report.embed import ADVICE, can_write, check_extra
+from gpnn.report.embed import advice, can_write, check_extra
 from gpnn.report.page import SECTIONS, write_report
 from gpnn.report.record import Record
 from gpnn.report.shared_record import SharedRecord
 
 __all__ = [
-    "ADVICE",
     "SECTIONS",
     "Chart",
     "Cost",
@@ -19,6 +18,7 @@ __all__ = [
     "Section",
     "SharedRecord",
     "Table",
+    "advice",
     "can_write",
     "check_extra",
     "measure_cost",

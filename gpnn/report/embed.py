@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gpnn.extra import install_command
 from gpnn.train.atomic import finite
 
 NEEDED = ("plotly", "jinja2")
-ADVICE = 'report.html not written: pip install "gpnn[report]"'
 
 
 def can_write() -> bool:
@@ -21,10 +21,15 @@ def can_write() -> bool:
     return all(find_spec(name) is not None for name in NEEDED)
 
 
+def advice() -> str:
+    """What a run without a page says, with the way out."""
+    return f"report.html not written: {install_command('report')}"
+
+
 def check_extra() -> None:
     """Raise ImportError, with the way out, unless a page can be written."""
     if not can_write():
-        raise ImportError('A report needs plotly and jinja2: pip install "gpnn[report]"')
+        raise ImportError(f"A report needs plotly and jinja2: {install_command('report')}")
 
 
 def script_json(value: Any) -> str:

@@ -41,8 +41,8 @@ def reproduce(record: AnyRecord) -> Section:
     start = "gpnn"
     if isinstance(record, SharedRecord) and len(record.shares) > 1:
         start = f"torchrun --nproc-per-node {len(record.shares)} -m gpnn"
-    again = f'pip install "gpnn=={version}"\n{start} train --config config.toml --out again'
-    parts = [Listing("With the configuration above saved as config.toml", again)]
+    again = f"{start} train --config config.toml --out again"
+    parts = [Listing(f"With gpnn {version} installed and the configuration above saved as config.toml", again)]
     if record.environment.get("command"):
         command = command_line(record.environment["command"])
         parts.append(Listing("The command it was", start + command.removeprefix("gpnn")))

@@ -70,7 +70,8 @@ def _pairs(graph: Graph, arcs: Arcs) -> tuple[np.ndarray, np.ndarray]:
     if len(lone):
         raise ValueError(
             "Spanning trees need the reverse of every edge. "
-            f"Got {sender[lone[0]]} → {receiver[lone[0]]} without it: call `graph.to_undirected()` first."
+            f"Got {sender[lone[0]]} → {receiver[lone[0]]} without it: data.undirected=true adds it, and in Python "
+            "`graph.to_undirected()`."
         )
     rising = sender < receiver
     return sender[rising], receiver[rising]

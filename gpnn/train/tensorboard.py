@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpnn.extra import install_command
+
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
@@ -58,7 +60,7 @@ def check_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError('TensorBoard curves need tensorboard: pip install "gpnn[log]". Got none.') from None
+        raise ValueError(f"TensorBoard curves need tensorboard: {install_command('log')}. Got none.") from None
 
 
 def curve_name(name: str) -> str:

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-pytest.importorskip("plotly")
+from gpnn.extra import install_command
 
-ADVICE = 'report.html not written: pip install "gpnn[report]"'
+pytest.importorskip("plotly")
 
 
 def test_a_run_writes_its_page_and_report_writes_it_again(gpnn, tiny, tmp_path):
@@ -31,12 +31,12 @@ def test_without_the_extra_the_run_goes_on_and_says_so(gpnn, tiny, tmp_path, mon
     monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None)
     result = gpnn("train", *tiny, "--out", "run")
     assert result.exit_code == 0, result.output
-    assert ADVICE in result.stderr
+    assert f"report.html not written: {install_command('report')}" in result.stderr
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 6
     assert not (tmp_path / "run" / "report.html").exists()
     result = gpnn("report", "run")
     assert result.exit_code == 2
-    assert 'pip install "gpnn[report]"' in result.stderr
+    assert install_command("report") in result.stderr
 
 
 def test_several_runs_are_one_page(gpnn, tiny, tmp_path):

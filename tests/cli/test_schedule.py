@@ -35,3 +35,14 @@ def test_a_large_graph_is_not_drawn(gpnn, tmp_path):
 @pytest.mark.parametrize("words", [["schedule.name=random"], ["schedule.name=sequential", "schedule.cut=2"]])
 def test_mistakes(gpnn, words):
     assert gpnn("schedule", *CHAIN, *words).exit_code == 2
+
+
+def test_a_schedule_that_the_graph_does_not_allow_names_the_setting_that_mends_it(gpnn, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    refused = gpnn("schedule", "--edges", "edges.csv", "-k", 1)
+    assert refused.exit_code == 0, refused.output
+    assert "spanning_trees: Spanning trees need the reverse of every edge" in refused.stderr
+    assert "data.undirected=true adds it" in refused.stderr
+    mended = gpnn("schedule", "--edges", "edges.csv", "-k", 1, "data.undirected=true")
+    assert "spanning_trees" in mended.stdout
+    assert "spanning_trees" not in mended.stderr

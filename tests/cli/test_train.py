@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 from safetensors.torch import load_file
 
+from gpnn.extra import install_command
 from tests.oracle.multi_hot import multi_hot_graph
 
 FILES = ["checkpoint", "config.toml", "environment.json", "history.jsonl", "metrics.json", "model.safetensors"]
@@ -344,5 +345,5 @@ def test_without_tensorboard_nothing_is_trained(gpnn, tiny, tmp_path, monkeypatc
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     result = gpnn("train", *tiny, "--out", "run", "--tensorboard")
     assert result.exit_code == 2
-    assert 'TensorBoard curves need tensorboard: pip install "gpnn[log]"' in result.stderr
+    assert f"TensorBoard curves need tensorboard: {install_command('log')}" in result.stderr
     assert list(tmp_path.iterdir()) == []

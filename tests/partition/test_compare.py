@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from gpnn.extra import install_command
 from gpnn.partition import PARTITIONERS, compare_partitions, partition_graph
 from tests.oracle.small_graphs import ring
 
@@ -25,7 +26,7 @@ def test_a_method_that_cannot_give_k_parts_says_why():
 def test_a_method_whose_extra_is_missing_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     (row,) = compare_partitions(ring(6), 2, ["metis"])
-    assert row.left_out == 'The method "metis" needs pymetis: pip install "gpnn[metis]". Got none.'
+    assert row.left_out == f'The method "metis" needs pymetis: {install_command("metis")}. Got none.'
 
 
 def test_options_are_passed_on():

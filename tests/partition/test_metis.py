@@ -1,3 +1,4 @@
+import re
 import sys
 
 import pytest
@@ -5,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn import Graph, partition_graph
+from gpnn.extra import install_command
 from tests.oracle.small_graphs import chain, graphs
 
 
@@ -63,5 +65,5 @@ def test_an_unknown_balance_lists_the_choices():
 
 def test_without_pymetis_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ValueError, match=r'needs pymetis: pip install "gpnn\[metis\]". Got none.'):
+    with pytest.raises(ValueError, match=re.escape(f"needs pymetis: {install_command('metis')}. Got none.")):
         partition_graph(chain(4), 2, method="metis")

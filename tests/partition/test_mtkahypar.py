@@ -1,8 +1,10 @@
+import re
 import sys
 
 import pytest
 
 from gpnn import Graph, partition_graph
+from gpnn.extra import install_command
 from tests.oracle.small_graphs import chain
 
 TWO_CLIQUES = [(u + b, v + b) for b in (0, 6) for u in range(6) for v in range(u)] + [(0, 6), (1, 0), (2, 2)]
@@ -41,5 +43,5 @@ def test_a_negative_imbalance_is_refused():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mtkahypar", None)
-    with pytest.raises(ValueError, match=r'needs mtkahypar: pip install "gpnn\[partition\]". Got none.'):
+    with pytest.raises(ValueError, match=re.escape(f"needs mtkahypar: {install_command('partition')}. Got none.")):
         partition_graph(chain(4), 2, method="mtkahypar")

@@ -1,12 +1,14 @@
 import base64
 import gzip
 import json
+import re
 import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpnn.extra import install_command
 from gpnn.report.embed import can_write, check_extra, plotly_script, script_json
 
 
@@ -32,5 +34,5 @@ def test_the_library_is_whole():
 def test_without_the_extra_there_is_a_way_out(monkeypatch):
     monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None if name == "plotly" else sys)
     assert not can_write()
-    with pytest.raises(ImportError, match=r'pip install "gpnn\[report\]"'):
+    with pytest.raises(ImportError, match=re.escape(install_command("report"))):
         check_extra()

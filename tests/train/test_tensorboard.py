@@ -1,7 +1,9 @@
+import re
 import sys
 
 import pytest
 
+from gpnn.extra import install_command
 from gpnn.train.tensorboard import TensorBoard, check_tensorboard
 
 pytest.importorskip("tensorboard")
@@ -57,5 +59,5 @@ def test_what_is_written_is_there_before_the_end(tmp_path):
 
 def test_without_tensorboard_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ValueError, match=r'need tensorboard: pip install "gpnn\[log\]"'):
+    with pytest.raises(ValueError, match=re.escape(f"need tensorboard: {install_command('log')}.")):
         check_tensorboard()

@@ -16,6 +16,7 @@ from gpnn.data.constructors import CONSTRUCTORS, finish
 from gpnn.data.formats.stored_tensor import StoredTensor
 from gpnn.data.formats.torch_archive import TorchArchive
 from gpnn.data.tables.archive import DAMAGES, read_archive
+from gpnn.extra import install_command
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -59,7 +60,7 @@ def _read(name: str, root: Path, raw: Path) -> Data:
         from ogb.io.read_graph_raw import read_binary_graph_raw, read_csv_graph_raw
         from ogb.nodeproppred import NodePropPredDataset
     except ImportError:
-        raise ImportError(f'{name} needs the Open Graph Benchmark package: pip install "gpnn[ogb]".') from None
+        raise ImportError(f"{name} needs the Open Graph Benchmark package: {install_command('ogb')}.") from None
 
     class Unkept(NodePropPredDataset):
         def pre_process(self) -> None:

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import ParseError
 from gpnn.data.tables.column import plain_column
 from gpnn.data.tables.limits import check_size
 from gpnn.data.tables.table import Table
+from gpnn.extra import install_command
 
 if TYPE_CHECKING:
     import networkx
@@ -45,7 +46,7 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
     try:
         import networkx
     except ImportError:
-        raise ImportError(f'{name} files need networkx: pip install "gpnn[networkx]".') from None
+        raise ImportError(f"{name} files need networkx: {install_command('networkx')}.") from None
     check_size(path.name, EXPANSION * path.stat().st_size)
     if b"<!ENTITY" in path.read_bytes():
         raise ValueError(f"{path.name} must not define entities. Got <!ENTITY.")
