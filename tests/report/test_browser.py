@@ -112,6 +112,12 @@ def test_charts_have_marks_and_nothing_complains(page):
     assert page.problems() == []
 
 
+def test_values_of_the_machine_are_not_cut_off(page):
+    hidden = "[...document.querySelectorAll('#environment .panel')].map(panel => panel.scrollWidth - panel.clientWidth)"
+    assert page.run(f"return {hidden}") == [0, 0]
+    assert len(page.run("return document.querySelector('#environment td:last-child').closest('table').innerText")) > 64
+
+
 def test_hover_reads_a_node(page):
     point = page.driver.find_element("css selector", "#chart-drawing .scatterlayer .point")
     page.run("document.getElementById('chart-drawing').scrollIntoView({block: 'center', behavior: 'instant'})")

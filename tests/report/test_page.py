@@ -71,6 +71,11 @@ def test_every_section_is_there_and_reachable(page):
         assert f'href="#{name}"' in page
 
 
+def test_tables_of_text_are_told_from_figures(page):
+    """Their cells wrap: the machine's values were cut off."""
+    assert page.count('<table class="text">') == 3  # notes, machine, packages
+
+
 def test_notes_stand_beside_what_mends_them(page):
     text = Outline(page).text
     assert "<i>7</i> edges have no reverse" in text
