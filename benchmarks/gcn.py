@@ -93,7 +93,7 @@ def our_plan(data, community, name: str):
 
 
 def our_model(options: argparse.Namespace, input_dropout: float):
-    from gpnn.baselines.graph_convolution import GraphConvolution
+    from experiments.baselines.graph_convolution import GraphConvolution
 
     model = GraphConvolution(options.features, options.hidden, options.classes, dropout=0.5)
     forward = model.encoder.forward

@@ -21,8 +21,8 @@ def recall_of_guesses(settings: dict) -> float:
     """The mean recall over all draws, in percent."""
     import torch
 
+    from experiments.harness.kinds.baseline import load_data
     from gpnn.data import recall_at_k
-    from gpnn.experiment.kinds.baseline import load_data
 
     data, random = load_data(settings), torch.Generator().manual_seed(0)
     return 100 * mean(
@@ -31,8 +31,8 @@ def recall_of_guesses(settings: dict) -> float:
 
 
 def main() -> None:
-    from gpnn.experiment import read_experiment
-    from gpnn.experiment.settings import put_seed
+    from experiments.harness import read_experiment
+    from experiments.harness.settings import put_seed
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)

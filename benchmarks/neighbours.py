@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.experiment.machine import describe_machine
+from experiments.harness.machine import describe_machine
 
 WIDTH, EPOCHS, PATIENCE = 64, 200, 50
 Score = tuple[float, float]  # validation and test accuracy

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from gpnn.experiment import Experiment, Results, read_experiment
-from gpnn.experiment.measure import scale
-from gpnn.experiment.pairs import Comparison, compare_pairs
-from gpnn.experiment.results import mean_and_deviation
+from experiments.harness import Experiment, Results, read_experiment
+from experiments.harness.measure import scale
+from experiments.harness.pairs import Comparison, compare_pairs
+from experiments.harness.results import mean_and_deviation
 
 ROOT = Path(__file__).parents[1]
 NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?![\w]|\.\d)")

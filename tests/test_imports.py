@@ -18,10 +18,9 @@ ROWS = [
     {"engine"},
     {"nn"},
     {"train"},
-    {"estimator", "baselines", "report"},
+    {"estimator", "report"},
     {"config"},
     {"build"},
-    {"experiment"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,10 +1,14 @@
-"""`gpnn experiment`: run a table or figure from its TOML file and write its report."""
+"""`gpnn experiment`: run a table or figure from its TOML file and write its report.
+
+Experiments, their code and their baselines stand in a clone of the repository, not in the installed package.
+"""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +20,7 @@ from gpnn.cli.show import messages, output, print_json, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gpnn.experiment import Cell, Experiment
+    from experiments.harness import Cell, Experiment
 
 COLUMNS = ("title", "runs", "finished")
 
@@ -43,7 +47,8 @@ def experiment(
 
     `gpnn experiment list --json`
     """
-    from gpnn.experiment import Results, find_entries, plain_figures, read_experiment, run_experiment, write_report
+    _check_clone()
+    from experiments.harness import Results, find_entries, plain_figures, read_experiment, run_experiment, write_report
 
     if name == "list":
         _list(folder, out or folder / "results", quiet=quiet, json=json)
@@ -67,6 +72,15 @@ def experiment(
     remarks.print(f"Written: {', '.join(map(str, files))}", markup=False)
 
 
+def _check_clone() -> None:
+    """Raise ValueError unless the code of the experiments can be imported."""
+    if find_spec("experiments") is None or find_spec("experiments.harness") is None:
+        raise ValueError(
+            "`gpnn experiment` must run in a clone of the repository, which holds the experiments and their code "
+            '(there: pip install -e "."). Got an installed package alone.'
+        )
+
+
 def _shower(remarks: Console) -> Callable[[Cell, int, int], None]:
     def show(cell: Cell, finished: int, number: int) -> None:
         remarks.print(f"{finished}/{number}  {cell.row} · {cell.column} · seed {cell.seed}", markup=False)
@@ -76,7 +90,7 @@ def _shower(remarks: Console) -> Callable[[Cell, int, int], None]:
 
 def _list(folder: Path, out: Path, *, quiet: bool, json: bool) -> None:
     """What experiments there are; quiet, their names only."""
-    from gpnn.experiment import find_experiments
+    from experiments.harness import find_experiments
 
     found = find_experiments(folder)
     if not found:
@@ -93,7 +107,7 @@ def _list(folder: Path, out: Path, *, quiet: bool, json: bool) -> None:
 
 def _count(each: Experiment, out: Path) -> tuple[int, int]:
     """How many runs an experiment has, and how many of them are finished."""
-    from gpnn.experiment import Results
+    from experiments.harness import Results
 
     results = Results.open(out / "cells" / f"{each.name}.jsonl")
     keys = {cell.key for cell in each.cells()}

@@ -63,7 +63,7 @@ def _write_experiment(folder: Path) -> None:
 def _read_experiment(folder: Path) -> Any:
     import itertools
 
-    from gpnn.experiment import read_experiment
+    from experiments.harness import read_experiment
 
     experiment = read_experiment(folder / "some.toml")
     return list(itertools.islice(experiment.cells(), 100))
@@ -74,7 +74,7 @@ def _sound_experiment(cells: Any) -> None:
 
 
 def _write_results(folder: Path) -> None:
-    from gpnn.experiment import Cell, Results
+    from experiments.harness import Cell, Results
 
     results = Results.open(folder / "cells.jsonl")
     for seed in range(3):
@@ -82,7 +82,7 @@ def _write_results(folder: Path) -> None:
 
 
 def _read_results(folder: Path) -> Any:
-    from gpnn.experiment import Results
+    from experiments.harness import Results
 
     return Results.open(folder / "cells.jsonl")
 

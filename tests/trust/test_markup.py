@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import gpnn
-from gpnn.experiment import Experiment, Results, write_report
-from gpnn.experiment.spec import Line
+from experiments.harness import Experiment, Results, write_report
+from experiments.harness.spec import Line
 from gpnn.schedule.draw import draw_schedule
 
 HOSTILE = '<script>alert("1")</script> & $x_{ | ]]> "\'\n<!-- \u202e'

@@ -1,0 +1,1 @@
+"""Tables and figures: one TOML file each, the code that runs them, the baselines, and their results."""

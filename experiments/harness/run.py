@@ -1,0 +1,72 @@
+"""Run an experiment's cells, in this process or in several, skipping those that are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any
+
+from experiments.harness.results import Results
+from experiments.harness.spec import Cell, Experiment
+
+
+def run_experiment(
+    experiment: Experiment,
+    results: Results,
+    *,
+    jobs: int = 1,
+    progress: Callable[[Cell, int, int], None] | None = None,
+    only: Iterable[Cell] | None = None,
+) -> None:
+    """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
+
+    Cells with the same settings and seed are run once.
+
+    Args:
+        experiment: what to run.
+        results: what is finished, and where it is kept.
+        jobs: number of processes, each with one thread.
+        progress: told of each finished cell, with the number finished and the number of all.
+        only: the cells to run (:meth:`Experiment.select`); None: all.
+    """
+    cells = {cell.key: cell for cell in (experiment.cells() if only is None else only)}
+    waiting = [cell for key, cell in cells.items() if key not in results.outcomes]
+    finished = len(cells) - len(waiting)
+    for cell, metrics in _outcomes(waiting, jobs):
+        results.add(cell, experiment.keep(metrics))
+        finished += 1
+        if progress is not None:
+            progress(cell, finished, len(cells))
+
+
+def _outcomes(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    if jobs == 1:
+        for cell in cells:
+            yield cell, run_cell(cell)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
+        waiting = {pool.submit(run_cell, cell): cell for cell in cells}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """What one cell comes to."""
+    from experiments.harness.kinds import KINDS
+    from experiments.harness.machine import describe_machine
+
+    kind, settings = KINDS[cell.kind], cell.filled_settings
+    if problems := kind.problems(settings):
+        raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
+    return kind.run(settings, cell.seed) | {"machine": describe_machine()}
+
+
+def _single_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
