@@ -74,6 +74,17 @@ def test_arrays_with_unlabelled_nodes(data, arrays):
     assert "val_accuracy" in classifier.metrics_
 
 
+def test_unlabelled_nodes_do_not_count_in_the_score(data, arrays):
+    x, y, adjacency = arrays
+    classifier = small(epochs=2).fit(x, y, adjacency=adjacency)
+    known = y >= 0
+    wanted = np.mean(classifier.predict(x, adjacency=adjacency)[known] == y[known])
+    for unknown in (-1, float("nan"), None):
+        labels = np.where(known, y, unknown)
+        assert classifier.score(x, labels, adjacency=adjacency) == pytest.approx(wanted)
+        assert classifier.score(x, labels.tolist(), adjacency=adjacency) == pytest.approx(wanted)
+
+
 def test_a_networkx_graph_gives_what_the_same_matrix_gives(arrays):
     """networkx meets the nodes of an edge list in another order than that of the rows."""
     x, y, adjacency = arrays
