@@ -52,6 +52,8 @@ def predict(
 
     check_suffix(out)
     folder = RunFolder.open(run)
+    if out.resolve() == folder.predictions.resolve():
+        raise ValueError(f"`--out` must not be the run's own {out.name}, which later predictions read.")
     config = load_run_config(folder)
     trained = read_trained(folder)
     given = {"nodes": nodes, "edges": edges, "features": features}

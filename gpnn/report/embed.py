@@ -22,7 +22,7 @@ def can_write() -> bool:
 
 
 def advice() -> str:
-    """What a run without a page says, with the way out."""
+    """The message of a run whose report cannot be written, with the command that installs what it needs."""
     return f"report.html not written: {install_command('report')}"
 
 

@@ -164,7 +164,7 @@ def fingerprint(graph: Graph) -> str:
     """A hash of the graph's structure: equal for the same edges in the same order."""
     digest = hashlib.sha256(str(graph.num_nodes).encode())
     for values in (graph.src, graph.dst):
-        digest.update(values.numpy().tobytes())
+        digest.update(values.contiguous().numpy().data)
     return digest.hexdigest()
 
 

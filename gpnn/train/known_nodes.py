@@ -32,7 +32,7 @@ class RowDigests(NamedTuple):
 
     Attributes:
         edges: digest of the edges among them.
-        features: digest of their features; "" where these are all alike, None where there are none.
+        features: digest of their features; "" where all rows are equal, None where there are none.
     """
 
     edges: str
@@ -138,9 +138,9 @@ class KnownNodes:
 
 
 def digest_rows(x: Tensor, num_rows: int) -> str:
-    """The digest of the first rows of features `[N, F]`, dense or sparse CSR; "" where all are alike and tell nothing.
+    """The digest of the first rows of features `[N, F]`, dense or sparse CSR; "" where all rows are equal.
 
-    Dense rows count as alike when a thousand of them, evenly spaced, are.
+    Equal rows identify no node. Dense rows count as equal when a thousand of them, evenly spaced, are.
 
     >>> digest_rows(torch.ones(3, 2), 2)
     ''

@@ -114,6 +114,9 @@ def test_notes_name_the_setting_that_mends_it(gpnn, graph, tmp_path) -> None:
     trained = gpnn("train", "people", "train.epochs=2", "--out", "run")
     assert [line for line in trained.stderr.splitlines() if line in notes] == notes
     assert "data.undirected=true adds it" in (tmp_path / "run" / "report.html").read_text()
+    assert gpnn("partition", "people", "-k", 2, "--shards", 1, "--out", "cut", "-q").exit_code == 0
+    sharded = gpnn("train", "cut", "train.epochs=2", "--out", "shared", "--no-report")
+    assert [line for line in sharded.stderr.splitlines() if line in notes] == notes
 
 
 def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:

@@ -48,6 +48,14 @@ def test_mistakes(gpnn, run, tmp_path, words, sentence):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 
+def test_what_the_run_knows_of_its_nodes_is_not_overwritten(gpnn, run, tmp_path):
+    before = (tmp_path / "run" / "predictions.parquet").read_bytes()
+    result = gpnn("predict", run, "planted", "--out", "run/predictions.parquet")
+    assert result.exit_code == 2
+    assert "must not be the run's own predictions.parquet" in result.stderr
+    assert (tmp_path / "run" / "predictions.parquet").read_bytes() == before
+
+
 def test_embeddings_know_their_own_graph_only(gpnn, tiny):
     assert gpnn("train", *tiny, "model.input=embedding", "--out", "run", "-q").exit_code == 0
     assert gpnn("predict", "run", "planted", "--out", "a.csv", "-q").exit_code == 0
