@@ -175,9 +175,9 @@ def count_one_way(graph: Graph) -> int:
     proper = src != dst
     src, dst = src[proper], dst[proper]
     pairs = np.minimum(src, dst) * graph.num_nodes + np.maximum(src, dst)
-    distinct = np.unique(2 * pairs + (src < dst)) >> 1  # a pair stands there once or, joined both ways, twice
-    num_pairs = np.count_nonzero(np.diff(distinct)) + 1 if len(distinct) else 0
-    return int(2 * num_pairs - len(distinct))
+    edges = np.sort(2 * pairs + (src < dst))  # not np.unique, whose hash table takes several times as long
+    num_distinct, num_pairs = (np.count_nonzero(np.diff(each)) + 1 for each in (edges, edges >> 1))
+    return int(2 * num_pairs - num_distinct)  # a pair counts once or, joined both ways, twice
 
 
 def _unused_columns(data: Data) -> int:
