@@ -86,8 +86,8 @@ def test_an_edge_given_twice_weighs_the_sum() -> None:
 def test_an_edge_of_weight_zero_is_none() -> None:
     """Under a mean; it still joins its ends for a partition, so that there is one part."""
     edges = example().edge_index
-    more = torch.cat([edges, torch.tensor([[0, 5], [7, 2]])], 1)
-    weight = torch.cat([torch.ones(80), torch.zeros(2)])
+    more = torch.cat([edges, torch.tensor([[0, 7, 5, 2], [7, 0, 2, 5]])], 1)
+    weight = torch.cat([torch.ones(80), torch.zeros(4)])
     assert np.allclose(answer(example(edge_index=more, edge_weight=weight), k=1), answer(example(), k=1), atol=1e-6)
 
 
