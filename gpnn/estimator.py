@@ -16,11 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpnn.data.check import check_data
-from gpnn.data.classes import check_trainable
+from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
-from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.labels import check_labels, check_trainable, labelled_nodes
 from gpnn.data.tables.parquet import read_parquet_columns
-from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph

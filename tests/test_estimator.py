@@ -134,7 +134,7 @@ def test_nodes_learnt_from_keep_their_subgraphs_when_the_graph_grows(data, fitte
 
 def fitted_view(classifier: GPNNClassifier, data: Data) -> Data:
     """The graph as the classifier sees it, its features scaled."""
-    from gpnn.data.transform import transform_data
+    from gpnn.data.features import transform_data
 
     return transform_data(data, scale_features=classifier.scale_features_)
 

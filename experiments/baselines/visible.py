@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data import check_data
-from gpnn.data.transform import transform_data
+from gpnn.data.features import transform_data
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:

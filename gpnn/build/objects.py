@@ -11,9 +11,9 @@ import torch
 
 from gpnn.config import Config
 from gpnn.data import load_dataset
-from gpnn.data.classes import check_trainable
+from gpnn.data.features import choose_scale, transform_data
+from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
-from gpnn.data.transform import choose_scale, transform_data
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph

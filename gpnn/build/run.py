@@ -14,7 +14,7 @@ from gpnn.build.report import gather_record
 from gpnn.build.search import Search
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.data import recall_at_k
-from gpnn.data.digest import digest_data, digest_labels
+from gpnn.data.check import digest_data, digest_labels
 from gpnn.report import can_write, write_report
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.digest import digest_data, digest_labels
+from gpnn.data.check import digest_data, digest_labels
 from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph

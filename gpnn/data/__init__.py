@@ -4,8 +4,8 @@ from gpnn.data.babi import select_graphs
 from gpnn.data.catalog import DatasetInfo, fetch_dataset, list_datasets, verify_files
 from gpnn.data.check import check_data
 from gpnn.data.files import data_folder
+from gpnn.data.lists import recall_at_k
 from gpnn.data.load import DATASETS, load_dataset
-from gpnn.data.recall import recall_at_k
 from gpnn.data.splits import Split, split_fractions, split_per_class
 
 __all__ = [

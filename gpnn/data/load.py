@@ -15,15 +15,12 @@ from gpnn.data.babi import babi
 from gpnn.data.check import check_data
 from gpnn.data.diel import diel
 from gpnn.data.diel_like import diel_like
-from gpnn.data.digits import digits
 from gpnn.data.files import data_folder
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
 from gpnn.data.formats.ogb import OGB
-from gpnn.data.lattice import chain, grid
+from gpnn.data.generators import chain, digits, grid, planted, rmat
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
-from gpnn.data.planted import planted
-from gpnn.data.rmat import rmat
 from gpnn.data.tables import Vocabulary, tables
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.features import from_scipy
 from gpnn.data.files import RECOVERED_LABELS, require
 from gpnn.data.planetoid import NUM_VAL, SUFFIXES, Parts, read_parts
-from gpnn.data.sparse import features
 from gpnn.data.tables.archive import read_archive
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def nell(root: Path, *, rate: float = 0.001) -> Data:
     test[torch.from_numpy(parts.test_index)] = True
     y, val = _kipf(parts) if parts.rest_labels is not None else _recovered(parts, root, str(rate))
     return Data(
-        x=features(_with_relations(parts), sparse=True),
+        x=from_scipy(_with_relations(parts), sparse=True),
         edge_index=parts.edge_index,
         y=y,
         train_mask=train,

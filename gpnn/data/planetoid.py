@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.features import from_scipy
 from gpnn.data.files import PREFIXES, require
-from gpnn.data.sparse import features
 from gpnn.data.splits import Split, split_per_class
 from gpnn.data.unpickle import read_pickle
 from gpnn.storage.read import read_text
@@ -71,7 +71,7 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     y = parts.labels()
     masks = _standard_split(parts) if split == "standard" else _random_split(y, seed)
     return Data(
-        x=features(parts.features(), sparse=sparse, normalize=normalize_features),
+        x=from_scipy(parts.features(), sparse=sparse, normalize=normalize_features),
         edge_index=parts.edge_index,
         y=y,
         num_classes=parts.train_labels.shape[1],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from gpnn.data.labels import labelled_nodes
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Split(NamedTuple):
@@ -94,3 +99,19 @@ def _masks(num_nodes: int, *groups: np.ndarray) -> Split:
     for mask, nodes in zip(masks, groups):
         mask[torch.from_numpy(nodes)] = True
     return Split(*masks)
+
+
+def draw_split(data: Data, seed: int) -> str:
+    """Give `data` masks, class by class; the sentence that says so.
+
+    Args:
+        data: with labels `y`.
+        seed: the draw.
+    """
+    y = data.y if data.y.dim() == 1 else labelled_nodes(data.y).long() - 1
+    split = split_fractions(y, seed=seed)
+    for name, mask in split._asdict().items():
+        data[name] = mask
+    counts = [int(mask.sum()) for mask in split]
+    shares = f"split drawn with seed {seed}, 60/20/20 % of each class"
+    return f"{shares}: {counts[0]} nodes train, {counts[1]} validate, {counts[2]} test"

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.classes import check_names, check_trainable, is_unlabelled
-from gpnn.data.labels import check_labels, labelled_nodes
-from gpnn.data.sparse import features
+from gpnn.data.features import from_scipy
+from gpnn.data.labels import check_labels, check_names, check_trainable, is_unlabelled, labelled_nodes
 from gpnn.data.splits import split_fractions
 from gpnn.graph import Graph, as_graph
 
@@ -111,5 +110,5 @@ def _graph(adjacency: Any) -> Graph:
 
 def _features(x: Any) -> Tensor:
     if hasattr(x, "tocsr"):
-        return features(x.tocsr(), sparse=True)
+        return from_scipy(x.tocsr(), sparse=True)
     return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.digest import digest_data
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.check import digest_data
+from gpnn.data.features import csr_tensor
 from gpnn.data.tables.column import named, plain_column
 from gpnn.data.tables.table import places
 from gpnn.graph import as_graph

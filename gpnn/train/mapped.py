@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.storage.mapped import map_tensor
 
 

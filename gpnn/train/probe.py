@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.engine import CellLike, Plan, Step, lower
 from gpnn.graph import Graph
 from gpnn.nn import GPNN, Draw

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.data.checksums import SHA256
-from gpnn.data.files import HOMES, PREFIXES, DataFile, data_folder, dataset_files, describe, file_state, require
+from gpnn.data.files import HOMES, PREFIXES, SHA256, DataFile, data_folder, dataset_files, describe, file_state, require
 
 
 def test_the_folder_is_the_argument_then_the_variable_then_the_cache(

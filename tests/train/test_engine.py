@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.data.sparse import features
+from gpnn.data.features import from_scipy
 from gpnn.train import Recipe, estimate, fit
 from gpnn.train.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
 from gpnn.train.estimate import estimate_memory
@@ -34,7 +34,7 @@ def planted_data(num_nodes: int) -> Data:
 
 
 def sparse_features(x: torch.Tensor) -> torch.Tensor:
-    return features(scipy.sparse.csr_matrix(x.numpy()), sparse=True)
+    return from_scipy(scipy.sparse.csr_matrix(x.numpy()), sparse=True)
 
 
 def parts(num_nodes: int = 400, cell: str = "gru", width: int = 16):

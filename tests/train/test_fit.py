@@ -8,7 +8,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.data.transform import transform_data
+from gpnn.data.features import transform_data
 from gpnn.engine import lower_csr
 from gpnn.nn import GPNN, Draw
 from gpnn.train import Recipe, fit

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.partition import Partition
 from gpnn.train.known_nodes import KnownNodes, RowDigests, digest_rows
 

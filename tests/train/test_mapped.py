@@ -4,12 +4,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from gpnn.data.sparse import features
+from gpnn.data.features import from_scipy
 from gpnn.train.mapped import map_features
 
 
 def sparse_features(x: torch.Tensor) -> torch.Tensor:
-    return features(scipy.sparse.csr_matrix(x.numpy()), sparse=True)
+    return from_scipy(scipy.sparse.csr_matrix(x.numpy()), sparse=True)
 
 
 @pytest.mark.parametrize("make", [torch.Tensor.clone, sparse_features])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from torch_geometric.data import Data
 
-from gpnn.data.transform import transform_data
+from gpnn.data.features import transform_data
 from gpnn.partition import Partition
 from gpnn.train.notes import CHECKS, Facts, Note, count_one_way, take_notes
 from tests.oracle.small_graphs import graphs

@@ -29,7 +29,7 @@ def _sound_partitions(parts: list[Any]) -> None:
 
 
 def _write_shards(folder: Path) -> None:
-    from gpnn.data.sparse import csr_tensor
+    from gpnn.data.features import csr_tensor
     from gpnn.engine.sharded import Line, write_shards
     from tests.oracle.engine_cases import multigraph
 

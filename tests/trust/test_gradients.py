@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import gpnn
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN, Draw
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph

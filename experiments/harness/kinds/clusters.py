@@ -58,7 +58,7 @@ def train_gcn(
         epochs: passes over all batches.
         device: where to train: "auto", "cpu", "cuda" or "cuda:N"; clusters are cut and merged on the CPU.
     """
-    from gpnn.data.transform import transform_data
+    from gpnn.data.features import transform_data
     from gpnn.train.device import choose_device
 
     where = choose_device(device)

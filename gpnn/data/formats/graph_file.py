@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
+from gpnn.data.features import transform_data
 from gpnn.data.formats.pyg import read_pyg
-from gpnn.data.formats.xml_graph import read_gexf, read_graphml
 from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.choices import Choices, split_list
-from gpnn.data.tables.draw import draw_split
+from gpnn.data.tables.column import plain_column
+from gpnn.data.tables.limits import check_size
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Vocabulary
-from gpnn.data.transform import transform_data
+from gpnn.extra import install_command
 
 if TYPE_CHECKING:
+    import networkx
+    import pyarrow
     from torch_geometric.data import Data
 
 
@@ -86,3 +92,81 @@ GRAPH_READERS: dict[str, Callable[[Path, Choices], Data]] = {
     ".gexf": _gexf,
     ".pt": _pyg,
 }
+
+
+EXPANSION = 40  # bytes of Python objects a byte of XML, roughly
+
+
+def read_graphml(path: Path) -> tuple[Table, Table]:
+    """The nodes and edges of a GraphML file; attributes of nodes are columns, of edges `type` and `weight`.
+
+    Raises:
+        ValueError: when it is no such file.
+    """
+    graph = _read(path, "GraphML", lambda networkx: networkx.read_graphml(path))
+    return _nodes(path, graph, drop=()), _edges(path, graph)
+
+
+def read_gexf(path: Path) -> tuple[Table, Table]:
+    """The nodes and edges of a GEXF file; there a node's label is its display name, so its class is `class`.
+
+    Raises:
+        ValueError: when it is no such file.
+    """
+    graph = _read(path, "GEXF", lambda networkx: networkx.read_gexf(path))
+    nodes = _nodes(path, graph, drop=("label", "viz", "start", "end", "pid"))
+    columns = {"label" if name == "class" else name: values for name, values in nodes.columns.items()}
+    return Table(nodes.file, columns, nodes.place), _edges(path, graph)
+
+
+def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> networkx.Graph:
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError(f"{name} files need networkx: {install_command('networkx')}.") from None
+    check_size(path.name, EXPANSION * path.stat().st_size)
+    if b"<!ENTITY" in path.read_bytes():
+        raise ValueError(f"{path.name} must not define entities. Got <!ENTITY.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a column without a type is text
+            graph = read(networkx)
+    except (
+        ParseError, networkx.NetworkXException, ValueError, TypeError, AttributeError, LookupError, StopIteration,
+        RuntimeError, ArithmeticError,
+    ) as error:  # fmt: skip
+        reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
+        raise ValueError(f"{path.name} must be a {name} file. Got: {reason}.") from None
+    return graph
+
+
+def _nodes(path: Path, graph: networkx.Graph, drop: tuple[str, ...]) -> Table:
+    rows = list(graph.nodes(data=True))
+    names = dict.fromkeys(name for _, attributes in rows for name in attributes if name not in (*drop, "id"))
+    columns = {"id": _column([node for node, _ in rows])}
+    for name in names:
+        columns[name] = _column([attributes.get(name) for _, attributes in rows])
+    return Table(path.name, columns, lambda row: f"node {rows[row][0]}")
+
+
+def _edges(path: Path, graph: networkx.Graph) -> Table:
+    """Each edge, and of an undirected graph its reverse."""
+    rows = list(graph.edges(data=True))
+    if not graph.is_directed():
+        rows += [(target, source, attributes) for source, target, attributes in rows if source != target]
+    columns = {end: _column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
+    for name in ("type", "weight"):
+        if any(name in attributes for _, _, attributes in rows):
+            missing = 1.0 if name == "weight" else None
+            columns[name] = _column([attributes.get(name, missing) for _, _, attributes in rows])
+    return Table(path.name, columns, lambda row: f"edge {rows[row][0]} to {rows[row][1]}")
+
+
+def _column(values: list[Any]) -> pyarrow.Array:
+    """Python's values as a plain column: numbers where all are, else text."""
+    import pyarrow
+
+    try:
+        return plain_column(pyarrow.array(values))
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        return plain_column(pyarrow.array([None if value is None else str(value) for value in values]))

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data.constructors import CONSTRUCTORS, finish
-from gpnn.data.formats.stored_tensor import StoredTensor
-from gpnn.data.formats.torch_archive import TorchArchive
+from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
 from gpnn.data.tables.archive import DAMAGES, read_archive
 from gpnn.extra import install_command
 

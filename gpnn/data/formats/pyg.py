@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data.constructors import Name, refuse_call
-from gpnn.data.formats.stored_tensor import StoredSparse, StoredTensor
-from gpnn.data.formats.torch_archive import TorchArchive
+from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.data.tables.archive import DAMAGES
 from gpnn.data.tables.limits import check_size
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.data.tables.limits import check_size
 from gpnn.data.tables.table import Table, places
 from gpnn.data.tables.vocabulary import CategoryColumn, NumberColumn

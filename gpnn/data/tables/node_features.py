@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.sparse import features as sparse_features
+from gpnn.data.features import from_scipy
 from gpnn.data.tables.choices import Choices
 from gpnn.data.tables.encode import choose_column, encode_columns
 from gpnn.data.tables.matrix import Matrix, check_finite
@@ -80,7 +80,7 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, remarks: list[
         values = values[place]
     if isinstance(values, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(values))
-    return sparse_features(values, sparse=True)
+    return from_scipy(values, sparse=True)
 
 
 def _choose(nodes: Table, further: Sequence[str], choices: Choices, remarks: list[str]) -> Columns:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpnn.data.classes import check_names, is_unlabelled
-from gpnn.data.labels import check_labels, labelled_nodes
-from gpnn.data.splits import Split
+from gpnn.data.labels import check_labels, check_names, is_unlabelled, labelled_nodes
+from gpnn.data.splits import Split, draw_split
 from gpnn.data.tables.choices import Choices
 from gpnn.data.tables.column import as_text
-from gpnn.data.tables.draw import draw_split
 from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import matrix_rows
 from gpnn.data.tables.table import Table, places

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.engine.sharded.folder import ShardIndex, file_name
 from gpnn.engine.sharded.shard import Shard, localize, parts_between
 

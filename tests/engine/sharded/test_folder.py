@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 from gpnn.engine.sharded import Cutter, Line
 from gpnn.engine.sharded.folder import read_index, write_shards
 from gpnn.engine.sharded.read import read_shard

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gpnn.data.sparse import csr_tensor
+from gpnn.data.features import csr_tensor
 
 NUM_CLASSES, PER_CLASS, WORDS = 3, 24, 12
 ISOLATED = 3  # the last nodes have no edge; the very last has no words either

@@ -1,18 +1,21 @@
-"""Transforms that fit any dataset: undirected edges and scaled features."""
+"""Feature matrices as torch tensors, dense or sparse CSR, and transforms that fit any dataset."""
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.sparse import csr_tensor
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
+    import scipy.sparse
     from torch_geometric.data import Data
+
 
 SCALES = ("auto", "none", "rows")
 
@@ -83,3 +86,46 @@ def scale_rows(x: Tensor) -> Tensor:
 
 def _divide(values: Tensor, total: Tensor) -> Tensor:
     return values / torch.where(total > 0, total, 1.0)
+
+
+def csr_tensor(ptr: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> Tensor:
+    """A torch sparse CSR tensor over the given arrays, which it shares; indices are int32 where they fit.
+
+    Args:
+        ptr: where each row begins, `[N + 1]`.
+        columns: column of each entry, rising within a row, `[nnz]`.
+        values: each entry, `[nnz]`.
+        shape: `(N, F)`.
+    """
+    narrow = max(len(columns), *shape) <= np.iinfo(np.int32).max
+    index = np.int32 if narrow else np.int64
+    with warnings.catch_warnings():
+        # torch says once a process that CSR is in beta and that it does not check the indices
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(ptr.astype(index, copy=False)),
+            torch.from_numpy(columns.astype(index, copy=False)),
+            torch.from_numpy(values),
+            shape,
+        )
+
+
+def from_scipy(matrix: scipy.sparse.csr_matrix, *, sparse: bool, normalize: bool = False) -> Tensor:
+    """A scipy matrix as float32 features, sparse CSR or dense, rows divided by their sums if asked."""
+    matrix = matrix.astype(np.float32)
+    if normalize:
+        matrix = _normalize_rows(matrix)
+    if not sparse:
+        return torch.from_numpy(matrix.toarray())
+    matrix.sum_duplicates()
+    matrix.sort_indices()
+    return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+
+
+def _normalize_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    """Rows that sum to one; a row of zeros stays."""
+    matrix = matrix.copy()
+    sums = np.asarray(matrix.sum(axis=1), np.float32).ravel()
+    scale = np.divide(1, sums, out=np.zeros_like(sums), where=sums != 0)
+    matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+    return matrix

@@ -1,12 +1,12 @@
-"""Transforms leave the given data alone and do to dense features what they do to sparse ones."""
+"""Feature matrices and transforms: dense and sparse agree, and the given data stays as it is."""
 
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
-from gpnn.data.sparse import csr_tensor
-from gpnn.data.transform import choose_scale, scale_rows, transform_data
+from gpnn.data.features import choose_scale, csr_tensor, from_scipy, scale_rows, transform_data
 
 
 def example() -> Data:
@@ -71,3 +71,33 @@ def test_measurements_keep_their_size_and_counts_are_scaled() -> None:
     assert transform_data(data, scale_features="auto").x.tolist() == [[0.25, 0.75], [0, 0], [0.5, 0.5]]
     assert choose_scale(csr_tensor(np.array([0, 1]), np.array([0]), np.array([-1.0], np.float32), (1, 2))) == "none"
     assert choose_scale(None) == "none"
+
+
+MATRIX = csr_matrix(np.array([[1, 0, 3], [0, 0, 0], [0, 2, 0]], np.int64))
+
+
+def test_dense_and_sparse_are_the_same() -> None:
+    dense, sparse = from_scipy(MATRIX, sparse=False), from_scipy(MATRIX, sparse=True)
+    assert dense.dtype == sparse.dtype == torch.float32
+    assert sparse.layout == torch.sparse_csr
+    assert torch.equal(sparse.to_dense(), dense)
+
+
+def test_rows_are_divided_by_their_sums() -> None:
+    for sparse in (False, True):
+        x = from_scipy(MATRIX, sparse=sparse, normalize=True)
+        assert x.to_dense().tolist() == [[0.25, 0, 0.75], [0, 0, 0], [0, 1, 0]]
+    assert MATRIX.toarray()[0].tolist() == [1, 0, 3]
+
+
+def test_repeated_and_unsorted_entries_are_put_in_order() -> None:
+    messy = csr_matrix((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
+    x = from_scipy(messy, sparse=True)
+    assert x.col_indices().tolist() == [0, 2]
+    assert x.values().tolist() == [1, 2]
+
+
+def test_indices_are_narrow_where_they_fit() -> None:
+    ptr, columns = np.array([0, 1]), np.array([4])
+    assert csr_tensor(ptr, columns, np.ones(1, np.float32), (1, 5)).col_indices().dtype == torch.int32
+    assert csr_tensor(ptr, columns, np.ones(1, np.float32), (1, 2**31)).col_indices().dtype == torch.int64

@@ -1,0 +1,246 @@
+"""Datasets without files: scikit-learn's digits, and generated communities, R-MAT graphs, grids and chains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gpnn.data.splits import split_per_class
+from gpnn.data.synthetic import both_directions, check_at_least, check_share, equal_blocks, labelled_graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def digits(*, neighbors: int = 10, per_class: int = 10, num_val: int = 300, seed: int = 0) -> Data:
+    """1,797 handwritten digits, each joined to its 10 nearest images; comes with scikit-learn, no download.
+
+    An edge joins two images when either is among the other's nearest (Euclidean, ties to the smaller id).
+
+    Args:
+        neighbors: nearest images of each image.
+        per_class: training images of each digit.
+        num_val: validation images; the rest test.
+        seed: the draw of the split.
+
+    >>> data = digits()
+    >>> [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)]
+    [100, 300, 1397]
+    """
+    from sklearn.datasets import load_digits
+    from torch_geometric.data import Data
+
+    pixels, labels = load_digits(return_X_y=True)  # integers from 0 to 16
+    if not 1 <= neighbors < len(pixels):
+        raise ValueError(f"`neighbors` must be from 1 to {len(pixels) - 1}. Got {neighbors}.")
+    y = torch.from_numpy(labels.astype(np.int64))
+    split = split_per_class(y, per_class=per_class, num_val=num_val, seed=seed)
+    return Data(
+        x=torch.from_numpy((pixels / 16).astype(np.float32)),
+        edge_index=torch.from_numpy(_nearest(pixels, neighbors)),
+        y=y,
+        num_classes=10,
+        **split._asdict(),
+    )
+
+
+def _nearest(points: np.ndarray, neighbors: int) -> np.ndarray:
+    """The symmetric nearest-neighbour graph of integer points, sorted, `[2, E]`."""
+    squares = (points**2).sum(axis=1)
+    distance = squares[:, None] + squares[None, :] - 2 * points @ points.T  # exact: the pixels are integers
+    rank = distance * len(points) + np.arange(len(points))  # distinct keys: ties go to the smaller id
+    np.fill_diagonal(rank, np.inf)
+    nearest = np.argpartition(rank, neighbors - 1, axis=1)[:, :neighbors]
+    joined = np.zeros(distance.shape, bool)
+    joined[np.arange(len(points))[:, None], nearest] = True
+    return np.stack(np.nonzero(joined | joined.T))
+
+
+def planted(
+    *,
+    num_nodes: int = 20_000,
+    num_classes: int = 10,
+    degree: float = 10.0,
+    mixing: float = 0.3,
+    num_features: int = 500,
+    feature_noise: float = 0.9,
+    label_rate: float = 0.01,
+    seed: int = 0,
+) -> Data:
+    """Generated communities of any size, with sparse words that hint at them.
+
+    Args:
+        num_nodes: nodes N, spread evenly over the classes.
+        num_classes: communities, which are the classes.
+        degree: neighbours of a node, on average and before repeated draws are dropped.
+        mixing: share of the edges that end at a node of any class instead of one's own.
+        num_features: words, an equal block of them for each class.
+        feature_noise: share of a node's ten words that are drawn from all words.
+        label_rate: share of each class that trains.
+        seed: the draw.
+
+    >>> planted(num_nodes=100, num_classes=4, num_features=40).num_nodes
+    100
+    """
+    check_at_least("num_nodes", num_nodes, 1)
+    check_at_least("degree", degree, 0)
+    check_share("mixing", mixing)
+    rng = np.random.default_rng([seed, 0])
+    y = rng.permutation(equal_blocks(num_nodes, num_classes))
+    members, size = np.argsort(y, kind="stable"), np.bincount(y, minlength=num_classes)
+    start = np.cumsum(size) - size
+    first = rng.integers(num_nodes, size=round(num_nodes * degree / 2))
+    kind = y[first]
+    within = members[start[kind] + (rng.random(len(first)) * size[kind]).astype(np.int64)]
+    anywhere = rng.integers(num_nodes, size=len(first))
+    second = np.where(rng.random(len(first)) < mixing, anywhere, within)
+    return labelled_graph(
+        both_directions(first, second, num_nodes),
+        y,
+        num_classes=num_classes,
+        num_features=num_features,
+        feature_noise=feature_noise,
+        label_rate=label_rate,
+        seed=seed,
+    )
+
+
+QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # Graph500's a, b, c, d
+
+
+def rmat(
+    *,
+    scale: int = 14,
+    edge_factor: int = 8,
+    num_classes: int = 4,
+    num_features: int = 200,
+    feature_noise: float = 0.7,
+    label_rate: float = 0.01,
+    seed: int = 0,
+) -> Data:
+    """Generated graph with a few hubs and many small nodes, as the web has.
+
+    An edge is drawn bit by bit: each bit of (sender, receiver) falls into a quadrant with the probabilities of
+    Graph500. Ids are shuffled; loops and repeated edges are dropped. A node's class is the block of ids that it
+    was drawn in: its words tell it, its degree hints at it, its neighbours' classes hardly do.
+
+    Args:
+        scale: the number of nodes is 2 to this power.
+        edge_factor: draws for each node.
+        num_classes: number of classes.
+        num_features: words, an equal block of them for each class.
+        feature_noise: share of a node's ten words that are drawn from all words.
+        label_rate: share of each class that trains.
+        seed: the draw.
+    """
+    if not 1 <= scale <= 30:
+        raise ValueError(f"`scale` must be from 1 to 30. Got {scale}.")
+    if edge_factor < 1:
+        raise ValueError(f"`edge_factor` must be at least 1. Got {edge_factor}.")
+    rng = np.random.default_rng([seed, 0])
+    num_nodes = 1 << scale
+    order = rng.permutation(num_nodes)
+    src, dst = _draw(scale, edge_factor * num_nodes, rng)
+    y = np.empty(num_nodes, np.int64)
+    y[order] = equal_blocks(num_nodes, num_classes)
+    return labelled_graph(
+        both_directions(order[src], order[dst], num_nodes),
+        y,
+        num_classes=num_classes,
+        num_features=num_features,
+        feature_noise=feature_noise,
+        label_rate=label_rate,
+        seed=seed,
+    )
+
+
+def _draw(scale: int, num_edges: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    a, ab, abc = np.cumsum(QUADRANTS[:3], dtype=np.float32)
+    src, dst = np.zeros(num_edges, np.int32), np.zeros(num_edges, np.int32)
+    for _ in range(scale):
+        u = rng.random(num_edges, np.float32)
+        lower = u >= ab
+        right = ((u >= a) & ~lower) | (u >= abc)
+        src = 2 * src + lower
+        dst = 2 * dst + right
+    return src, dst
+
+
+def grid(
+    *,
+    rows: int = 100,
+    columns: int = 100,
+    num_classes: int = 4,
+    num_features: int = 200,
+    feature_noise: float = 0.9,
+    label_rate: float = 0.01,
+    seed: int = 0,
+) -> Data:
+    """Generated grid: node (i, j) is i · columns + j and has up to four neighbours; classes are bands of rows.
+
+    Args:
+        rows: height of the grid.
+        columns: width of the grid.
+        num_classes: number of classes, bands of consecutive nodes.
+        num_features: words, an equal block of them for each class.
+        feature_noise: share of a node's ten words that are drawn from all words.
+        label_rate: share of each class that trains.
+        seed: the draw.
+
+    >>> grid(rows=2, columns=2, num_classes=1).edge_index.tolist()
+    [[0, 0, 1, 2, 1, 2, 3, 3], [1, 2, 3, 3, 0, 0, 1, 2]]
+    """
+    check_at_least("rows", rows, 1)
+    check_at_least("columns", columns, 1)
+    node = np.arange(rows * columns).reshape(rows, columns)
+    first = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
+    second = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
+    return labelled_graph(
+        both_directions(first, second, node.size),
+        equal_blocks(node.size, num_classes),
+        num_classes=num_classes,
+        num_features=num_features,
+        feature_noise=feature_noise,
+        label_rate=label_rate,
+        seed=seed,
+    )
+
+
+def chain(
+    *,
+    num_nodes: int = 1000,
+    num_edge_types: int = 1,
+    num_classes: int = 2,
+    num_features: int = 200,
+    feature_noise: float = 0.7,
+    label_rate: float = 0.01,
+    seed: int = 0,
+) -> Data:
+    """Generated chain: node i is joined to i + 1 in both directions (the paper's appendix); classes are stretches.
+
+    Args:
+        num_nodes: length of the chain.
+        num_edge_types: types that the links take in turn, the same in both directions; 1: no types.
+        num_classes: number of classes, stretches of consecutive nodes.
+        num_features: words, an equal block of them for each class.
+        feature_noise: share of a node's ten words that are drawn from all words.
+        label_rate: share of each class that trains.
+        seed: the draw.
+    """
+    check_at_least("num_nodes", num_nodes, 1)
+    check_at_least("num_edge_types", num_edge_types, 1)
+    node = np.arange(num_nodes)
+    data = labelled_graph(
+        both_directions(node[:-1], node[1:], num_nodes),
+        equal_blocks(num_nodes, num_classes),
+        num_classes=num_classes,
+        num_features=num_features,
+        feature_noise=feature_noise,
+        label_rate=label_rate,
+        seed=seed,
+    )
+    if num_edge_types > 1:
+        data.edge_type = data.edge_index.amin(0) % num_edge_types
+    return data
