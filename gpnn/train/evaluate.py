@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from gpnn.engine.sharded import SINGLE, Peers
 from gpnn.kernels.precision import float32_products
-from gpnn.train.loss import full_precision, supervised_loss
+from gpnn.train.loss import full_precision, supervised_loss, whole_weight
 from gpnn.train.metrics import METRICS
 from gpnn.train.task import Task
 
@@ -57,17 +58,21 @@ def predict_probabilities(
     return found
 
 
-def score(logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS)) -> dict[str, float]:
-    """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes."""
+def score(
+    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS), group: Peers = SINGLE
+) -> dict[str, float]:
+    """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes.
+
+    The nodes are those of all processes of the group.
+    """
     nodes = task.nodes[split]
-    if not nodes.numel():
+    if not group.total(torch.tensor(nodes.numel())):
         return {}
     target = task.target(split)
-    scores = {f"{split}_loss": float(supervised_loss(logits[nodes], target))}
-    likely = probabilities(logits[nodes], multi_label=task.multi_label)
-    for name in metrics:
-        scores[f"{split}_{name}"] = METRICS[name](likely, target)
-    return scores
+    share = supervised_loss(logits[nodes], target, total=whole_weight(target, task.num_classes, group=group))
+    predicted = probabilities(logits[nodes], multi_label=task.multi_label)
+    scores = {f"{split}_loss": float(group.total(share))}
+    return scores | {f"{split}_{name}": METRICS[name](predicted, target, group) for name in metrics}
 
 
 def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import torch
 from torch import nn
 
+from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
+from gpnn.train import sharded_checkpoint
 from gpnn.train.assemble import check_plan, resolve_recipe
+from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.train.divergence import divergence
-from gpnn.train.evaluate import autocast, predict_logits, products
+from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
 from gpnn.train.objective import Objective
-from gpnn.train.optimizer import learning_rate, make_optimizer
+from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.progress import Progress
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import SPLITS, Task
-from gpnn.train.team import Alone, team_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -94,7 +96,7 @@ def fit(
     check_plan(data, plan)
     trainer = _Trainer.of(model, data, plan, resolve_recipe(recipe or Recipe(), data), seed)
     if checkpoint is not None:
-        trainer.progress = trainer.team.load(checkpoint, model, trainer.optimizer) or trainer.progress
+        trainer.load(checkpoint)
     progress = trainer.progress
     for watcher in watchers:
         watcher.start(progress.history)
@@ -122,15 +124,16 @@ class _Trainer:
     optimizer: torch.optim.Optimizer
     rate: Callable[[int], float]
     metric: str
-    team: Alone
+    group: Peers
     num_validation: int
     progress: Progress = field(default_factory=Progress)
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
         task = Task.from_data(data, next(model.parameters()).device)
-        team = team_of(plan)
-        if not team.count(task, "train"):
+        group = group_of(plan)
+        counts = group.total(torch.tensor([task.nodes["train"].numel(), task.nodes["val"].numel()])).tolist()
+        if not counts[0]:
             raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
         optimizer = make_optimizer(
             model,
@@ -146,8 +149,16 @@ class _Trainer:
             epochs=recipe.epochs,
         )
         metric = choose_metric(recipe.metric, task.y)
-        objective = team.objective(task, recipe)
-        return cls(model, task, plan, recipe, seed, objective, optimizer, rate, metric, team, team.count(task, "val"))
+        objective = Objective.of(task, recipe, group)
+        return cls(model, task, plan, recipe, seed, objective, optimizer, rate, metric, group, counts[1])
+
+    def load(self, checkpoint: Path) -> None:
+        """Go on from a checkpoint, where there is one."""
+        if isinstance(self.plan, ShardedPlan):
+            found = sharded_checkpoint.load(checkpoint, self.model, self.optimizer, self.plan)
+        else:
+            found = load_checkpoint(checkpoint, self.model, self.optimizer) if checkpoint.exists() else None
+        self.progress = found or self.progress
 
     def run(self, checkpoint: Path | None, watchers: Sequence[Watcher]) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
@@ -157,9 +168,9 @@ class _Trainer:
             if problem is not None:
                 return "non_finite", problem
             answers = [watcher.epoch(progress.history[-1]) for watcher in watchers]
-            stop, save = self.team.decide(any(answers), any(answers) or self._due(last_saved))
+            stop, save = self.group.any(any(answers), any(answers) or self._due(last_saved))
             if checkpoint is not None and save:
-                self.team.save(checkpoint, self.model, self.optimizer, progress)
+                self._save(checkpoint)
                 last_saved = time.monotonic()
             if stop:
                 return "interrupted", None
@@ -171,18 +182,18 @@ class _Trainer:
         Weights of a last step that nothing validated, or nodes outside all splits, may be the first to show it.
         """
         logits, progress = self._predict(), self.progress
-        if self.team.decide(not bool(logits.isfinite().all()))[0]:
+        if self.group.any(not bool(logits.isfinite().all()))[0]:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
         scores: dict[str, Any] = {}
         for split in SPLITS:
-            scores |= self.team.score(logits, self.task, split)
+            scores |= score(logits, self.task, split, group=self.group)
         figures = {
             "metric": self.metric,
             "epochs": progress.epoch,
             "best_epoch": progress.best_epoch or progress.epoch,
             "seconds": progress.seconds,
-            **self.team.figures(),
+            **self._most_traffic(),
             "stopped": stopped,
         }
         return scores | figures, None
@@ -200,7 +211,7 @@ class _Trainer:
             if not math.isfinite(record.get("val_loss", 0.0)):
                 return divergence("validation loss", epoch, loss, self.rate(epoch))
         seconds = time.perf_counter() - began
-        record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds, **self.team.traffic()}
+        record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds, **self._traffic()}
         self.progress.seconds += seconds
         self.progress.history.append(record)
         return None
@@ -217,7 +228,7 @@ class _Trainer:
                 logits = [full_precision(self.model(self.task.x, self.plan, draw=draw)) for draw in draws]
             loss = self.objective.loss(logits, epoch)
             loss.backward()
-        value, norm = self.team.whole(loss), self.team.clip(self.model, self.recipe.clip)
+        value, norm = float(self.group.total(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
         if math.isfinite(value + norm):
             self.optimizer.step()
         return value, norm
@@ -226,13 +237,31 @@ class _Trainer:
         if not self.num_validation:
             return {}
         names = sorted({"accuracy", self.metric} - {"loss"})
-        scores = self.team.score(self._predict(), self.task, "val", names)
+        scores = score(self._predict(), self.task, "val", names, self.group)
         value = -scores["val_loss"] if self.metric == "loss" else scores[f"val_{self.metric}"]
         self.progress.check(self.model, value, scores["val_loss"])
         return scores
 
     def _predict(self) -> torch.Tensor:
         return predict_logits(self.model, self.task.x, self.plan, precision=self.recipe.precision)
+
+    def _save(self, checkpoint: Path) -> None:
+        if isinstance(self.plan, ShardedPlan):
+            sharded_checkpoint.save(checkpoint, self.model, self.optimizer, self.progress, self.plan)
+        else:
+            save_checkpoint(checkpoint, self.model, self.optimizer, self.progress)
+
+    def _traffic(self) -> Record:
+        """Bytes of the busiest process since the last epoch, where nodes are shared among processes."""
+        return self.group.take_traffic() if isinstance(self.plan, ShardedPlan) else {}
+
+    def _most_traffic(self) -> Record:
+        """The number of processes and the most bytes of an epoch, where nodes are shared among processes."""
+        if not isinstance(self.plan, ShardedPlan):
+            return {}
+        history = self.progress.history
+        most = {name: max((record.get(name, 0) for record in history), default=0) for name in TRAFFIC}
+        return {"num_processes": self.group.size, **most}
 
     def _out_of_patience(self) -> bool:
         return 0 < self.recipe.patience <= self.progress.checks_since_best

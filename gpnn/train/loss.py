@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from gpnn.engine.sharded import SINGLE, Peers
 
 
 def supervised_loss(
@@ -25,7 +27,7 @@ def supervised_loss(
         class_weight: `[C]`; of a class, or of a label's positives.
         label_smoothing: share of each target spread evenly over the classes (or over yes and no).
         total: what the sum is divided by to be a mean, where these are but some of the targets; None: their own
-            :func:`target_weight`.
+            number or weight.
     """
     weight = None if class_weight is None else class_weight.to(logits.dtype)
     how = "mean" if total is None else "sum"
@@ -37,12 +39,20 @@ def supervised_loss(
     return loss if total is None else loss / total.to(loss)
 
 
-def target_weight(target: Tensor, num_classes: int, class_weight: Tensor | None = None) -> Tensor:
-    """What a sum over these targets is divided by to be a mean, float64: their weights, or (node, label) pairs."""
+def whole_weight(
+    target: Tensor, num_classes: int, class_weight: Tensor | None = None, *, group: Peers
+) -> Tensor | None:
+    """What a sum over the targets of all processes is divided by to be a mean, float64.
+
+    It is the sum of their weights, or the number of (node, label) pairs; None where one process has them all, whose
+    mean torch takes itself.
+    """
+    if group.size == 1:
+        return None
     if target.dim() == 2 or class_weight is None:
         pairs = num_classes if target.dim() == 2 else 1
-        return torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device)
-    return class_weight.double()[target].sum()
+        return group.total(torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device))
+    return group.total(class_weight.double()[target].sum())
 
 
 def consistency_loss(
@@ -50,7 +60,7 @@ def consistency_loss(
     *,
     temperature: float = 0.5,
     threshold: float = 0.0,
-    total: Callable[[Tensor], Tensor] | None = None,
+    group: Peers = SINGLE,
 ) -> Tensor:
     """The mean squared distance of each pass's prediction to the sharpened average of all passes.
 
@@ -61,14 +71,14 @@ def consistency_loss(
         logits: S tensors `[M, C]`; for multi-label, `[M, C, 2]` as :func:`yes_or_no` gives them.
         temperature: below 1 sharpens.
         threshold: nodes whose largest average probability is below it do not count.
-        total: sums a count over all processes, where these are but some of the nodes.
+        group: the processes among which the nodes are shared; the loss is this one's share.
     """
     predictions = torch.stack([torch.softmax(full_precision(each), -1) for each in logits])  # [S, M, …, C]
     with torch.no_grad():
         average = predictions.mean(0)
         target = torch.softmax(average.log() / temperature, -1)
         sure = average.flatten(1).amax(1) >= threshold
-        count = sure.sum() if total is None else total(sure.sum())
+        count = group.total(sure.sum())
         weight = sure.to(predictions.dtype) / count.clamp(min=1)  # [M]
     distance = (predictions - target).square().flatten(2).sum(2)  # [S, M]
     return (distance.mean(0) * weight).sum()
@@ -84,14 +94,12 @@ def full_precision(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def balanced_class_weight(target: Tensor, num_classes: int, total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-    """Weights `[C]` that make classes count alike: M / (C·count); for multi-label, negatives a positive.
+def balanced_class_weight(target: Tensor, num_classes: int, group: Peers = SINGLE) -> Tensor:
+    """Weights `[C]` that make classes count alike: M / (C·count); for multi-label, negatives per positive.
 
-    `total` sums counts over all processes, where these are but some of the targets.
+    Targets of all processes of the group count.
     """
-    count = target.sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes)
-    size = torch.tensor(len(target), device=target.device)
-    if total is not None:
-        count, size = total(count), total(size)
+    count = group.total(target.sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes))
+    size = group.total(torch.tensor(len(target), device=target.device))
     count, most = count.float(), count.float().clamp(min=1)
     return (size - count) / most if target.dim() == 2 else size / (num_classes * most)

@@ -1,4 +1,7 @@
-"""How good predictions are: each metric maps probabilities and targets to one number, higher is better."""
+"""How good predictions are: each metric maps probabilities and targets to one number, higher is better.
+
+Each takes the nodes of this process and gives the metric over the nodes of all processes of a group.
+"""
 
 from __future__ import annotations
 
@@ -8,65 +11,54 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from gpnn.engine.sharded import SINGLE, Peers
 
-def accuracy(probabilities: Tensor, target: Tensor) -> float:
+
+def accuracy(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
     """The share of nodes whose most likely class is right; for multi-label targets, of (node, label) pairs.
 
     Args:
         probabilities: `[M, C]`.
         target: classes `[M]`, or 0/1 labels `[M, C]`.
+        group: the processes whose nodes count.
 
     >>> accuracy(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
     0.5
     """
-    right, asked = hits(probabilities, target).tolist()
-    return right / asked if asked else math.nan
+    correct = (probabilities > 0.5) == (target > 0.5) if target.dim() == 2 else probabilities.argmax(1) == target
+    counts = torch.stack([correct.sum(), torch.tensor(correct.numel(), device=correct.device)])
+    num_correct, number = group.total(counts).tolist()
+    return num_correct / number if number else math.nan
 
 
-def hits(probabilities: Tensor, target: Tensor) -> Tensor:
-    """How many answers of :func:`accuracy` are right, and how many there are, `[2]`."""
-    right = (probabilities > 0.5) == (target > 0.5) if target.dim() == 2 else probabilities.argmax(1) == target
-    return torch.stack([right.sum(), torch.tensor(right.numel(), device=right.device)])
-
-
-def macro_f1(probabilities: Tensor, target: Tensor) -> float:
+def macro_f1(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
     """The mean F1 = 2·tp / (2·tp + fp + fn) over the classes that are in the targets or predicted.
 
     >>> round(macro_f1(torch.eye(3)[[0, 1, 1]], torch.tensor([0, 1, 2])), 3)
     0.556
     """
-    return macro_f1_of(f1_counts(probabilities, target))
-
-
-def f1_counts(probabilities: Tensor, target: Tensor) -> Tensor:
-    """tp and 2·tp + fp + fn of each class, `[2, C]`: sums over nodes, so that counts of several parts add up."""
     num_classes = probabilities.shape[1]
     relevant = _one_hot(target, num_classes)
-    likely = probabilities if target.dim() == 2 else probabilities.argmax(1)
-    predicted = _one_hot(likely, num_classes)
-    return torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])
-
-
-def macro_f1_of(counts: Tensor) -> float:
-    """:func:`macro_f1` from its counts."""
-    true, both = counts.double()
+    predicted = _one_hot(probabilities if target.dim() == 2 else probabilities.argmax(1), num_classes)
+    counts = torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])  # [2, C]
+    true, both = group.total(counts).double()
     return float((2 * true[both > 0] / both[both > 0]).mean())
 
 
-def roc_auc(probabilities: Tensor, target: Tensor) -> float:
+def roc_auc(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
     """The area under the ROC curve, averaged over the classes that have both positives and negatives.
 
     The chance that a positive is scored above a negative, ties counted half (Mann-Whitney).
     """
-    return mean_over_classes(_binary_roc_auc, probabilities, target)
+    return _mean_over_classes(_binary_roc_auc, probabilities, target, group)
 
 
-def average_precision(probabilities: Tensor, target: Tensor) -> float:
+def average_precision(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
     """Σ (R_n − R_{n−1})·P_n over the distinct thresholds, averaged over the classes that have both."""
-    return mean_over_classes(_binary_average_precision, probabilities, target)
+    return _mean_over_classes(_binary_average_precision, probabilities, target, group)
 
 
-METRICS: dict[str, Callable[[Tensor, Tensor], float]] = {
+METRICS: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
     "roc_auc": roc_auc,
@@ -89,24 +81,18 @@ def _one_hot(target: Tensor, num_classes: int) -> Tensor:
     return torch.nn.functional.one_hot(target, num_classes).bool()
 
 
-def mean_over_classes(
-    metric: Callable[[Tensor, Tensor], float],
-    probabilities: Tensor,
-    target: Tensor,
-    gather: Callable[[Tensor], Tensor] = lambda values: values,
+def _mean_over_classes(
+    metric: Callable[[Tensor, Tensor], float], probabilities: Tensor, target: Tensor, group: Peers
 ) -> float:
-    """The mean of a metric of one class's scores over the classes that have both positives and negatives.
-
-    `gather` brings one class's scores, or answers, `[M]`, of all processes together, where these are but some.
-    """
+    """The mean of a metric of one class's scores over the classes that have both positives and negatives."""
     relevant = _one_hot(target, probabilities.shape[1])
     if target.dim() == 1 and probabilities.shape[1] == 2:  # two classes are one question
         probabilities, relevant = probabilities[:, 1:], relevant[:, 1:]
     values = []
-    for score, answer in zip(probabilities.unbind(1), relevant.unbind(1)):
-        positive = gather(answer.to(torch.uint8)).bool()
+    for score, label in zip(probabilities.unbind(1), relevant.unbind(1)):
+        positive = torch.cat(group.gather(label.to(torch.uint8))).bool()
         if positive.any() and not positive.all():
-            values.append(metric(gather(score.double()), positive))
+            values.append(metric(torch.cat(group.gather(score.double())), positive))
     return sum(values) / len(values) if values else float("nan")
 
 
@@ -124,9 +110,3 @@ def _binary_average_precision(score: Tensor, positive: Tensor) -> float:
     hits = torch.bincount(level[positive], minlength=levels.numel()).flip(0).double()
     precision = hits.cumsum(0) / count.flip(0).cumsum(0)
     return float((hits * precision).sum() / hits.sum())
-
-
-BY_CLASS: dict[str, Callable[[Tensor, Tensor], float]] = {  # metrics that are a mean over classes
-    "roc_auc": _binary_roc_auc,
-    "average_precision": _binary_average_precision,
-}

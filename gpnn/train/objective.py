@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
+from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, whole_weight, yes_or_no
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -22,29 +23,27 @@ class Objective:
         recipe: class weights, smoothing, λ, temperature, ….
         class_weight: `[C]` or None.
         consistency_nodes: nodes that the disagreement is taken over, or None: all.
-        total: sums values over all processes, where the task is one process's share; None: it is the whole.
-        weight: what the supervised loss is divided by, everyone's targets counted; None: the task's own.
+        group: the processes among which the nodes are shared.
+        weight: what the supervised loss is divided by: :func:`gpnn.train.loss.whole_weight`.
     """
 
     task: Task
     recipe: Recipe
     class_weight: Tensor | None
     consistency_nodes: Tensor | None
-    total: Callable[[Tensor], Tensor] | None = None
+    group: Peers = SINGLE
     weight: Tensor | None = None
 
     @classmethod
-    def of(cls, task: Task, recipe: Recipe, total: Callable[[Tensor], Tensor] | None = None) -> Objective:
-        """The objective of a recipe on a task; with `total`, one process's share, which sum to the whole.
+    def of(cls, task: Task, recipe: Recipe, group: Peers = SINGLE) -> Objective:
+        """The objective of a recipe on a task: this process's share, which sum to the whole.
 
         Raises:
             ValueError: when the class weights do not fit the classes.
         """
-        class_weight = _class_weight(task, recipe, total)
-        weight = None
-        if total is not None:
-            weight = total(target_weight(task.target("train"), task.num_classes, class_weight))
-        return cls(task, recipe, class_weight, _consistency_nodes(task, recipe), total, weight)
+        class_weight = _class_weight(task, recipe, group)
+        weight = whole_weight(task.target("train"), task.num_classes, class_weight, group=group)
+        return cls(task, recipe, class_weight, _consistency_nodes(task, recipe), group, weight)
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits `[N, C]`."""
@@ -73,15 +72,15 @@ class Objective:
         if self.task.multi_label:
             logits = [yes_or_no(each) for each in logits]
         sharpness, threshold = self.recipe.temperature, self.recipe.consistency_threshold
-        return consistency_loss(logits, temperature=sharpness, threshold=threshold, total=self.total)
+        return consistency_loss(logits, temperature=sharpness, threshold=threshold, group=self.group)
 
 
-def _class_weight(task: Task, recipe: Recipe, total: Callable[[Tensor], Tensor] | None) -> Tensor | None:
+def _class_weight(task: Task, recipe: Recipe, group: Peers) -> Tensor | None:
     if recipe.class_weight == "none":
         return None
     target = task.target("train")
     if recipe.class_weight == "balanced":
-        return balanced_class_weight(target, task.num_classes, total)
+        return balanced_class_weight(target, task.num_classes, group)
     if len(recipe.class_weight) != task.num_classes:
         raise ValueError(
             f"`class_weight` must have one weight for each of the {task.num_classes} classes. "

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from gpnn.engine.sharded import SINGLE, Peers
 from gpnn.train.lazy_adam import LazyAdam
+from gpnn.train.parameters import split_parameters
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -72,6 +75,38 @@ def learning_rate(
         return base * factor((epoch - 1 - warmup) / max(1, epochs - warmup))
 
     return rate
+
+
+def clip_gradients(model: nn.Module, limit: float, group: Peers = SINGLE) -> float:
+    """Make the gradients those of the whole loss and scale them down to norm `limit` (0: leave them); their norm.
+
+    Each process of the group has the gradient of its share of the loss. Embeddings of its own nodes have theirs
+    already; all other gradients are summed over the processes.
+    """
+    own, shared = split_parameters(model)
+    _all_reduce_gradients(shared, group)
+    norm = get_total_norm([each.grad for each in shared if each.grad is not None])
+    if own:
+        squares = [each.grad.double().square().sum() for each in own if each.grad is not None]
+        whole = group.total(torch.stack(squares).sum() if squares else norm.new_zeros((), dtype=torch.float64))
+        norm = (whole + norm.double().square()).sqrt().to(norm)
+    clip_grads_with_norm_([*own, *shared], limit or math.inf, norm)
+    return float(norm)
+
+
+def _all_reduce_gradients(shared: list[nn.Parameter], group: Peers) -> None:
+    """Sum the gradients over the processes, all of one type at once; one that no process has stays None."""
+    if group.size == 1:
+        return
+    for dtype in sorted({each.dtype for each in shared}, key=str):
+        parameters = [each for each in shared if each.dtype == dtype]
+        present = parameters[0].new_tensor([each.grad is not None for each in parameters])
+        grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+        bucket = group.total(torch.cat([present, *(grad.flatten() for grad in grads)]))
+        group.traffic.reduced += bucket.numel() * bucket.element_size()
+        present, *summed = bucket.split([len(parameters), *(each.numel() for each in parameters)])
+        for flag, each, grad in zip(present.tolist(), parameters, summed):
+            each.grad = grad.view_as(each) if flag else None
 
 
 def _kinds(model: nn.Module, decay_on: str) -> Iterator[tuple[nn.Parameter, bool, bool]]:

@@ -2,8 +2,8 @@
 
 from gpnn.engine.sharded.exchange import Exchange, negotiate
 from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, write_shards
-from gpnn.engine.sharded.peers import Peers, Traffic
-from gpnn.engine.sharded.plan import Ownership, ShardedPlan, lower_owned, lower_shard
+from gpnn.engine.sharded.peers import SINGLE, TRAFFIC, Peers, Traffic
+from gpnn.engine.sharded.plan import Ownership, ShardedPlan, group_of, lower_owned, lower_shard
 from gpnn.engine.sharded.quality import Numbering, measure_shards, number_parts
 from gpnn.engine.sharded.read import read_shard, read_sizes
 from gpnn.engine.sharded.runner import Sharded
@@ -12,6 +12,8 @@ from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 
 __all__ = [
     "SHARD_SCHEDULES",
+    "SINGLE",
+    "TRAFFIC",
     "Cutter",
     "Exchange",
     "Line",
@@ -24,6 +26,7 @@ __all__ = [
     "ShardedPlan",
     "Totals",
     "Traffic",
+    "group_of",
     "is_shard_folder",
     "lower_owned",
     "lower_shard",

@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+TRAFFIC = ("sent_bytes", "synchronous_bytes", "reduced_bytes")
+
 
 @dataclass
 class Traffic:
@@ -34,6 +36,8 @@ class Traffic:
 class Peers:
     """One process's view of a group of `torch.distributed`; every method but the properties is collective.
 
+    Where `torch.distributed` was not initialised the group has size 1, and every method returns what it was given.
+
     Attributes:
         group: the group, or None: all processes.
         traffic: what this process has sent.
@@ -44,11 +48,11 @@ class Peers:
 
     @property
     def rank(self) -> int:
-        return dist.get_rank(self.group)
+        return dist.get_rank(self.group) if dist.is_initialized() else 0
 
     @property
     def size(self) -> int:
-        return dist.get_world_size(self.group)
+        return dist.get_world_size(self.group) if dist.is_initialized() else 1
 
     @property
     def device(self) -> torch.device:
@@ -62,18 +66,24 @@ class Peers:
 
     def total(self, values: Tensor) -> Tensor:
         """The sum of everyone's `values`, where they were."""
+        if self.size == 1:
+            return values.detach()
         here = values.detach().to(self.device, copy=True)
         dist.all_reduce(here, group=self.group)
         return here.to(values.device)
 
     def largest(self, values: Tensor) -> Tensor:
         """The largest of everyone's `values`, entry by entry."""
+        if self.size == 1:
+            return values.detach()
         here = values.detach().to(self.device, copy=True)
         dist.all_reduce(here, op=dist.ReduceOp.MAX, group=self.group)
         return here.to(values.device)
 
     def gather(self, values: Tensor) -> list[Tensor]:
         """Everyone's `values`, by rank; their first dimensions may differ."""
+        if self.size == 1:
+            return [values.detach()]
         here = values.detach().to(self.device).contiguous()
         counts = self.all_counts(len(here))
         longest = max(counts)
@@ -85,6 +95,8 @@ class Peers:
 
     def collect(self, values: Tensor) -> list[Tensor]:
         """In rank 0 everyone's `values`, by rank; elsewhere nothing. Their first dimensions may differ."""
+        if self.size == 1:
+            return [values.detach()]
         here = values.detach().to(self.device).contiguous()
         counts = self.all_counts(len(here))
         if self.rank:
@@ -98,6 +110,8 @@ class Peers:
 
     def all_counts(self, count: int) -> list[int]:
         """Everyone's `count`, by rank."""
+        if self.size == 1:
+            return [count]
         mine = torch.tensor([count], device=self.device)
         counts = [torch.empty_like(mine) for _ in range(self.size)]
         dist.all_gather(counts, mine, group=self.group)
@@ -119,10 +133,26 @@ class Peers:
 
     def from_first(self, values: Tensor) -> Tensor:
         """Rank 0's `values`; everyone gives a tensor of their form."""
+        if self.size == 1:
+            return values.detach()
         here = values.detach().to(self.device, copy=True)
         dist.broadcast(here, group=self.group, group_src=0)
         return here.to(values.device)
 
     def wait_for_all(self) -> None:
         """Return when everyone is here."""
-        dist.barrier(group=self.group)
+        if self.size > 1:
+            dist.barrier(group=self.group)
+
+    def take_traffic(self) -> dict[str, int]:
+        """Bytes since the last call, of the busiest process: sent, of synchronous propagation, of reduced gradients."""
+        taken = self.traffic.take()
+        counts = self.largest(torch.tensor([taken.sent, taken.synchronous, taken.reduced]))
+        return dict(zip(TRAFFIC, counts.tolist()))
+
+    def any(self, *wishes: bool) -> tuple[bool, ...]:
+        """Whether each of `wishes` is true in any process."""
+        return tuple(self.largest(torch.tensor(wishes, dtype=torch.uint8)).bool().tolist())
+
+
+SINGLE = Peers()  # of a process that was not started by torchrun

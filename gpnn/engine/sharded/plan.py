@@ -14,7 +14,7 @@ from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import Normalizer, bind_rule
 from gpnn.engine.plan import Plan
 from gpnn.engine.sharded.exchange import Exchange, negotiate
-from gpnn.engine.sharded.peers import Peers
+from gpnn.engine.sharded.peers import SINGLE, Peers
 from gpnn.engine.sharded.phase import ShardedPhase
 from gpnn.engine.sharded.schedules import restrict, shard_schedule
 from gpnn.engine.sharded.shard import Cutter, Line, Shard
@@ -71,6 +71,11 @@ class ShardedPlan(Plan):
     def nodes(self) -> Tensor:
         """The user's node in each row, int64, `[n]`, on the plan's device."""
         return self.shard.nodes[: self.num_nodes].to(self.device)
+
+
+def group_of(plan: Plan) -> Peers:
+    """The process group that a plan was lowered for, of size 1 where it is the whole graph's."""
+    return plan.peers if isinstance(plan, ShardedPlan) else SINGLE
 
 
 def lower_owned(

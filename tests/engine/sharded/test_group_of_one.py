@@ -1,0 +1,31 @@
+"""A process that torchrun did not start is a group of size 1: every collective returns what it was given."""
+
+import torch
+from torch import nn
+
+from gpnn.engine.sharded import SINGLE
+from gpnn.train.optimizer import clip_gradients
+
+
+def test_collectives_of_one_process() -> None:
+    values = torch.tensor([3.0, -1.0])
+    assert (SINGLE.rank, SINGLE.size) == (0, 1)
+    for given in (SINGLE.total, SINGLE.largest, SINGLE.from_first):
+        assert given(values).equal(values)
+    for gathered in (SINGLE.gather(values), SINGLE.collect(values)):
+        assert len(gathered) == 1
+        assert gathered[0].equal(values)
+    assert SINGLE.all_counts(7) == [7]
+    assert SINGLE.any(True, False) == (True, False)
+    SINGLE.wait_for_all()
+
+
+def test_clipping_has_the_bits_of_torch() -> None:
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(30, 20), nn.Linear(30, 20)
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(50, 30)
+    for model in (ours, theirs):
+        model(x).square().sum().backward()
+    assert clip_gradients(ours, 0.5) == float(nn.utils.clip_grad_norm_(theirs.parameters(), 0.5))
+    assert all(a.grad.equal(b.grad) for a, b in zip(ours.parameters(), theirs.parameters()))
