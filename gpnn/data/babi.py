@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.data.files import HOMES, require
 from gpnn.storage.read import read_text, shorten
 
@@ -53,8 +54,7 @@ def babi(
         num_val: validation stories, the last of the training file.
         reverse: add every edge's reverse under a type of its own, as gated graph networks do.
     """
-    if task not in TASKS:
-        raise ValueError(f"`task` must be one of {', '.join(map(str, TASKS))}. Got {task!r}.")
+    check_choice("task", task, TASKS)
     folder = f"babi/fold_{fold}"
     if fold not in FOLDS and not (root / folder).is_dir():
         raise ValueError(f"`fold` must be one of {', '.join(map(str, FOLDS))}. Got {fold!r}.")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     Raises:
         ValueError: when the scale is unknown.
     """
-    if scale_features not in SCALES:
-        raise ValueError(f"`scale_features` must be one of {', '.join(SCALES)}. Got {scale_features!r}.")
+    check_choice("scale_features", scale_features, SCALES)
     scale_features = choose_scale(data.get("x")) if scale_features == "auto" else scale_features
     if not undirected and scale_features == "none":
         return data

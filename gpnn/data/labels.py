@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_count
+
 MOST_CLASSES = 1_000_000  # a score for each is kept of every node
 
 
@@ -43,8 +45,7 @@ def count_classes(y: Tensor, num_classes: Any = None) -> int:
     found = y.shape[1] if y.dim() == 2 else int(y.max()) + 1
     if num_classes is None:
         return found
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-        raise ValueError(f"`num_classes` must be an integer of at least 1. Got {num_classes!r}.")
+    num_classes = check_count("num_classes", num_classes)
     if y.dim() == 2 and num_classes != found:
         raise ValueError(f"`num_classes` must be the {found} columns of `y`. Got {num_classes}.")
     if found > num_classes:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.data.features import from_scipy
 from gpnn.data.files import PREFIXES, require
 from gpnn.data.splits import Split, split_per_class
@@ -64,8 +65,7 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     """
     from torch_geometric.data import Data
 
-    if split not in ("standard", "random"):
-        raise ValueError(f"`split` must be one of standard, random. Got {split!r}.")
+    check_choice("split", split, ("standard", "random"))
     require([PREFIXES[name] + suffix for suffix in SUFFIXES], root)
     parts = read_parts(root / PREFIXES[name])
     y = parts.labels()

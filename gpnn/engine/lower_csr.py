@@ -13,6 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.engine.block import Block
 from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.plan import Plan
@@ -52,8 +53,7 @@ def lower_csr(
     >>> lower_csr(torch.arange(0, 9, 2), ring, torch.arange(4), torch.tensor([0, 2, 4]), rounds=3).num_messages
     24
     """
-    if normalization not in RULES:
-        raise ValueError(f"`normalization` must be one of {', '.join(RULES)}. Got {normalization!r}.")
+    check_choice("normalization", normalization, RULES)
     inside, between, digest = [], [], 0
     for piece in _pieces(ptr, col, order, part_ptr):
         digest += piece.digest()

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.graph import Graph
 
 NORMALIZATIONS = ("phase", "graph", "split", "symmetric", "symmetric_phase", "symmetric_split", "none")
@@ -112,8 +113,7 @@ def bind_rule(rule: str, graph: Graph, virtual: Tensor | None, self_loops: bool)
     Raises:
         ValueError: when there is no such rule.
     """
-    if rule not in NORMALIZATIONS:
-        raise ValueError(f"`normalization` must be one of {', '.join(NORMALIZATIONS)}. Got {rule!r}.")
+    check_choice("normalization", rule, NORMALIZATIONS)
     loop, real = float(self_loops), None
     if virtual is not None:
         real = (~(virtual[graph.src] | virtual[graph.dst])).nonzero().flatten()

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.rows import permute_rows
@@ -90,8 +91,7 @@ class Plan:
         >>> gpnn.lower(ring, gpnn.schedule.synchronous(ring, rounds=2)).build()
         Plan(3 nodes, 2 rounds, device=cpu, normalization='phase')
         """
-        if runner not in ("fused", "streamed"):
-            raise ValueError(f"`runner` must be one of fused, streamed. Got {runner!r}.")
+        check_choice("runner", runner, ("fused", "streamed"))
         if self.runners is not None:
             raise ValueError("A plan that several processes share cannot be built apart from its schedule.")
         built: dict[AnyPhase, BuiltPhase] = {phase: phase.build(runner) for phase in self.distinct_phases()}

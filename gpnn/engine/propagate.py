@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.engine.fused import fused
 from gpnn.engine.plan import Plan
 from gpnn.engine.step import CellLike
@@ -43,8 +44,7 @@ def propagate(
     table = RUNNERS if plan.runners is None else plan.runners
     run = runner or "fused"
     if isinstance(run, str):
-        if run not in table:
-            raise ValueError(f"`runner` must be one of {', '.join(table)}. Got {run!r}.")
+        check_choice("runner", run, table)
         run = table[run]
     elif plan.runners is not None and (run is fused or isinstance(run, Streamed)):
         raise ValueError(f"Under several processes `runner` must be one of {', '.join(table)}. Got {run!r}.")

@@ -31,17 +31,6 @@ def check_structure(graph: Graph) -> None:
         raise ValueError(f"`edge_type` must not be negative. Got {int(graph.edge_type.min())}.")
 
 
-def count(name: str, value: Any) -> int:
-    """`value` as an integer of at least 1."""
-    try:
-        count = int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"`{name}` must be an integer. Got {value!r}.") from None
-    if count != value or count < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
-    return count
-
-
 def integers(name: str, values: Any) -> Tensor:
     """`values` as an int64 tensor of one dimension, on the CPU."""
     values = _tensor(name, values)

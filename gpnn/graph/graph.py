@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
-from gpnn.graph.check import check_structure, count, integers, selection, weights
+from gpnn.check import check_choice, check_count
+from gpnn.graph.check import check_structure, integers, selection, weights
 from gpnn.graph.digest import EdgeDigest, digest_edges
 from gpnn.graph.distinct import distinct_edges, reduce_equal, twice
 from gpnn.graph.read import or_fill, read_data, read_hetero, read_networkx, read_scipy
@@ -57,7 +58,7 @@ class Graph:
         checked = {
             "src": integers("src", self.src),
             "dst": integers("dst", self.dst),
-            "num_nodes": count("num_nodes", self.num_nodes),
+            "num_nodes": check_count("num_nodes", self.num_nodes),
             "edge_type": None if self.edge_type is None else integers("edge_type", self.edge_type),
             "edge_weight": None if self.edge_weight is None else weights(self.edge_weight),
         }
@@ -125,8 +126,7 @@ class Graph:
         Args:
             reduce: what becomes of the weights of equal edges: "sum", "mean", "max" or "first".
         """
-        if reduce not in ("sum", "mean", "max", "first"):
-            raise ValueError(f"`reduce` must be one of sum, mean, max, first. Got {reduce!r}.")
+        check_choice("reduce", reduce, ("sum", "mean", "max", "first"))
         order, first = distinct_edges(self)
         keep = order[first]
         weight = self.edge_weight

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from gpnn.check import check_choice
 from gpnn.kernels.first_order import first_order
 from gpnn.kernels.operator import Operator
 from gpnn.kernels.pages import empty_large
@@ -30,8 +31,7 @@ def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0
     >>> aggregate(op, torch.tensor([[-1.0], [-3.0]]), "max").tolist()
     [[-1.0], [0.0]]
     """
-    if how not in AGGREGATORS:
-        raise ValueError(f"`how` must be one of {', '.join(AGGREGATORS)}. Got {how!r}.")
+    check_choice("how", how, AGGREGATORS)
     if x.dim() != 2 or x.shape[0] != operator.shape[1]:
         raise ValueError(f"`x` must have {operator.shape[1]} rows. Got shape {list(x.shape)}.")
     return AGGREGATORS[how](operator, x, fill)

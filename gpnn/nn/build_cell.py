@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from gpnn.check import check_choice
 from gpnn.nn.cell import Cell, CellBank
-from gpnn.nn.choice import check_choice
 from gpnn.nn.message import MESSAGES
 from gpnn.nn.update import UPDATES
 

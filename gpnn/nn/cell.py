@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from gpnn.check import check_choice
 from gpnn.engine import Block, Step, hear
 from gpnn.nn.gated import advance_gated
 from gpnn.nn.message import Message
@@ -35,8 +36,7 @@ class Cell(nn.Module):
 
     def __init__(self, message: Message, update: Update, aggregate: str = "mean") -> None:
         super().__init__()
-        if aggregate not in AGGREGATIONS:
-            raise ValueError(f"`aggregate` must be one of {', '.join(AGGREGATIONS)}. Got {aggregate!r}.")
+        check_choice("aggregate", aggregate, AGGREGATIONS)
         self.message = message
         self.update = update
         self.aggregate = aggregate

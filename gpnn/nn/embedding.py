@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gpnn.nn.choice import check_choice
+from gpnn.check import check_choice
 
 SCALES = ("unit", "none")
 _CHUNK = 65536  # rows drawn at a time

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import Plan, propagate
 from gpnn.engine.propagate import Runner
 from gpnn.nn.batch_norm import BatchNorm
 from gpnn.nn.build_cell import build_cell, share_cells
-from gpnn.nn.choice import check_choice, check_probabilities, check_sizes
 from gpnn.nn.dropout import Draw, drop_entries, drop_rows
 from gpnn.nn.embedding import NodeEmbedding
 from gpnn.nn.encoder import Encoder

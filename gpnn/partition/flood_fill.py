@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.graph import Graph
 from gpnn.partition.candidates import draw_seeds
 from gpnn.partition.partition import Partition
@@ -39,8 +40,7 @@ def flood_fill(
     >>> flood_fill(chain, 2, seed=3).sizes.sum().item()
     4
     """
-    if leftover not in LEFTOVER:
-        raise ValueError(f"`leftover` must be one of {', '.join(LEFTOVER)}. Got {leftover!r}.")
+    check_choice("leftover", leftover, LEFTOVER)
     from gpnn.partition.flood_fill_kernel import grow, pile, spread
     from gpnn.partition.splitmix import stream
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.extra import install_command
 from gpnn.graph import Graph
 from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
@@ -35,8 +36,7 @@ def metis(
     Raises:
         ValueError: for an unknown balance, or where pymetis is not installed.
     """
-    if balance not in BALANCE:
-        raise ValueError(f"`balance` must be one of {', '.join(BALANCE)}. Got {balance!r}.")
+    check_choice("balance", balance, BALANCE)
     pymetis = _import()
     ptr, index, weight = distinct_neighbours(graph)
     options = pymetis.Options(seed=seed % (2**31 - 2) + 1)  # METIS takes 0 for 1

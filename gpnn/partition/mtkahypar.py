@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.extra import install_command
 from gpnn.graph import Graph
 from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
@@ -43,8 +44,7 @@ def mtkahypar(
     Raises:
         ValueError: for an unknown balance, a negative imbalance, or where mtkahypar is not installed.
     """
-    if balance not in BALANCE:
-        raise ValueError(f"`balance` must be one of {', '.join(BALANCE)}. Got {balance!r}.")
+    check_choice("balance", balance, BALANCE)
     if not imbalance >= 0:
         raise ValueError(f"`imbalance` must not be negative. Got {imbalance}.")
     package = _import()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.check import check_count
 from gpnn.graph import GraphLike
 
 if TYPE_CHECKING:
@@ -95,13 +96,6 @@ class Partition:
         from gpnn.partition.storage import read
 
         return read(path)
-
-
-def check_count(name: str, value: Any) -> int:
-    """The value as an int, if it is one of at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
-    return int(value)
 
 
 def _check_labels(labels: Any) -> Tensor:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from gpnn.check import check_choice, check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.partition.auto import auto
 from gpnn.partition.candidates import as_nodes, training_nodes
@@ -14,7 +15,7 @@ from gpnn.partition.flood_fill import flood_fill
 from gpnn.partition.given import given
 from gpnn.partition.metis import metis
 from gpnn.partition.mtkahypar import mtkahypar
-from gpnn.partition.partition import Partition, check_count
+from gpnn.partition.partition import Partition
 from gpnn.partition.random import random
 from gpnn.partition.refined import refined
 from gpnn.partition.spectral import spectral
@@ -53,8 +54,7 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
     >>> partition_graph(ring, 2, method="flood_fill", seed=0).sizes.tolist()
     [2, 2]
     """
-    if method not in PARTITIONERS:
-        raise ValueError(f"`method` must be one of {', '.join(PARTITIONERS)}. Got {method!r}.")
+    check_choice("method", method, PARTITIONERS)
     k = check_count("k", k)
     train_mask = options.pop("train_mask", None)
     train_nodes = training_nodes(graph) if train_mask is None else as_nodes(train_mask)

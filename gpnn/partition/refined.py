@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 
@@ -68,8 +69,7 @@ def refined(
 
 
 def _check(balance: str, balance_labels: bool, imbalance: float, train_nodes: Tensor | None) -> None:
-    if balance not in BALANCE:
-        raise ValueError(f"`balance` must be one of {', '.join(BALANCE)}. Got {balance!r}.")
+    check_choice("balance", balance, BALANCE)
     if not imbalance >= 0:
         raise ValueError(f"`imbalance` must not be negative. Got {imbalance}.")
     if balance_labels and train_nodes is None:

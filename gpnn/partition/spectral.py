@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 from gpnn.partition.released_spectral import released_spectral
@@ -49,8 +50,7 @@ def spectral(
     >>> spectral(two, 2).sizes.tolist()
     [3, 3]
     """
-    if points not in POINTS:
-        raise ValueError(f"`points` must be one of {', '.join(POINTS)}. Got {points!r}.")
+    check_choice("points", points, POINTS)
     weights = _weights(graph)
     if points == "released":
         return Partition(torch.from_numpy(released_spectral(weights, k, seed)), k)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from gpnn.check import check_count
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.reach import Reach, tally
-from gpnn.schedule.schedule import Schedule, check_count
+from gpnn.schedule.schedule import Schedule
 
 MAX_NODES = 100_000
 _ROOM = 1 << 26  # bytes for the bits of one group of sources

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
+from gpnn.check import check_count
 from gpnn.partition import Partition
 from gpnn.schedule import svg
 from gpnn.schedule.marks import draw_key, draw_marks
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule, check_count
+from gpnn.schedule.schedule import Schedule
 from gpnn.schedule.sheet import Sheet, lay_out
 from gpnn.storage.atomic import write_text
 

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice, check_count
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule, check_choice, check_count
+from gpnn.schedule.schedule import Schedule
 from gpnn.schedule.virtual import add_virtual
 
 UPDATES = ("members", "receivers")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule, check_count
+from gpnn.schedule.schedule import Schedule
 
 
 def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:

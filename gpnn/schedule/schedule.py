@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from numbers import Integral
 
 import torch
 
+from gpnn.check import check_count
 from gpnn.graph import EdgeDigest, Graph
 from gpnn.schedule.phase import Phase
 
@@ -84,21 +84,3 @@ class Schedule:
                 if id(phase) not in seen:
                     seen.add(id(phase))
                     yield phase
-
-
-def check_count(name: str, value: int, *, at_least: int) -> None:
-    """Raise ValueError unless `value` is an integer of at least `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
-        raise ValueError(f"`{name}` must be an integer of at least {at_least}. Got {value!r}.")
-
-
-def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
-    """Raise ValueError unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(str, choices))}. Got {value!r}.")
-
-
-def check_node(name: str, value: int, num_nodes: int) -> None:
-    """Raise ValueError unless `value` is the id of a node."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < num_nodes:
-        raise ValueError(f"`{name}` must be a node, from 0 to {num_nodes - 1}. Got {value!r}.")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpnn.check import check_count, check_node
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.levels import level_phases
-from gpnn.schedule.schedule import Schedule, check_count, check_node
+from gpnn.schedule.schedule import Schedule
 
 
 def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpnn.check import check_count, check_node
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.levels import level_phases
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule, check_count, check_node
+from gpnn.schedule.schedule import Schedule
 
 
 def spanning_trees(data: GraphLike, rounds: int = 5, seed: int = 0, root: int = 0) -> Schedule:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule, check_count
+from gpnn.schedule.schedule import Schedule
 
 
 def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gpnn.check import check_choice
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph, digest_edges
 from gpnn.graph.read import read_edges
@@ -169,6 +170,5 @@ def fingerprint(graph: Graph) -> str:
 
 
 def _schedule_parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    if name not in SCHEDULES:
-        raise ValueError(f"`schedule` must be one of {', '.join(SCHEDULES)}. Got {name!r}.")
+    check_choice("schedule", name, SCHEDULES)
     return inspect.signature(SCHEDULES[name]).parameters

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
@@ -154,8 +155,7 @@ def choose_engine(
 
 def check_engine(engine: str, folder: Path | str | None) -> None:
     """Raise ValueError unless `engine` is "auto" or in `ENGINES`, with a folder where it needs one."""
-    if engine not in ("auto", *ENGINES):
-        raise ValueError(f"`engine` must be one of auto, {', '.join(ENGINES)}. Got {engine!r}.")
+    check_choice("engine", engine, ("auto", *ENGINES))
     if engine != "auto" and ENGINES[engine].needs_folder and folder is None:
         raise ValueError(f"`engine` {engine!r} needs a folder for its files, `disk`. Got none.")
 

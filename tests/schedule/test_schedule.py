@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from gpnn.schedule import Phase, Schedule
-from gpnn.schedule.schedule import check_choice, check_count, check_node
 from tests.oracle.small_graphs import chain
 
 
@@ -34,20 +33,3 @@ def test_checks_every_phase_when_it_is_made():
 
 def test_a_round_may_be_empty():
     assert Schedule(chain(2), ((), ())).num_messages == 0
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
-def test_check_count_names_the_value(value):
-    with pytest.raises(ValueError, match=f"`rounds` must be an integer of at least 1. Got {value!r}"):
-        check_count("rounds", value, at_least=1)
-
-
-def test_check_choice_lists_the_choices():
-    with pytest.raises(ValueError, match=r"`update` must be one of members, receivers\. Got 'all'"):
-        check_choice("update", "all", ("members", "receivers"))
-
-
-@pytest.mark.parametrize("value", [-1, 3, 0.0])
-def test_check_node_gives_the_range(value):
-    with pytest.raises(ValueError, match=f"`root` must be a node, from 0 to 2. Got {value!r}"):
-        check_node("root", value, 3)

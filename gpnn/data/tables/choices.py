@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpnn.check import check_choice
 from gpnn.data.tables.vocabulary import Vocabulary
 
 NUMBERS = ("standard", "raw")
@@ -22,8 +23,7 @@ class Choices:
     vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
-        if self.numbers not in NUMBERS:
-            raise ValueError(f"`numbers` must be one of {', '.join(NUMBERS)}. Got {self.numbers!r}.")
+        check_choice("numbers", self.numbers, NUMBERS)
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice, check_count
 from gpnn.engine.sharded.exchange import Exchange
 from gpnn.engine.sharded.shard import Shard
 from gpnn.schedule import Phase, Schedule
-from gpnn.schedule.schedule import check_choice, check_count
 
 
 def shard_schedule(

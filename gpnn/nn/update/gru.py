@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gpnn.check import check_choice
 from gpnn.engine import Step
 from gpnn.nn.parameters import glorot
 
@@ -34,8 +35,7 @@ class GRUUpdate(nn.Module):
         self, channels: int, generator: torch.Generator, update_bias: float = 1.0, reset: str = "after"
     ) -> None:
         super().__init__()
-        if reset not in RESETS:
-            raise ValueError(f"`reset` must be one of {', '.join(RESETS)}. Got {reset!r}.")
+        check_choice("reset", reset, RESETS)
         self.reset = reset
         self.weight_ih = nn.Parameter(_gates(channels, generator))
         self.weight_hh = nn.Parameter(_gates(channels, generator))

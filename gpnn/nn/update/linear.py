@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gpnn.check import check_choice
 from gpnn.engine import Step
 
 TELEPORTS = ("phase", "round")
@@ -28,8 +29,7 @@ class LinearUpdate(nn.Module):
         super().__init__()
         if not 0 <= alpha <= 1:
             raise ValueError(f"`alpha` must lie from 0 to 1. Got {alpha}.")
-        if teleport not in TELEPORTS:
-            raise ValueError(f"`teleport` must be one of {', '.join(TELEPORTS)}. Got {teleport!r}.")
+        check_choice("teleport", teleport, TELEPORTS)
         self.alpha = alpha
         self.teleport = teleport
 

@@ -1,0 +1,56 @@
+"""Checks of arguments: every error names the constraint and the value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index
+from typing import Any
+
+
+def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
+    """`value` as an int. Raise ValueError unless it is an integer of at least `at_least`.
+
+    >>> check_count("rounds", 5)
+    5
+    """
+    count = _as_integer(value)
+    if count is None or count < at_least:
+        raise ValueError(f"`{name}` must be an integer of at least {at_least}. Got {value!r}.")
+    return count
+
+
+def check_node(name: str, value: Any, num_nodes: int) -> int:
+    """`value` as an int. Raise ValueError unless it is the id of a node."""
+    node = _as_integer(value)
+    if node is None or not 0 <= node < num_nodes:
+        raise ValueError(f"`{name}` must be a node, from 0 to {num_nodes - 1}. Got {value!r}.")
+    return node
+
+
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
+    """Raise ValueError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(str, choices))}. Got {value!r}.")
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raise ValueError unless each size is positive; `in_channels` may be 0."""
+    for name, value in sizes.items():
+        least = 0 if name == "in_channels" else 1
+        if value < least:
+            raise ValueError(f"`{name}` must be at least {least}. Got {value}.")
+
+
+def check_probabilities(**probabilities: float) -> None:
+    """Raise ValueError unless each probability is at least 0 and below 1."""
+    for name, p in probabilities.items():
+        if not 0 <= p < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1. Got {p}.")
+
+
+def _as_integer(value: Any) -> int | None:
+    """The integer that a Python, numpy or torch integer holds; None for a bool or anything else."""
+    try:
+        return None if isinstance(value, bool) else index(value)
+    except TypeError:
+        return None
