@@ -19,7 +19,7 @@ from gpnn.data.check import check_data
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, check_trainable, labelled_nodes
-from gpnn.data.tables.parquet import read_parquet_columns
+from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph

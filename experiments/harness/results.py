@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from experiments.harness.spec import Cell, Experiment
-from gpnn.storage.atomic import write_text
-from gpnn.storage.lock import wait_for_folder
+from gpnn.storage.atomic import wait_for_folder, write_text
 from gpnn.storage.read import parse_json, read_text, shorten
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.build.objects import rebuild
 from gpnn.config import Config
 from gpnn.data.tables import Vocabulary
-from gpnn.data.tables.parquet import read_parquet_columns
+from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN

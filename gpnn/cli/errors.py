@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from gpnn.storage.naming import DISK_FAILURES
+from gpnn.storage.atomic import DISK_FAILURES
 
 FAILED, USER_MISTAKE, INTERRUPTED = 1, 2, 130
 

@@ -155,7 +155,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
 def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     from gpnn.build.sharded import create_sharded_run, prepare_shards, resolve_sizes
     from gpnn.engine.sharded import is_shard_folder, read_index
-    from gpnn.storage.workplace import workplace
+    from gpnn.storage.atomic import workplace
     from gpnn.train.run_folder import check_free, default_run_path
 
     if launch.max_restarts and request.out is None:

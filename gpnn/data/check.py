@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val_mask", "test_mask")
+WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
 def check_data(data: Data) -> Data:
@@ -129,10 +131,6 @@ def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
 
 def _kind(values: Tensor) -> str:
     return str(values.dtype).removeprefix("torch.")
-
-
-FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val_mask", "test_mask")
-WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
 def digest_data(data: Data) -> str:

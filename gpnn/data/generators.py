@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # Graph500's a, b, c, d
+
+
 def digits(*, neighbors: int = 10, per_class: int = 10, num_val: int = 300, seed: int = 0) -> Data:
     """1,797 handwritten digits, each joined to its 10 nearest images; comes with scikit-learn, no download.
 
@@ -105,9 +108,6 @@ def planted(
         label_rate=label_rate,
         seed=seed,
     )
-
-
-QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # Graph500's a, b, c, d
 
 
 def rmat(

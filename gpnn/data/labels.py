@@ -13,6 +13,8 @@ from torch import Tensor
 from gpnn.check import check_count
 
 MOST_CLASSES = 1_000_000  # a score for each is kept of every node
+NO_LABEL = ("", "-1", "nan")  # as text, in any case
+FEW = 20  # classes that any graph may have
 
 
 def check_labels(y: Any, num_nodes: int) -> Tensor:
@@ -122,10 +124,6 @@ def _check_multi_label(y: Tensor, num_nodes: int) -> Tensor:
             f"Got {y[node, label].item()} beside known labels at node {node}, label {label}."
         )
     return labels.masked_fill_(unknown, -1.0)
-
-
-NO_LABEL = ("", "-1", "nan")  # as text, in any case
-FEW = 20  # classes that any graph may have
 
 
 def is_unlabelled(value: Any) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from gpnn.data.features import from_scipy
 from gpnn.data.files import RECOVERED_LABELS, require
 from gpnn.data.planetoid import NUM_VAL, SUFFIXES, Parts, read_parts
-from gpnn.data.tables.archive import read_archive
+from gpnn.data.tables.binary import read_archive
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gpnn.storage.mapped import map_tensor
+from gpnn.storage.tensors import map_tensor
 
 
 class Kept(Protocol):

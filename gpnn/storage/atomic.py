@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gpnn.storage.workplace import workplace
+ABANDONED = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
+DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # not the fault of who gave the file's name
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -70,3 +76,137 @@ def sync_folder(folder: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def workplace(path: Path) -> Iterator[Path]:
+    """A new folder beside `path` for this process alone, to make in it what will be `path`; it is gone afterwards.
+
+    While it is in use it is locked. A killed process leaves its folder behind, unlocked: the next to ask for a
+    workplace in the same parent folder removes it.
+
+    Raises:
+        OSError: naming `path`, when the disk is full or the parent folder cannot be written.
+    """
+    remove_abandoned(path.parent)
+    try:
+        folder, handle = _make(path)
+        try:
+            with naming(path):
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if handle is not None:
+                os.close(handle)
+    except OSError as error:
+        if isinstance(error.filename, str) and error.filename.startswith(str(path.with_name(f".{path.name}."))):
+            error.filename = str(path)  # the user never saw the temporary name
+        raise
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the workplaces in `parent` that this user's processes left behind and none holds any more."""
+    try:
+        names = os.listdir(parent)  # noqa: PTH208
+    except OSError:  # a folder that may be written but not listed
+        return
+    for name in filter(ABANDONED.fullmatch, names):
+        _remove_unless_held(parent / name)
+
+
+def _make(path: Path) -> tuple[Path, int | None]:
+    """The folder and the handle that holds it; anew where one who cleans up came between making and locking it."""
+    while True:
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+        folder.mkdir()
+        try:
+            handle = open_folder(folder)
+        except FileNotFoundError:
+            continue
+        if handle is None or (_try_lock(handle) and folder.exists()):
+            return folder, handle
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """False when another process holds the lock."""
+    try:
+        lock(handle, wait=False)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_unless_held(folder: Path) -> None:
+    try:
+        handle = open_folder(folder)
+    except OSError:  # gone meanwhile, a link, or another's
+        return
+    if handle is None:
+        return
+    try:
+        if os.fstat(handle).st_uid == os.geteuid() and lock(handle, wait=False):
+            shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:  # its process lives
+        pass
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Let an error of the disk that names no file name `path`, in the system's own words.
+
+    >>> with naming("model.safetensors"):
+    ...     raise OSError(errno.ENOSPC, "writing failed")
+    Traceback (most recent call last):
+        ...
+    OSError: [Errno 28] No space left on device: 'model.safetensors'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in (*DISK_FAILURES, errno.EROFS):
+            error.filename, error.strerror = str(path), os.strerror(error.errno)
+        raise
+
+
+@contextmanager
+def wait_for_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder as soon as no other process does; nothing is held where the system knows no such lock."""
+    handle = open_folder(folder.resolve())
+    try:
+        if handle is not None:
+            lock(handle, wait=True)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def open_folder(folder: Path) -> int | None:
+    """A handle to lock a folder by, never through a link; None where folders cannot be opened (Windows).
+
+    Raises:
+        OSError: when there is no such folder.
+    """
+    if os.name != "posix":
+        return None
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+def lock(handle: int, *, wait: bool) -> bool:
+    """Lock an open folder until its handle is closed; False where its file system knows no locks.
+
+    Raises:
+        BlockingIOError: when another process holds it and `wait` is not asked for.
+    """
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True

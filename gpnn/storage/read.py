@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+SHARE = 0.5  # of the machine's memory
+WITHOUT_ANSWER = 8 << 30  # bytes, where the system does not say
 
 
 def read_text(path: Path) -> str:
@@ -86,3 +91,27 @@ def shorten(value: Any, length: int = 80) -> str:
     except ValueError:  # an integer of more digits than Python writes
         return "an integer of thousands of digits"
     return text if len(text) <= length else f"{text[: length - 4]}…{text[-1]}"
+
+
+def check_size(file: str, num_bytes: int) -> None:
+    """Raise ValueError when the content of a file would take more than half of the machine's memory.
+
+    Args:
+        file: its name, for the error.
+        num_bytes: what its content takes in memory, as it declares or as it was counted.
+
+    >>> check_size("edges.npz", 1000)
+    """
+    limit = memory_limit()
+    if num_bytes > limit:
+        sizes = f"the {limit / 2**30:.1f} GiB that a file may take here. Got {num_bytes / 2**30:,.1f} GiB"
+        raise ValueError(f"{file} must unpack to at most {sizes}.")
+
+
+@cache
+def memory_limit() -> int:
+    """The bytes that one file may take in memory."""
+    try:
+        return int(SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return WITHOUT_ANSWER

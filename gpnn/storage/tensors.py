@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.storage.atomic import replace_file
+from gpnn.storage.atomic import naming, replace_file
 from gpnn.storage.read import parse_json
 
 
@@ -104,3 +105,19 @@ def _digest(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> st
         if tensor.numel():
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def map_tensor(tensor: Tensor, folder: Path | str) -> Tensor:
+    """A copy of the tensor in a memory-mapped file that has no name any more, so that nothing is left behind.
+
+    Room for all of it is reserved first: a mapped page that finds none would kill the process.
+
+    Raises:
+        OSError: naming the folder, when the disk is full.
+    """
+    size = tensor.numel()
+    with naming(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
+        if size and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size * tensor.element_size())
+        mapped = torch.from_file(file.name, shared=True, size=size, dtype=tensor.dtype).view(tensor.shape)
+    return mapped.copy_(tensor)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpnn.storage.lock import lock, open_folder
-from gpnn.storage.workplace import remove_abandoned
+from gpnn.storage.atomic import lock, open_folder, remove_abandoned
 
 
 def remove_unfinished(path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data.features import csr_tensor
-from gpnn.storage.mapped import map_tensor
+from gpnn.storage.tensors import map_tensor
 
 
 def map_features(x: Tensor, folder: Path | str) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from gpnn.engine.sharded import Peers
-from gpnn.storage.workplace import workplace
+from gpnn.storage.atomic import workplace
 from gpnn.train.device import choose_device
 from gpnn.train.rendezvous import meet
 

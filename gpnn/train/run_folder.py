@@ -11,11 +11,9 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.storage.atomic import finite, sync_folder, write_json, write_text
-from gpnn.storage.naming import naming
+from gpnn.storage.atomic import finite, naming, sync_folder, workplace, write_json, write_text
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
-from gpnn.storage.workplace import workplace
 
 WORDS = ("metric", "stopped")  # figures that are none
 

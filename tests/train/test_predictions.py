@@ -42,7 +42,7 @@ def test_another_ending_is_refused(table, tmp_path):
 
 def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
     """What is predicted later follows the subgraphs in this file: a flipped bit must not pass for another label."""
-    from gpnn.data.tables.parquet import read_parquet_columns
+    from gpnn.data.tables.binary import read_parquet_columns
 
     labels = np.arange(1000) % 7
     write_predictions(predictions_table(torch.ones(1000, 2) / 2, also={"subgraph": labels}), tmp_path / "p.parquet")

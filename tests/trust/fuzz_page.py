@@ -11,8 +11,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from gpnn.storage.atomic import write_json, write_text
-from gpnn.storage.lock import wait_for_folder
+from gpnn.storage.atomic import wait_for_folder, write_json, write_text
 from tests.trust.readers import READERS
 
 HEAD = """# Damaged and hostile files

@@ -157,7 +157,7 @@ def map_too_much(folder: str) -> None:
     """Map more than the disk holds; exit with the error's number."""
     import torch
 
-    from gpnn.storage.mapped import map_tensor
+    from gpnn.storage.tensors import map_tensor
 
     with pytest.raises(OSError, match=folder) as raised:
         map_tensor(torch.ones(8 << 20), folder)

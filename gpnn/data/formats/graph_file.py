@@ -15,18 +15,20 @@ from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
-from gpnn.data.tables.choices import Choices, split_list
 from gpnn.data.tables.column import plain_column
-from gpnn.data.tables.limits import check_size
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
-from gpnn.data.tables.vocabulary import Vocabulary
+from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
 from gpnn.extra import install_command
+from gpnn.storage.read import check_size
 
 if TYPE_CHECKING:
     import networkx
     import pyarrow
     from torch_geometric.data import Data
+
+
+EXPANSION = 40  # bytes of Python objects a byte of XML, roughly
 
 
 def graph_file(
@@ -92,9 +94,6 @@ GRAPH_READERS: dict[str, Callable[[Path, Choices], Data]] = {
     ".gexf": _gexf,
     ".pt": _pyg,
 }
-
-
-EXPANSION = 40  # bytes of Python objects a byte of XML, roughly
 
 
 def read_graphml(path: Path) -> tuple[Table, Table]:

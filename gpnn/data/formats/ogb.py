@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpnn.data.constructors import CONSTRUCTORS, finish
 from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
-from gpnn.data.tables.archive import DAMAGES, read_archive
+from gpnn.data.tables.binary import DAMAGES, read_archive
 from gpnn.extra import install_command
 
 if TYPE_CHECKING:

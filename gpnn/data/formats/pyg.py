@@ -15,8 +15,8 @@ from torch import Tensor
 
 from gpnn.data.constructors import Name, refuse_call
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
-from gpnn.data.tables.archive import DAMAGES
-from gpnn.data.tables.limits import check_size
+from gpnn.data.tables.binary import DAMAGES
+from gpnn.storage.read import check_size
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -17,10 +17,18 @@ from torch import Tensor
 
 from gpnn.data.constructors import Name, refuse_call
 from gpnn.data.pickle_machine import Action, Constructors, Machine
-from gpnn.data.tables.limits import check_size
 from gpnn.data.unpickle import interpret
+from gpnn.storage.read import check_size
 
 CHUNK = 1 << 20
+LAYOUTS = {"torch.sparse_coo": 2, "torch.sparse_csr": 3, "torch.sparse_csc": 3}  # and how many tensors each is made of
+STORAGES = {
+    "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16, "LongStorage": torch.int64, "IntStorage": torch.int32,
+    "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
+    "ComplexFloatStorage": torch.complex64, "ComplexDoubleStorage": torch.complex128,
+}  # fmt: skip
+UNTYPED = {"uint16": torch.uint16, "uint32": torch.uint32, "uint64": torch.uint64}  # whose storages are plain bytes
 
 
 class TorchArchive:
@@ -118,16 +126,6 @@ class TorchArchive:
         named = self._folder + "byteorder" in self._zip.namelist()  # files of torch before 2.1 name none
         if named and self._read("byteorder").numpy().tobytes() != sys.byteorder.encode():
             raise ValueError(f"it must be written on a {sys.byteorder}-endian machine.")
-
-
-LAYOUTS = {"torch.sparse_coo": 2, "torch.sparse_csr": 3, "torch.sparse_csc": 3}  # and how many tensors each is made of
-STORAGES = {
-    "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
-    "BFloat16Storage": torch.bfloat16, "LongStorage": torch.int64, "IntStorage": torch.int32,
-    "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
-    "ComplexFloatStorage": torch.complex64, "ComplexDoubleStorage": torch.complex128,
-}  # fmt: skip
-UNTYPED = {"uint16": torch.uint16, "uint32": torch.uint32, "uint64": torch.uint64}  # whose storages are plain bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""From tables to PyG `Data`: ids matched, features encoded, labels numbered, a split read or drawn."""
+"""From tables to PyG `Data`: ids matched, features encoded, classes numbered, a split read or drawn."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpnn.data.tables.choices import Choices
+from gpnn.data.labels import check_labels, check_names, is_unlabelled, labelled_nodes
+from gpnn.data.splits import Split, draw_split
+from gpnn.data.tables.column import as_text
 from gpnn.data.tables.matrix import Matrix
-from gpnn.data.tables.node_features import add_features
-from gpnn.data.tables.node_labels import add_labels
+from gpnn.data.tables.node_features import add_features, matrix_rows
 from gpnn.data.tables.table import Table, places
-from gpnn.data.tables.vocabulary import Vocabulary
+from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
+
+
+PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+MISSING = ("na", "n/a", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
 
 
 def assemble(
@@ -98,3 +103,95 @@ def _edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray
         listed = ", ".join(map(str, known)) or "none"
         edges.refuse("type", int(new.argmin()), f"must be an edge type that the model was trained on ({listed})")
     return new, known
+
+
+def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | None, choices: Choices) -> None:
+    """Give `data` its labels `y`, their names, and the masks of a split, read or drawn; nothing where there are none.
+
+    Args:
+        data: the graph; `remarks` may grow.
+        nodes: the table of the nodes.
+        names: their ids.
+        labels: zeros and ones for several labels a node, or None.
+        choices: which column holds the class, and the seed of the draw.
+
+    Raises:
+        ValueError: when labels stand in both places, or a value is none.
+    """
+    has_column = choices.label in nodes.columns
+    if labels is not None and has_column:
+        raise ValueError(
+            f"Labels must stand either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
+        )
+    if choices.label != "label" and choices.vocabulary is None:
+        nodes.require((choices.label,))
+    if labels is not None:
+        values = matrix_rows(labels, names, nodes.file, data.remarks).to_dense()
+        if values.shape[1] < 2:
+            raise ValueError(f"{labels.file} must have at least two columns, one a label. Got {values.shape[1]}.")
+        data.y = check_labels(values, data.num_nodes)
+        if labels.names is not None:
+            data.class_names = labels.names
+    elif has_column:
+        y, data.class_names = _classes(nodes, choices, data.remarks)
+        data.y = torch.from_numpy(y)
+        if data.class_names:
+            data.num_classes = len(data.class_names)
+    if data.get("y") is not None:
+        _add_split(data, nodes, choices)
+
+
+def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.ndarray, list[str | int]]:
+    """The class of each node, -1 where it is unknown, `[N]`, and the classes."""
+    import pyarrow
+
+    y, found = nodes.numbered(choices.label, is_unlabelled)
+    if choices.vocabulary is None or choices.vocabulary.classes is None:
+        check_names(found, f"{nodes.file}, column {choices.label[:80]}:")
+        remarks += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
+        return y, found
+    known = list(choices.vocabulary.classes)
+    place = places(pyarrow.array(found), pyarrow.array(known)) if found else np.empty(0, np.int64)
+    unseen = [name for name, where in zip(found, place) if where < 0]
+    if unseen:
+        remarks.append(f"nodes of classes that the model does not know count as unlabelled: {unseen[:5]}")
+    return np.append(place, -1)[y], known
+
+
+def _means_none(name: str | int) -> bool:
+    return str(name).lower() in MISSING
+
+
+def _doubt(name: str | int, count: int) -> str:
+    return f"{name!r} counts as a class, of {count} nodes: leave their labels empty if it means unknown"
+
+
+def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
+    known = labelled_nodes(data.y)
+    part = _parts(nodes) if "split" in nodes.columns else None
+    if part is None or (part < 0).all():
+        remark = draw_split(data, choices.seed) if known.any() else "no node is labelled"
+        if choices.vocabulary is None:  # a model that is trained already does not care
+            data.remarks.append(remark)
+        return
+    unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
+    if choices.vocabulary is not None:  # these are to be predicted, whatever they were to be once
+        part[unlabelled] = -1
+        if not (part == PARTS["train"]).any():
+            return
+    elif unlabelled.any():
+        nodes.refuse("split", int(unlabelled.argmax()), "must be test or empty where the label is unknown")
+    for name, mask in Split(*(torch.from_numpy(part == number) for number in range(3)))._asdict().items():
+        data[name] = mask
+
+
+def _parts(nodes: Table) -> np.ndarray:
+    """The part of the split that each node is in, -1 for none, `[N]`."""
+    from pyarrow import compute
+
+    values = compute.utf8_lower(as_text(nodes.columns["split"]))
+    words = values.unique()
+    part = np.array([PARTS.get(word, -2) for word in words.to_pylist()])[places(values, words)]
+    if (part == -2).any():
+        nodes.refuse("split", int((part == -2).argmax()), "must be train, val, test or empty")
+    return part

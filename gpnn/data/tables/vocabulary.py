@@ -1,4 +1,4 @@
-"""Vocabulary: what the columns, classes and edge types of a user's tables mean, so that later tables mean the same."""
+"""How tables are read: a person's choices, and the meaning of columns, classes and edge types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from gpnn.check import check_choice
+
 Name: TypeAlias = str | int
+
+
+NUMBERS = ("standard", "raw")
 
 
 @dataclass(frozen=True)
@@ -98,3 +103,28 @@ def _listed(names: Sequence[Name] | None) -> list[Name] | None:
 
 def _tuple(names: Sequence[Name] | None) -> tuple[Name, ...] | None:
     return None if names is None else tuple(names)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How tables are to be understood; see :func:`gpnn.data.tables.tables`."""
+
+    label: str = "label"
+    categorical: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    numbers: str = "standard"
+    undirected: bool = False
+    seed: int = 0
+    vocabulary: Vocabulary | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("numbers", self.numbers, NUMBERS)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The names of a list that is separated by commas.
+
+    >>> split_list("age, size")
+    ('age', 'size')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -29,10 +29,9 @@ from torch import Tensor
 from gpnn.engine.sharded.balance import split_evenly
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 from gpnn.graph import Graph
-from gpnn.storage.atomic import write_text
+from gpnn.storage.atomic import workplace, write_text
 from gpnn.storage.read import read_json, shorten
 from gpnn.storage.tensors import save_tensors
-from gpnn.storage.workplace import workplace
 
 FORMAT = 1
 INDEX = "shards.json"

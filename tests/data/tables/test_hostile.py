@@ -11,12 +11,10 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from gpnn.data.tables import limits
-from gpnn.data.tables.archive import read_archive, read_array
+from gpnn.data.tables.binary import read_archive, read_array, read_npz, read_parquet
 from gpnn.data.tables.delimited import BLOCK, read_csv
 from gpnn.data.tables.matrix import read_npz_matrix, read_parquet_matrix
-from gpnn.data.tables.npz import read_npz
-from gpnn.data.tables.parquet import read_parquet
+from gpnn.storage import read
 
 
 def array_bytes(shape: tuple[int, ...], dtype: str = "<f8", content: bytes = b"") -> bytes:
@@ -37,7 +35,7 @@ def test_an_array_must_hold_what_it_declares(tmp_path: Path, shape: tuple[int, .
 
 
 def test_an_archive_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "memory_limit", lambda: 1 << 20)
+    monkeypatch.setattr(read, "memory_limit", lambda: 1 << 20)
     np.savez_compressed(tmp_path / "bomb.npz", np.zeros(1 << 20))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
     with pytest.raises(ValueError, match=r"bomb\.npz must unpack to at most .* that a file may take here\. Got"):
@@ -46,7 +44,7 @@ def test_an_archive_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest
 
 def test_a_parquet_file_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet.write_table(pyarrow.table({"id": np.zeros(1 << 20)}), tmp_path / "bomb.parquet")
-    monkeypatch.setattr(limits, "memory_limit", lambda: 1 << 20)
+    monkeypatch.setattr(read, "memory_limit", lambda: 1 << 20)
     assert (tmp_path / "bomb.parquet").stat().st_size < 50_000
     with pytest.raises(ValueError, match=r"bomb\.parquet must unpack to at most"):
         read_parquet(tmp_path / "bomb.parquet")

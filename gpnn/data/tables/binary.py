@@ -1,0 +1,179 @@
+"""Binary tables: numpy's `.npy` and `.npz` without unpickling, and Parquet; declared sizes are never trusted."""
+
+from __future__ import annotations
+
+import math
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpnn.data.tables.column import plain_column
+from gpnn.data.tables.table import Table
+from gpnn.storage.read import check_size
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+KINDS = "biufSU"  # booleans, whole numbers, numbers, bytes, text: nothing that must be unpickled
+# what zipfile and numpy raise on damaged bytes
+DAMAGES = (
+    ValueError, OSError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError,
+    OverflowError, SyntaxError, TypeError, IndexError, MemoryError, UnicodeError, tokenize.TokenError,
+)  # fmt: skip
+ROWS = 1 << 20  # read at a time, so that a file that unpacks without end is noticed
+
+
+def read_archive(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz` file by name.
+
+    Raises:
+        ValueError: when it is no archive of arrays of numbers or text, or its content is too large.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            check_size(path.name, sum(member.file_size for member in members))
+            return {_name(member): _read_member(archive, member) for member in members}
+    except FileNotFoundError:
+        raise
+    except DAMAGES as error:
+        raise ValueError(_damaged(path, "arrays", error)) from None
+
+
+def read_array(path: Path) -> np.ndarray:
+    """The array of an `.npy` file.
+
+    Raises:
+        ValueError: when it holds no array of numbers or text.
+    """
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            check_size(path.name, size)
+            return _read(file, size)
+    except FileNotFoundError:
+        raise
+    except DAMAGES as error:
+        raise ValueError(_damaged(path, "an array", error)) from None
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    if not member.filename.endswith(".npy"):
+        raise ValueError(f"a member {member.filename[:80]!r}")
+    with archive.open(member) as file:
+        return _read(file, member.file_size)
+
+
+def _read(file: IO[bytes], size: int) -> np.ndarray:
+    """The array of a stream of `size` bytes, whose header must announce just these bytes."""
+    version = np.lib.format.read_magic(file)
+    readers: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"numpy's format {version}")
+    shape, by_columns, dtype = readers[version](file)
+    if dtype.kind not in KINDS or dtype.hasobject:
+        raise ValueError(f"an array of type {dtype}")
+    if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError(f"an array of shape {list(shape)} and type {dtype} in {size} bytes")
+    content = file.read(size)
+    values = np.frombuffer(content, dtype) if dtype.itemsize else np.zeros(math.prod(shape), dtype)
+    return values.reshape(shape, order="F" if by_columns else "C")
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def _damaged(path: Path, expected: str, error: BaseException) -> str:
+    reason = str(error).strip().rstrip(".") or type(error).__name__
+    if reason.startswith(path.name):  # a sentence of ours already
+        return f"{reason}."
+    return f"{path.name} must hold {expected} of numbers or text. Got: {reason.splitlines()[0][:200]}."
+
+
+def read_npz(path: Path) -> Table:
+    """A table whose columns are the arrays of an archive; `edge_index` `[2, E]` stands for `source` and `target`.
+
+    Raises:
+        ValueError: when an array is no column, or their lengths differ.
+    """
+    arrays = read_archive(path)
+    pair = arrays.pop("edge_index", None)
+    if pair is not None:
+        if pair.ndim != 2 or pair.shape[0] != 2:
+            raise ValueError(f"{path.name}, edge_index: must have shape [2, E]. Got {list(pair.shape)}.")
+        arrays |= {"source": pair[0], "target": pair[1]}
+    columns = {name: array_column(path, name, values) for name, values in arrays.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"{path.name} must hold arrays of one length. Got {shown}.")
+    return Table(path.name, columns, lambda row: f"entry {row} (from 0)")
+
+
+def array_column(path: Path, name: str, values: np.ndarray) -> pyarrow.Array:
+    """An array of one dimension as a plain column."""
+    import pyarrow
+
+    if values.ndim != 1:
+        raise ValueError(f"{path.name}, {name}: must have one dimension. Got shape {list(values.shape)}.")
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    try:
+        return plain_column(pyarrow.array(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))))
+    except (TypeError, ValueError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{path.name}, {name}: must hold text or numbers. Got {values.dtype}: {error}.") from None
+
+
+def read_parquet(path: Path) -> Table:
+    """A table of columns of text and numbers.
+
+    Raises:
+        ValueError: when it is no Parquet file, holds other columns, or unpacks to too much.
+    """
+    import pyarrow
+
+    table = read_parquet_columns(path)
+    columns = {}
+    for name, values in zip(table.column_names, table.columns):
+        try:
+            columns[name] = plain_column(values)
+        except (TypeError, ValueError, pyarrow.ArrowException):
+            raise ValueError(
+                f"{path.name}, column {name[:80]}: must hold text or numbers. Got {values.type}."
+            ) from None
+    return Table(path.name, columns, place)
+
+
+def read_parquet_columns(path: Path) -> pyarrow.Table:
+    """The columns of a Parquet file in arrow's own types, names distinct, size checked while it is read."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:  # of pages that have one
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names) or "" in names:
+                shown = ", ".join(names)[:200]
+                raise ValueError(f"{path.name}: every column must have a name of its own. Got {shown!r}.")
+            batches, size = [], 0
+            for batch in file.iter_batches(batch_size=ROWS):
+                size += batch.nbytes
+                check_size(path.name, size)
+                batches.append(batch)
+            return pyarrow.Table.from_batches(batches, file.schema_arrow)
+    except FileNotFoundError:
+        raise
+    except (pyarrow.ArrowException, OSError, KeyError, UnicodeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise ValueError(f"{path.name} must be a Parquet file. Got: {reason}.") from None
+
+
+def place(row: int) -> str:
+    """Where a row stands in a file without lines."""
+    return f"row {row} (from 0)"
