@@ -145,10 +145,11 @@ def _remarks(experiment: Experiment, results: Results) -> list[str]:
     cells = list(experiment.cells())
     runs, total = sum(cell.key in results.outcomes for cell in cells), sum(results.values(cells, "seconds"))
     left = len(cells) - runs
+    missing = f"- {left} runs of {len(cells)} are not done yet; `gpnn experiment {experiment.name}` does them."
     return [
         *(f"- {note}" for note in experiment.notes),
         f"- {runs} runs" + (f", {total:,.0f} seconds of training in all." if total else "."),
-        *([f"- {left} runs of {len(cells)} are not done yet; the same command does them."] if left else []),
+        *([missing] if left else []),
     ]
 
 

@@ -38,7 +38,7 @@ def test_markdown_shows_means_deviations_papers_and_what_is_missing(tmp_path, re
     assert "| theirs | 60.0 ± 1.0 | – |" in text
     assert "- A note." in text
     assert "- 7 runs, 16 seconds of training in all." in text
-    assert "- 2 runs of 9 are not done yet; the same command does them." in text
+    assert "- 2 runs of 9 are not done yet; `gpnn experiment some` does them." in text
     assert "- Machine: not recorded (7 of 7 runs)." in text
     assert "- Command: `gpnn experiment some`" in text
 
