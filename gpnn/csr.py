@@ -1,9 +1,16 @@
-"""Loops over an edge list: its compressed rows and its components, without temporaries of the list's size."""
+"""Compressed sparse rows (CSR) of an edge list, and its connected components.
 
-from typing import NamedTuple
+The loops are compiled (:mod:`gpnn.csr_kernel`) and allocate no temporaries of the edge list's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
-from numba import njit
+import torch
+from torch import Tensor
 
 
 class CSR(NamedTuple):
@@ -14,7 +21,26 @@ class CSR(NamedTuple):
 
     ptr: np.ndarray  # [R + 1] int64
     index: np.ndarray  # type: ignore[assignment]  # [E] the other end of each edge; int32 where it fits
-    edge: np.ndarray | None  # [E] position in the edge list; None when it was not asked for
+    edge: np.ndarray | None  # [E] position in the edge list; None when it was not requested
+
+
+@overload
+def pointers(counts: Tensor) -> Tensor: ...
+@overload
+def pointers(counts: np.ndarray | Sequence[int]) -> np.ndarray: ...
+def pointers(counts: Tensor | np.ndarray | Sequence[int]) -> Tensor | np.ndarray:
+    """Where each row begins, and the end of the last: int64, `[R + 1]`, from the rows' lengths `[R]`.
+
+    A tensor gives a tensor on the same device, anything else a numpy array.
+
+    >>> pointers(torch.tensor([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    if isinstance(counts, Tensor):
+        return torch.cat([counts.new_zeros(1, dtype=torch.int64), counts.cumsum(0, dtype=torch.int64)])
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
 
 
 def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge: bool = True) -> CSR:
@@ -29,12 +55,12 @@ def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge:
     >>> compress(np.array([1, 0, 1]), np.array([0, 1, 2]), 2).index.tolist()
     [1, 0, 2]
     """
-    ptr = np.zeros(num_rows + 1, np.int64)
-    _count(rows, ptr)
-    np.cumsum(ptr, out=ptr)
+    from gpnn.csr_kernel import count, place
+
+    ptr = pointers(count(rows, num_rows))
     index = np.empty(len(rows), index_type(int(columns.max()) + 1 if len(columns) else 0))
     edge = np.empty(len(rows) if with_edge else 0, index_type(len(rows)))
-    _place(rows, columns, ptr[:-1].copy(), index, edge)
+    place(rows, columns, ptr[:-1].copy(), index, edge)
     return CSR(ptr, index, edge if with_edge else None)
 
 
@@ -59,51 +85,6 @@ def connect(rows: np.ndarray, columns: np.ndarray, num_nodes: int) -> np.ndarray
     >>> connect(np.array([3, 1]), np.array([1, 4]), 5).tolist()
     [0, 1, 2, 1, 1]
     """
-    return _label_roots(_join(rows, columns, np.arange(num_nodes)))
+    from gpnn.csr_kernel import join, label_roots
 
-
-@njit(cache=True)
-def _join(rows, columns, parent):  # type: ignore[no-untyped-def]
-    """Union-find with halved paths; the smaller root wins, so that a root is the first node of its set."""
-    for e in range(len(rows)):
-        a, b = rows[e], columns[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a < b:
-            parent[b] = a
-        else:
-            parent[a] = b
-    return parent
-
-
-@njit(cache=True)
-def _label_roots(parent):  # type: ignore[no-untyped-def]
-    """Number the roots; a parent is smaller than its child, so that its label is known in time."""
-    count = 0
-    for node in range(len(parent)):
-        if parent[node] == node:
-            parent[node] = count
-            count += 1
-        else:
-            parent[node] = parent[parent[node]]
-    return parent
-
-
-@njit(cache=True)
-def _count(rows, ptr):  # type: ignore[no-untyped-def]
-    for row in rows:
-        ptr[row + 1] += 1
-
-
-@njit(cache=True)
-def _place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
-    for e in range(len(rows)):
-        at = cursor[rows[e]]
-        cursor[rows[e]] = at + 1
-        index[at] = columns[e]
-        if len(edge):
-            edge[at] = e
+    return label_roots(join(rows, columns, np.arange(num_nodes)))

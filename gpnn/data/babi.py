@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
+from gpnn.csr import pointers
 from gpnn.data.files import HOMES, require
 from gpnn.storage.read import read_text, shorten
 
@@ -91,7 +92,7 @@ def select_graphs(data: Data, graphs: Tensor) -> Data:
             if data.get(name) is not None:
                 selected[name] = data[name][chosen]
     selected.edge_index = position[data.edge_index[:, edges]]
-    selected.ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    selected.ptr = pointers(sizes)
     selected.batch = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     if data.output == "node":
         selected.answer = position[selected.answer]
@@ -155,7 +156,7 @@ class _Union:
             edge_index=edges[:, [0, 2]].T.contiguous(),
             edge_type=edges[:, 1].contiguous(),
             node_id=torch.tensor(self.node_id),
-            ptr=torch.cat([size.new_zeros(1), size.cumsum(0)]),
+            ptr=pointers(size),
             batch=torch.repeat_interleave(torch.arange(len(size)), size),
             question_type=torch.tensor(self.question_type),
             story=story,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpnn.csr import pointers
 from gpnn.data.lists import CATEGORIES, Lists
 from gpnn.storage.read import shorten
 
@@ -128,7 +129,7 @@ def _read_similar(path: Path, gold: list[str], items: dict[str, int]) -> tuple[n
             similar[name].append(items[other])
     lengths = [len(similar[name]) for name in gold]
     flat = [item for name in gold for item in similar[name]]
-    return np.cumsum([0, *lengths], dtype=np.int64), np.array(flat, np.int64)
+    return pointers(lengths), np.array(flat, np.int64)
 
 
 def _rows(path: Path, width: int, *, more: bool = False) -> Iterator[tuple[int, list[str]]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpnn.csr import pointers
 from gpnn.data.lists import CATEGORIES, Lists
 from gpnn.data.synthetic import draw_words, sorted_distinct
 
@@ -130,5 +131,5 @@ def _draw_similar(
     similar[np.cumsum(lengths) - lengths] = gold
     num_absent = round(len(gold) * (1 - FINDABLE) / FINDABLE)
     gold_class = np.concatenate([topic[gold], rng.integers(OTHER, size=num_absent)])
-    ptr = np.cumsum(np.concatenate([[0], lengths, np.zeros(num_absent, np.int64)]))
+    ptr = pointers(np.append(lengths, np.zeros(num_absent, np.int64)))
     return gold_class, ptr, similar

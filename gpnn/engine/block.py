@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gpnn.csr import compress
 from gpnn.engine.normalize import symmetric_weight
 from gpnn.graph import Graph
 from gpnn.kernels import Operator
@@ -211,8 +212,6 @@ class BlockBuilder:
     def _operator(
         self, messages: Messages, src: Tensor, dst: Tensor, chosen: Tensor | None, shape: tuple[int, int]
     ) -> tuple[Operator, Tensor | None, Tensor]:
-        from gpnn.csr import compress
-
         if chosen is not None:
             src, dst = src[chosen], dst[chosen]
         rows = compress(dst.numpy(), src.numpy(), shape[0])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
+from gpnn.csr import pointers
 from gpnn.engine.block import Block
 from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.plan import Plan
@@ -148,7 +149,7 @@ class _Piece:
         kept, count = ~self.crosses, self.last - self.first
         col = (self.sender[kept] - self.first).int()
         degree = torch.bincount(self.row[kept], minlength=count)
-        ptr, scale = _pointers(degree), _scale(degree if rule == "phase" else self.degree)
+        ptr, scale = pointers(degree), _scale(degree if rule == "phase" else self.degree)
         operator = Operator((count, count), ptr, col, None, ptr, col, col[:0], scale)
         return Block(slice(self.first, self.last), count, (operator,), (None,), None, None)
 
@@ -176,15 +177,11 @@ class _Piece:
 def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: Tensor) -> Block:
     """A block of edges by receiver: `degree` of each receiver `[n]`; row and column of each edge in `inputs`, `[e]`."""
     back = column.argsort(stable=True)
-    t_ptr = _pointers(torch.bincount(column, minlength=len(inputs)))
+    t_ptr = pointers(torch.bincount(column, minlength=len(inputs)))
     col = column.int()
-    parts = (_pointers(degree), col, None, t_ptr, row[back].int(), col[:0], scale)
+    parts = (pointers(degree), col, None, t_ptr, row[back].int(), col[:0], scale)
     operator = Operator((len(degree), len(inputs)), *parts)
     return Block(inputs, len(degree), (operator,), (None,), None, None)
-
-
-def _pointers(counts: Tensor) -> Tensor:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def _scale(degree: Tensor) -> Tensor:

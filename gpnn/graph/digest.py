@@ -42,7 +42,7 @@ def digest_edges(src: Tensor, dst: Tensor, edge_type: Tensor | None, edge_weight
     >>> one.edges == other.edges, one.listed == other.listed
     (True, False)
     """
-    from gpnn.graph.digest_kernel import sum_hashes
+    from gpnn.csr_kernel import sum_hashes
 
     edges = listed = 0
     for start in range(0, len(src), CHUNK):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
+from gpnn.csr import CSR, compress, connect, pointers
 from gpnn.graph.check import check_structure, integers, selection, weights
 from gpnn.graph.digest import EdgeDigest, digest_edges
 from gpnn.graph.distinct import distinct_edges, reduce_equal, twice
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
     from torch_geometric.data import Data, HeteroData
-
-    from gpnn.csr import CSR
 
 GraphLike: TypeAlias = "Graph | Data | HeteroData | scipy.sparse.spmatrix | networkx.Graph"
 
@@ -98,20 +97,14 @@ class Graph:
 
     def out_edges(self, *, with_edge: bool = True) -> CSR:
         """The edges grouped by sender, as numpy arrays; built anew at each call."""
-        from gpnn.csr import compress
-
         return compress(self.src.numpy(), self.dst.numpy(), self.num_nodes, with_edge=with_edge)
 
     def in_edges(self, *, with_edge: bool = True) -> CSR:
         """The edges grouped by receiver, as numpy arrays; built anew at each call."""
-        from gpnn.csr import compress
-
         return compress(self.dst.numpy(), self.src.numpy(), self.num_nodes, with_edge=with_edge)
 
     def components(self) -> Tensor:
         """Label of each node's weakly connected component, `[N]`, numbered by their first node."""
-        from gpnn.csr import connect
-
         return torch.from_numpy(connect(self.src.numpy(), self.dst.numpy(), self.num_nodes))
 
     def to_undirected(self) -> Graph:
@@ -163,7 +156,7 @@ class Graph:
         parts = [as_graph(graph) for graph in graphs]
         if not parts:
             raise ValueError("`graphs` must hold at least one graph. Got none.")
-        ptr = torch.tensor([0] + [part.num_nodes for part in parts]).cumsum(0)
+        ptr = pointers(torch.tensor([part.num_nodes for part in parts]))
         typed = any(part.edge_type is not None for part in parts)
         weighted = any(part.edge_weight is not None for part in parts)
         return cls(

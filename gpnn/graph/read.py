@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
+
 if TYPE_CHECKING:
     import networkx
     import scipy.sparse
@@ -49,7 +51,7 @@ def read_hetero(data: HeteroData) -> Fields:
         if data[name].num_nodes is None:
             raise ValueError(f"`data` must know its number of {name!r} nodes (x or num_nodes). Got none.")
     sizes = [data[name].num_nodes for name in data.node_types]
-    start = dict(zip(data.node_types, torch.tensor([0, *sizes]).cumsum(0).tolist()))
+    start = dict(zip(data.node_types, pointers(sizes).tolist()))
     stores = [(data[kind], kind) for kind in data.edge_types]
     if not stores:
         raise ValueError("`data` must have at least one edge type. Got none.")

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from gpnn.csr import pointers
+
 LIMIT = 512  # entries that one program takes alone
 SEGMENT = 256  # entries of one piece of a longer row
 
@@ -48,7 +50,7 @@ def _cut(ptr: Tensor) -> Segments | None:
         return None
     begin, end = ptr[rows].long(), ptr[rows + 1].long()
     counts = (end - begin + SEGMENT - 1) // SEGMENT
-    first = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    first = pointers(counts)
     owner = torch.repeat_interleave(torch.arange(len(rows), device=ptr.device), counts)
     start = begin[owner] + (torch.arange(len(owner), device=ptr.device) - first[owner]) * SEGMENT
     return Segments(rows, first, start, torch.minimum(start + SEGMENT, end[owner]))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from gpnn.csr import CSR
+from gpnn.csr import CSR, compress, transpose
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +47,6 @@ class Operator:
         >>> op.ptr.tolist(), op.col.tolist()
         ([0, 1, 3], [1, 0, 1])
         """
-        from gpnn.csr import compress
-
         forward = compress(rows.numpy(), cols.numpy(), shape[0])
         assert forward.edge is not None
         ordered = None if weight is None else weight[torch.from_numpy(forward.edge).long()]
@@ -59,8 +55,6 @@ class Operator:
     @classmethod
     def from_csr(cls, ptr: Tensor, col: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
         """The operator whose entries are already in row order; only the transpose is computed."""
-        from gpnn.csr import transpose
-
         ptr, col = ptr.long(), col.to(torch.int32 if max(shape) < 2**31 else torch.int64)
         back = transpose(ptr.numpy(), col.numpy(), shape[1], with_edge=weight is not None)
         if back.edge is not None:
@@ -117,8 +111,6 @@ def _owners(ptr: Tensor) -> Tensor:
 
 def _mirrors(ptr: np.ndarray, col: np.ndarray, back: CSR) -> bool:
     """Whether each row has the columns, however ordered, that its transpose `back` has."""
-    from gpnn.csr import transpose
-
     if not np.array_equal(ptr, back.ptr):
         return False
     return np.array_equal(col, back.index) or np.array_equal(transpose(*back[:2], len(ptr) - 1).index, back.index)

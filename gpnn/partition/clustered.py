@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
+
 SAMPLE = 64  # neighbours that a node asks
 SMALLEST = 32  # a cluster may always have so many nodes
 IMBALANCE = 0.05  # how far above the mean a part may grow before it takes no more nodes
@@ -84,4 +86,4 @@ def _cut_runs(sizes: Tensor, k: int) -> Tensor:
 def _group(clusters: Tensor, parts: Tensor, k: int) -> Parts:
     order = (parts.long() * (int(clusters.max()) + 1) + clusters).argsort(stable=True)
     sizes = torch.bincount(parts, minlength=k)
-    return Parts(order, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    return Parts(order, pointers(sizes))

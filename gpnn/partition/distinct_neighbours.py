@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpnn.csr import pointers
 from gpnn.graph import Graph
 
 
@@ -30,5 +31,5 @@ def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Sum of the weights in each row, `[N]`."""
-    total = np.concatenate([[0], np.cumsum(weight)])
+    total = pointers(weight)
     return total[ptr[1:]] - total[ptr[:-1]]

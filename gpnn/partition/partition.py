@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_count
+from gpnn.csr import compress, pointers
 from gpnn.graph import GraphLike
 
 if TYPE_CHECKING:
@@ -62,13 +63,11 @@ class Partition:
     @cached_property
     def ptr(self) -> Tensor:
         """Part p owns `order[ptr[p]:ptr[p + 1]]`, int64, `[K + 1]`."""
-        return torch.cat([torch.zeros(1, dtype=torch.int64), self.sizes.cumsum(0)])
+        return pointers(self.sizes)
 
     @cached_property
     def order(self) -> Tensor:
         """The nodes grouped by part, ascending within a part, int64, `[N]`."""
-        from gpnn.csr import compress
-
         labels = self.labels.numpy()
         nodes = torch.arange(self.num_nodes).numpy()
         return torch.from_numpy(compress(labels, nodes, self.num_parts, with_edge=False).index).long()

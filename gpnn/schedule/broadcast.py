@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from gpnn.check import check_count
+from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.reach import Reach, tally
@@ -65,8 +66,6 @@ class _Arrivals(NamedTuple):
 
 
 def _arrivals(graph: Graph, phase: Phase) -> _Arrivals:
-    from gpnn.csr import compress
-
     src, dst = graph.src[phase.edges].numpy(), graph.dst[phase.edges].numpy()
     receivers, row = np.unique(dst, return_inverse=True)
     ptr, senders, _ = compress(row, src, len(receivers), with_edge=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from gpnn.csr import compress
 from gpnn.schedule.phase import Phase
 
 
@@ -17,8 +18,6 @@ def level_phases(edges: np.ndarray, dst: np.ndarray, level: np.ndarray, kind: st
         level: level of every node, `[N]`.
         kind: what the phases are for.
     """
-    from gpnn.csr import compress
-
     if not len(edges):
         return ()
     receives = np.zeros(len(level), np.bool_)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
+from gpnn.csr import pointers
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
@@ -80,8 +81,8 @@ def _inside(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: 
         nodes = nodes[_marked(graph.dst[edges], graph.num_nodes)[nodes]]
     if not repeat or not nodes.numel():
         return None
-    edge_ptr = _pointers(parts.labels[graph.src[edges]], parts.num_parts)
-    node_ptr = _pointers(parts.labels[nodes], parts.num_parts)
+    edge_ptr = pointers(torch.bincount(parts.labels[graph.src[edges]], minlength=parts.num_parts))
+    node_ptr = pointers(torch.bincount(parts.labels[nodes], minlength=parts.num_parts))
     return Phase(edges, nodes, repeat, "inside", edge_ptr, node_ptr)
 
 
@@ -102,12 +103,6 @@ def _partition(part: Any, num_nodes: int) -> Partition:
     if part.num_nodes != num_nodes:
         raise ValueError(f"`part` must label each of the {num_nodes} nodes. Got {part.num_nodes} labels.")
     return part
-
-
-def _pointers(labels: Tensor, num_parts: int) -> Tensor:
-    """Where each part begins in a list grouped by part, `[K + 1]`."""
-    counts = torch.bincount(labels, minlength=num_parts)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def _marked(ids: Tensor, length: int) -> Tensor:

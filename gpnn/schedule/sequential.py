@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpnn.check import check_count, check_node
+from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.levels import level_phases
 from gpnn.schedule.schedule import Schedule
@@ -53,8 +54,6 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
 
 def _sorted_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """Out-neighbours as compressed rows, rising within each: two counting sorts, by receiver and by sender."""
-    from gpnn.csr import compress
-
     ptr, senders, _ = graph.in_edges(with_edge=False)
     receivers = np.repeat(np.arange(graph.num_nodes), np.diff(ptr))
     ptr, neighbours, _ = compress(senders, receivers, graph.num_nodes, with_edge=False)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpnn.check import check_count, check_node
+from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule.levels import level_phases
 from gpnn.schedule.phase import Phase
@@ -87,7 +88,6 @@ def _forest(
     random: np.random.Generator,
 ) -> tuple[Phase, ...]:
     """The phases of the forest that is minimal under `weight` [P], which then grows by 1 on it."""
-    from gpnn.csr import compress
     from gpnn.schedule.traversal import breadth_first, depths, spanning_forest
 
     low, high = pairs

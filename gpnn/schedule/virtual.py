@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.graph import Graph
 from gpnn.schedule.phase import Phase
 
@@ -30,7 +31,7 @@ def add_virtual(graph: Graph, order: Tensor, ptr: Tensor | None) -> tuple[Graph,
     writes = torch.arange(first, first + graph.num_nodes)
     reads = writes + graph.num_nodes
     virtual = torch.arange(graph.num_nodes, graph.num_nodes + num_virtual)
-    virtual_ptr = None if ptr is None else torch.cat([filled.new_zeros(1), filled.cumsum(0)])
+    virtual_ptr = None if ptr is None else pointers(filled)
     gather = Phase(writes, virtual, 1, "gather", ptr, virtual_ptr)
     return augmented, (gather, Phase(reads, order, 1, "scatter", ptr, ptr))
 

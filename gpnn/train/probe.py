@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.engine import CellLike, Plan, Step, lower
 from gpnn.graph import Graph
@@ -112,9 +113,9 @@ def _few_rows(x: Tensor) -> Tensor:
         return x[rows.to(x.device)].clone()
     ptr, columns, values = x.crow_indices(), x.col_indices(), x.values()
     pieces = [slice(int(ptr[row]), int(ptr[row + 1])) for row in rows]
-    lengths = torch.tensor([0, *(piece.stop - piece.start for piece in pieces)]).cumsum(0)
+    lengths = pointers([piece.stop - piece.start for piece in pieces])
     columns, values = (torch.cat([each[piece] for piece in pieces]).cpu() for each in (columns, values))
-    return csr_tensor(lengths.numpy(), columns.numpy(), values.numpy(), (PROBE_ROWS, x.shape[1]))
+    return csr_tensor(lengths, columns.numpy(), values.numpy(), (PROBE_ROWS, x.shape[1]))
 
 
 class _StandStill:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor, from_scipy
 from gpnn.data.tables.matrix import Matrix, check_finite
 from gpnn.data.tables.table import Table, places
@@ -178,7 +179,7 @@ def _sparse(nodes: Table, columns: Sequence[Any], width: int, remarks: list[str]
             entries[:, number] = np.where(place >= 0, start + place, -1)
         start += len(column.feature_names)
     filled = entries >= 0
-    ptr = np.concatenate([[0], np.cumsum(filled.sum(1))])
+    ptr = pointers(filled.sum(1))
     return csr_tensor(ptr, entries[filled], values[filled], (nodes.num_rows, width))
 
 

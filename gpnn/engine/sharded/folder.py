@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.engine.sharded.balance import split_evenly
 from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
 from gpnn.graph import Graph
@@ -149,7 +150,7 @@ def _pack(shard: Shard, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
     counts = torch.bincount(shard.graph.dst, minlength=shard.num_own)
     tensors = {
         "nodes": shard.nodes,
-        "ptr": torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        "ptr": pointers(counts),
         "src": _narrow(shard.graph.src),
         "halo": shard.halo,
         "edges": _narrow(shard.edges),
@@ -168,7 +169,7 @@ def _pack_column(key: str, values: Tensor, nodes: Tensor) -> dict[str, Tensor]:
         return {key: values[nodes]}
     ptr = values.crow_indices().long()
     counts = ptr.diff()[nodes]
-    ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    ends = pointers(counts)
     entries = torch.repeat_interleave(ptr[nodes] - ends[:-1], counts) + torch.arange(int(ends[-1]))
     return {
         f"{key}.ptr": ends,

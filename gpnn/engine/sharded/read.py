@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.engine.sharded.folder import ShardIndex, file_name
 from gpnn.engine.sharded.shard import Shard, localize, parts_between
@@ -140,7 +141,7 @@ def _join(parts: list[Tensor]) -> Tensor:
     if parts[0].layout == torch.strided:
         return torch.cat(parts)
     counts = torch.cat([part.crow_indices().diff() for part in parts])
-    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    ptr = pointers(counts)
     col, value = torch.cat([part.col_indices() for part in parts]), torch.cat([part.values() for part in parts])
     return csr_tensor(ptr.numpy(), col.numpy(), value.numpy(), (len(counts), parts[0].shape[1]))
 

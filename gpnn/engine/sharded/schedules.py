@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
+from gpnn.csr import pointers
 from gpnn.engine.sharded.exchange import Exchange
 from gpnn.engine.sharded.shard import Shard
 from gpnn.schedule import Phase, Schedule
@@ -97,8 +98,8 @@ def _inside(shard: Shard, edges: Tensor, repeat: int, update: str) -> Phase:
     if update == "receivers":
         nodes = shard.graph.dst[edges].unique()
     num_parts = shard.part_ptr.numel() - 1
-    edge_ptr = _pointers(labels[shard.graph.dst[edges]], num_parts)
-    return Phase(edges, nodes, repeat, "inside", edge_ptr, _pointers(labels[nodes], num_parts))
+    edge_ptr = pointers(torch.bincount(labels[shard.graph.dst[edges]], minlength=num_parts))
+    return Phase(edges, nodes, repeat, "inside", edge_ptr, pointers(torch.bincount(labels[nodes], minlength=num_parts)))
 
 
 def _cut(shard: Shard, halo: Exchange | None, edges: Tensor, repeat: int, update: str) -> Phase:
@@ -108,11 +109,6 @@ def _cut(shard: Shard, halo: Exchange | None, edges: Tensor, repeat: int, update
         senders = shard.graph.src[edges]
         ends += [senders[senders < shard.num_own], *([] if halo is None else [halo.send_rows.cpu()])]
     return Phase(edges, torch.cat(ends).unique(), repeat, "cut")
-
-
-def _pointers(labels: Tensor, num_parts: int) -> Tensor:
-    counts = torch.bincount(labels, minlength=num_parts)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 SHARD_SCHEDULES: dict[str, Callable[..., tuple[Phase, ...]]] = {

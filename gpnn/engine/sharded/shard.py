@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.graph import Graph
 from gpnn.partition import Partition
 
@@ -88,7 +89,7 @@ class Line:
         sizes = part.ptr.diff()[parts]
         order = torch.cat([part.order[part.ptr[each] : part.ptr[each + 1]] for each in parts.tolist()])
         ends = torch.bincount(part.labels[graph.dst], minlength=part.num_parts)[parts]
-        part_ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        part_ptr = pointers(sizes)
         return cls(order, part_ptr, part_ptr[split_evenly(sizes, ends, num_ranks)])
 
     @property

@@ -1,0 +1,82 @@
+"""Compiled loops over an edge list: rows, connected components, digest."""
+
+import numpy as np
+from numba import njit
+
+from gpnn.graph import digest
+
+_SENDER, _RECEIVER, _TYPE, _WEIGHT, _MIX = (
+    np.uint64(each) for each in (digest.SENDER, digest.RECEIVER, digest.TYPE, digest.WEIGHT, digest.MIX)
+)
+
+
+@njit(cache=True)
+def count(rows, num_rows):  # type: ignore[no-untyped-def]
+    """Number of edges of each row, `[R]`."""
+    counts = np.zeros(num_rows, np.int64)
+    for row in rows:
+        counts[row] += 1
+    return counts
+
+
+@njit(cache=True)
+def place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
+    """Write each edge's column, and its position unless `edge` is empty, at its row's `cursor` `[R]`; advance it."""
+    for e in range(len(rows)):
+        at = cursor[rows[e]]
+        cursor[rows[e]] = at + 1
+        index[at] = columns[e]
+        if len(edge):
+            edge[at] = e
+
+
+@njit(cache=True)
+def join(rows, columns, parent):  # type: ignore[no-untyped-def]
+    """The parent of each node after union-find over all edges; a root is the first node of its set."""
+    for e in range(len(rows)):
+        a, b = rows[e], columns[e]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a < b:
+            parent[b] = a
+        else:
+            parent[a] = b
+    return parent
+
+
+@njit(cache=True)
+def label_roots(parent):  # type: ignore[no-untyped-def]
+    """Replace each parent by the label of its root, in place; a parent comes before its children."""
+    count = 0
+    for node in range(len(parent)):
+        if parent[node] == node:
+            parent[node] = count
+            count += 1
+        else:
+            parent[node] = parent[parent[node]]
+    return parent
+
+
+@njit(cache=True)
+def sum_hashes(start, src, dst, kind, weight):  # type: ignore[no-untyped-def]
+    """The sum of the edges' hashes, and of the hashes times 2·(position) + 1, positions counted from `start`.
+
+    Empty arrays stand for edges without types or weights.
+    """
+    edges, listed = np.uint64(0), np.uint64(0)
+    for e in range(len(src)):
+        hashed = np.uint64(src[e]) * _SENDER + np.uint64(dst[e]) * _RECEIVER
+        if len(kind):
+            hashed += np.uint64(kind[e]) * _TYPE
+        if len(weight):
+            hashed += np.uint64(weight[e]) * _WEIGHT
+        hashed ^= hashed >> np.uint64(29)
+        hashed *= _MIX
+        hashed ^= hashed >> np.uint64(32)
+        edges += hashed
+        listed += hashed * np.uint64(2 * (start + e) + 1)
+    return edges, listed
