@@ -66,6 +66,13 @@ def test_every_public_name_loads() -> None:
         assert getattr(gpnn, name) is not None
 
 
+def test_every_room_is_an_attribute_of_the_package() -> None:
+    """In a fresh interpreter: another test may have imported the room already."""
+    code = "import gpnn; print(gpnn.graph.as_graph(gpnn.Graph([0], [1], num_nodes=2)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "Graph(num_nodes=2, num_edges=1)"
+
+
 def test_import_loads_nothing_heavy() -> None:
     """`import gpnn` may cost little more than `import torch`; what torch itself loads does not count."""
     code = (

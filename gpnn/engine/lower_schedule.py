@@ -21,8 +21,8 @@ CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
 
 
 def lower(
-    graph: GraphLike,
-    schedule: Schedule,
+    graph: GraphLike | Schedule | None = None,
+    schedule: Schedule | None = None,
     device: torch.device | str = "cpu",
     normalization: str = "phase",
     *,
@@ -31,15 +31,16 @@ def lower(
 ) -> Plan:
     """Turn a schedule into the arrays that one device runs.
 
-    Lower once and reuse: a plan does not depend on the model. Aggregation by "mean" uses the normalised weights;
-    "sum", "max" and "min" use the graph's own.
+    `lower(schedule)` suffices, since a schedule owns its graph. `lower(graph, schedule)` also checks that the schedule
+    was made for `graph`. Lower once and reuse: a plan does not depend on the model. Aggregation by "mean" uses the
+    normalised weights; "sum", "max" and "min" use the graph's own.
 
     Args:
-        graph: the graph that the schedule was made for.
-        schedule: which messages travel when.
+        graph: the graph that the schedule was made for, or the schedule itself.
+        schedule: which messages are sent when; left out where the first argument is the schedule.
         device: where the plan lives.
         normalization: a rule of :mod:`gpnn.engine.normalize`: phase, graph, split, symmetric, ….
-        self_loops: let every node also hear itself, as if it had a self-loop.
+        self_loops: every node also receives its own message, as if it had a self-loop.
         shard: who owns which nodes, where several processes run the schedule together; the plan is then this
             process's share (:class:`gpnn.engine.sharded.ShardedPlan`), and all processes must lower together.
 
@@ -48,13 +49,15 @@ def lower(
 
     >>> import gpnn
     >>> ring = gpnn.Graph([0, 1, 2], [1, 2, 0], num_nodes=3)
-    >>> gpnn.lower(ring, gpnn.schedule.synchronous(ring, rounds=2)).num_messages
-    6
+    >>> schedule = gpnn.schedule.synchronous(ring, rounds=2)
+    >>> gpnn.lower(schedule).num_messages, gpnn.lower(ring, schedule, normalization="graph").num_messages
+    (6, 6)
     """
-    given = as_graph(graph)
+    given, schedule = _arguments(graph, schedule)
     schedule.check_unchanged()
-    _check_same(given, schedule)
-    edge_digest = given.digest().edges
+    if given is not None:
+        _check_same(given, schedule)
+    edge_digest = _user_digest(schedule)
     if shard is not None:
         from gpnn.engine.sharded import lower_owned
 
@@ -78,6 +81,25 @@ def lower(
         source=schedule,
         edge_digest=edge_digest,
     )
+
+
+def _arguments(graph: GraphLike | Schedule | None, schedule: Schedule | None) -> tuple[Graph | None, Schedule]:
+    """The graph, if one is given, and the schedule, which may take the first place."""
+    if isinstance(graph, Schedule):
+        if schedule is not None:
+            raise ValueError(f"`lower` must get one schedule. Got two: {graph} and {schedule!r}.")
+        return None, graph
+    if not isinstance(schedule, Schedule):
+        raise ValueError(f"`schedule` must be a gpnn.Schedule. Got {type(schedule).__name__}.")
+    return None if graph is None else as_graph(graph), schedule
+
+
+def _user_digest(schedule: Schedule) -> int:
+    """The digest of the edges that the user's graph has; edges to and from virtual nodes come after them."""
+    graph, num_nodes = schedule.graph, schedule.graph.num_nodes - schedule.num_virtual
+    if not schedule.num_virtual:
+        return schedule.digest.edges
+    return graph.select_edges((graph.src < num_nodes) & (graph.dst < num_nodes)).digest().edges
 
 
 def _virtual(schedule: Schedule) -> Tensor | None:

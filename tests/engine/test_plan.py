@@ -54,6 +54,38 @@ def test_takes_pyg_data():
     assert gpnn.lower(graph.to_data(), synchronous(graph)).num_nodes == 10
 
 
+@pytest.mark.parametrize("virtual", [None, "graph", "subgraph"])
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_schedule_alone_gives_the_same_plan(virtual, typed):
+    graph = multigraph() if typed else chain(10)
+    schedule = partitioned(graph, [0, 1] * 5, rounds=2, virtual=virtual)
+    options = {"normalization": "graph", "self_loops": True}
+    whole = gpnn.lower(graph, schedule, "cpu", "graph", self_loops=True)
+    forms = [
+        gpnn.lower(schedule, **options),
+        gpnn.lower(schedule=schedule, device="cpu", **options),
+        gpnn.lower(graph=graph, schedule=schedule, **options),
+    ]
+    for plan in forms:
+        assert (plan.normalization, plan.num_nodes, plan.num_messages) == ("graph", 10, whole.num_messages)
+        assert plan.edge_digest == whole.edge_digest == graph.digest().edges
+        for phase, other in zip(plan.rounds[0], whole.rounds[0], strict=True):
+            for ours, theirs in zip(phase.whole.operators, other.whole.operators, strict=True):
+                assert torch.equal(ours.ptr, theirs.ptr)
+                assert torch.equal(ours.col, theirs.col)
+
+
+def test_lower_needs_one_schedule():
+    graph = chain(4)
+    schedule = synchronous(graph)
+    with pytest.raises(ValueError, match=r"`lower` must get one schedule\. Got two"):
+        gpnn.lower(schedule, schedule)
+    with pytest.raises(ValueError, match=r"`schedule` must be a gpnn\.Schedule\. Got NoneType"):
+        gpnn.lower(graph)
+    with pytest.raises(ValueError, match=r"`schedule` must be a gpnn\.Schedule\. Got str"):
+        gpnn.lower(graph, "synchronous")
+
+
 def test_refuses_another_graphs_schedule():
     graph = multigraph()
     schedule = synchronous(graph)
