@@ -1,25 +1,24 @@
-"""A reader of pickles that can build numbers, arrays and sparse matrices, and run nothing.
+"""Planetoid's pickles: dictionaries of lists, arrays of numbers and CSR matrices, read by an interpreter of our own.
 
-Python's own unpickler calls whatever the file names. This one interprets the opcodes that such files hold and
-knows a handful of constructors, all its own: a name outside the table of its reader, an opcode outside the table, an
-array of objects or an index out of range ends the reading. No code is imported or called on the file's behalf, so
-there is no payload to run. Every step consumes bytes and arrays are made once, at the end, so that memory stays
-proportional to the file.
+While a file is read, an array or a matrix is only a note of its content; it is made once, at the end, after its sizes
+and indices are checked.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from gpnn.data.constructors import CONSTRUCTORS, Name, Stateful, finish
-from gpnn.data.pickle_machine import Action, Constructors, Machine
+import numpy as np
+
+from gpnn.data.pickle_machine import DAMAGES, Name, interpret, refuse_call
 
 MAX_BYTES = 1 << 28  # the largest file of the Planetoid family has 7.6 MB
-DAMAGES = (IndexError, KeyError, TypeError, struct.error, OverflowError, UnicodeDecodeError)
-ATOMS = (int, str, bytes, float, bool, type(None))
+_NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
 
 
 def read_pickle(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
@@ -56,180 +55,164 @@ def read_pickle_bytes(content: bytes) -> Any:
         raise ValueError(f"it is damaged ({type(error).__name__}).") from None
 
 
-def interpret(content: bytes, constructors: Constructors, more: Mapping[int, Action] | None = None) -> Any:
-    """What the program leaves: plain values, and notes of what the file named, as `constructors` made them.
+@dataclass(eq=False)
+class DType:
+    """The element type of an array: a boolean, integer or floating-point number."""
 
-    Args:
-        content: the pickle.
-        constructors: the names that it may use.
-        more: opcodes beyond those of this file.
+    value: np.dtype
 
-    Raises:
-        ValueError: for a name or an opcode outside the tables, before anything of it is made.
-    """
-    machine = Machine(content, constructors)
-    try:
-        return machine.run(OPCODES | dict(more or {}))
-    except DAMAGES as error:
-        raise ValueError(f"it is damaged ({type(error).__name__} at byte {machine.position}).") from None
+    def set_state(self, state: Any) -> None:
+        _version, order, *rest = _versioned(state)
+        if _text(order) not in ("<", ">", "|", "=") or any(part not in (None, -1, 0) for part in rest[:6]):
+            raise ValueError("an array's element type must be a plain number.")
+        self.value = self.value.newbyteorder(_text(order))  # type: ignore[arg-type]
 
 
-def _mark(machine: Machine) -> None:
-    machine.marks.append(machine.stack)
-    machine.stack = []
+@dataclass(eq=False)
+class Array:
+    """A numpy array: its bytes in the file, and how to read them."""
+
+    content: bytes | None = None
+    dtype: DType | None = None
+    shape: tuple[int, ...] = ()
+    order: str = "C"
+
+    def set_state(self, state: Any) -> None:
+        _version, shape, dtype, fortran, content = _versioned(state)
+        self._set(content, dtype, shape, "F" if fortran else "C")
+
+    def _set(self, content: Any, dtype: Any, shape: Any, order: str) -> None:
+        if not isinstance(dtype, DType) or type(content) is not bytes or order not in ("C", "F"):
+            raise ValueError("an array must hold bytes of a plain number type.")
+        self.content, self.dtype, self.shape, self.order = content, dtype, _shape(shape), order
+
+    def finish(self) -> np.ndarray:
+        if self.content is None or self.dtype is None:
+            raise ValueError("an array was begun and never filled.")
+        wanted = self.dtype.value.itemsize * prod(self.shape)
+        if wanted != len(self.content):
+            raise ValueError(f"an array of shape {self.shape} must hold {wanted} bytes. Got {len(self.content)}.")
+        values = np.frombuffer(self.content, self.dtype.value).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
+        return values.astype(self.dtype.value.newbyteorder("="), order="C")
 
 
-def _append(machine: Machine) -> None:
-    value = machine.stack.pop()
-    _last(machine, list).append(value)
+@dataclass(eq=False)
+class Matrix:
+    """A scipy CSR matrix, its index arrays checked before scipy sees them."""
+
+    parts: dict[str, Any] | None = None
+
+    def set_state(self, state: Any) -> None:
+        if type(state) is not dict:
+            raise ValueError(f"the state of a csr_matrix must be a dictionary. Got {type(state).__name__}.")
+        self.parts = {_text(key): value for key, value in state.items()}
+
+    def finish(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        if self.parts is None:
+            raise ValueError("a csr_matrix was begun and never filled.")
+        data, indices, indptr = (_values(self.parts, name) for name in ("data", "indices", "indptr"))
+        shape = _shape(self.parts["_shape" if "_shape" in self.parts else "shape"])
+        _check_rows(data, indices, indptr, shape)
+        return csr_matrix((data, indices, indptr), shape=shape)
 
 
-def _appends(machine: Machine) -> None:
-    items = machine.since_mark()
-    _last(machine, list).extend(items)
+def finish(value: Any) -> Any:
+    """The object that the file asked for: an array or a matrix made, anything else as it is."""
+    if isinstance(value, Array | Matrix):
+        return value.finish()
+    if isinstance(value, DType | Name):
+        raise ValueError("it must hold an array, a csr_matrix or a dictionary. Got a bare name or type.")
+    return value
 
 
-def _set_item(machine: Machine) -> None:
-    value, key = machine.stack.pop(), machine.stack.pop()
-    _last(machine, dict)[_plain(key)] = value
+def _check_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or len(indptr) != shape[0] + 1 or len(data) != len(indices):
+        raise ValueError("the parts of a csr_matrix must fit each other.")
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("the row pointers of a csr_matrix must rise from 0 to its number of entries.")
+    if len(indices) and (indices.min() < 0 or indices.max() >= shape[1]):
+        raise ValueError(f"the columns of a csr_matrix must lie from 0 to {shape[1] - 1}.")
 
 
-def _set_items(machine: Machine) -> None:
-    items = machine.since_mark()
-    target = _last(machine, dict)
-    if len(items) % 2:
-        raise ValueError("a dictionary has a key without a value.")
-    for key, value in zip(items[::2], items[1::2]):
-        target[_plain(key)] = value
+def _reconstruct(kind: Any, shape: Any, code: Any) -> Array:
+    if type(kind) is not Name or kind.name != "ndarray":
+        raise ValueError("only a numpy.ndarray can be reconstructed.")
+    return Array()
 
 
-def _last(machine: Machine, kind: type) -> Any:
-    if type(machine.stack[-1]) is not kind:
-        raise ValueError(f"items are put into a {type(machine.stack[-1]).__name__}, not a {kind.__name__}.")
-    return machine.stack[-1]
+def _from_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> Array:
+    array = Array()
+    array._set(content, dtype, shape, _text(order))
+    return array
 
 
-def _plain(key: Any) -> Any:
-    parts = key if type(key) is tuple else (key,)  # an edge type of PyG is three words
-    wrong = next((part for part in parts if type(part) not in ATOMS), None)
-    if wrong is not None:
-        raise ValueError(f"a dictionary's keys must be numbers or text. Got {type(wrong).__name__}.")
-    return key
+def _dtype(code: Any, *flags: Any) -> DType:
+    if not _NUMBERS.fullmatch(_text(code)):
+        raise ValueError(f"an array must hold numbers. Got element type {_text(code)[:20]!r}.")
+    return DType(np.dtype(_text(code)))
 
 
-def _tuple(count: int) -> Action:
-    def build(machine: Machine) -> None:
-        start = len(machine.stack) - count
-        if start < 0:
-            raise ValueError("it takes from an empty stack.")
-        machine.stack[start:] = [tuple(machine.stack[start:])]
-
-    return build
+def _default_dictionary(factory: Any) -> dict:
+    if type(factory) is not Name or factory.name != "list":
+        raise ValueError("a defaultdict must make lists.")
+    return {}
 
 
-def _tuple_since_mark(machine: Machine) -> None:
-    items = machine.since_mark()
-    machine.stack.append(tuple(items))
+def _encode(text: Any, encoding: Any) -> bytes:
+    """Bytes as Python 3 writes them in protocol 2."""
+    if type(text) is not str or _text(encoding) != "latin1":
+        raise ValueError("bytes must be written as latin1 text.")
+    return text.encode("latin1")
 
 
-def _push(read: Callable[[Machine], Any]) -> Action:
-    return lambda machine: machine.stack.append(read(machine))
+def _no_bytes() -> bytes:
+    """Empty bytes as Python 3 writes them in protocol 2."""
+    return b""
 
 
-def _put(read: Callable[[Machine], int]) -> Action:
-    def put(machine: Machine) -> None:
-        machine.memo[read(machine)] = machine.stack[-1]
-
-    return put
-
-
-def _global(machine: Machine) -> None:
-    _push_name(machine, machine.line(), machine.line())
+def _versioned(state: Any) -> tuple[Any, ...]:
+    if type(state) is not tuple or len(state) < 5 or type(state[0]) is not int:
+        raise ValueError("an array's state must be a tuple that begins with its version.")
+    return state
 
 
-def _stack_global(machine: Machine) -> None:
-    name, module = machine.stack.pop(), machine.stack.pop()
-    _push_name(machine, module, name)
+def _text(value: Any) -> str:
+    if type(value) is bytes:
+        return value.decode("latin1")
+    if type(value) is not str:
+        raise ValueError(f"text must stand where a {type(value).__name__} stands.")
+    return value
 
 
-def _push_name(machine: Machine, module: Any, name: Any) -> None:
-    if type(module) is not str or type(name) is not str:  # hash or print nothing else: tuples may nest without end
-        raise ValueError("a name must be text.")
-    if (module, name) not in machine.constructors:
-        raise ValueError(f"the name {f'{module}.{name}'[:100]} is not admitted.")
-    machine.stack.append(Name(module, name))
+def _shape(value: Any) -> tuple[int, ...]:
+    if type(value) is not tuple or any(type(size) is not int or size < 0 for size in value):
+        raise ValueError("a shape must be a tuple of sizes.")
+    return value
 
 
-def _reduce(machine: Machine) -> None:
-    arguments, name = machine.stack.pop(), machine.stack.pop()
-    if type(name) is not Name or type(arguments) is not tuple:
-        raise ValueError("it calls something that is not an admitted constructor.")
-    constructor = machine.constructors[name]
-    if isinstance(constructor, type):
-        raise ValueError("a class is called where it may only be named.")
-    machine.stack.append(constructor(*arguments))
+def _values(parts: dict[str, Any], name: str) -> np.ndarray:
+    part = parts.get(name)
+    values = part.finish() if isinstance(part, Array) else None
+    if values is None or values.ndim != 1 or values.dtype.kind not in ("biuf" if name == "data" else "iu"):
+        raise ValueError(f"`{name}` of a csr_matrix must be an array of one dimension.")
+    return values
 
 
-def _new_object(machine: Machine) -> None:
-    arguments, name = machine.stack.pop(), machine.stack.pop()
-    constructor = machine.constructors[name] if type(name) is Name else None
-    if not isinstance(constructor, type) or arguments != ():
-        raise ValueError("it makes an object that is not an empty one of an admitted class.")
-    machine.stack.append(constructor())
-
-
-def _build(machine: Machine) -> None:
-    state, target = machine.stack.pop(), machine.stack[-1]
-    if not isinstance(target, Stateful):
-        raise ValueError(f"it sets the state of a {type(target).__name__}.")
-    target.set_state(state)
-
-
-def _long(machine: Machine) -> int:
-    return int.from_bytes(machine.take(machine.unsigned(1)), "little", signed=True)
-
-
-OPCODES: dict[int, Action] = {
-    ord(code): action
-    for code, action in {
-        "\x80": lambda machine: machine.take(1),  # PROTO
-        "\x95": lambda machine: machine.take(8),  # FRAME
-        "(": _mark,
-        "]": _push(lambda machine: []),
-        "}": _push(lambda machine: {}),
-        ")": _push(lambda machine: ()),
-        "N": _push(lambda machine: None),
-        "\x88": _push(lambda machine: True),
-        "\x89": _push(lambda machine: False),
-        "K": _push(lambda machine: machine.unsigned(1)),
-        "M": _push(lambda machine: machine.unsigned(2)),
-        "J": _push(lambda machine: int.from_bytes(machine.take(4), "little", signed=True)),
-        "\x8a": _push(_long),
-        "G": _push(lambda machine: struct.unpack(">d", machine.take(8))[0]),
-        "U": _push(lambda machine: machine.take(machine.unsigned(1))),  # Python 2's text stays bytes
-        "T": _push(lambda machine: machine.take(machine.unsigned(4))),
-        "C": _push(lambda machine: machine.take(machine.unsigned(1))),
-        "B": _push(lambda machine: machine.take(machine.unsigned(4))),
-        "\x96": _push(lambda machine: machine.take(machine.unsigned(8))),
-        "\x8c": _push(lambda machine: machine.take(machine.unsigned(1)).decode()),
-        "X": _push(lambda machine: machine.take(machine.unsigned(4)).decode()),
-        "a": _append,
-        "e": _appends,
-        "s": _set_item,
-        "u": _set_items,
-        "\x85": _tuple(1),
-        "\x86": _tuple(2),
-        "\x87": _tuple(3),
-        "t": _tuple_since_mark,
-        "q": _put(lambda machine: machine.unsigned(1)),
-        "r": _put(lambda machine: machine.unsigned(4)),
-        "\x94": _put(lambda machine: len(machine.memo)),
-        "h": _push(lambda machine: machine.memo[machine.unsigned(1)]),
-        "j": _push(lambda machine: machine.memo[machine.unsigned(4)]),
-        "c": _global,
-        "\x93": _stack_global,
-        "R": _reduce,
-        "\x81": _new_object,
-        "b": _build,
-    }.items()
+# The old names are those of the public files, the new ones what numpy 2 and scipy 1.8 write.
+CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy.core.numeric", "_frombuffer"): _from_buffer,
+    ("numpy._core.numeric", "_frombuffer"): _from_buffer,
+    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): refuse_call,
+    ("scipy.sparse.csr", "csr_matrix"): Matrix,
+    ("scipy.sparse._csr", "csr_matrix"): Matrix,
+    ("collections", "defaultdict"): _default_dictionary,
+    ("__builtin__", "list"): refuse_call,
+    ("builtins", "list"): refuse_call,
+    ("_codecs", "encode"): _encode,
+    ("__builtin__", "bytes"): _no_bytes,
 }

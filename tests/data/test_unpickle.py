@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from gpnn.data.constructors import CONSTRUCTORS
-from gpnn.data.unpickle import OPCODES, read_pickle, read_pickle_bytes
+from gpnn.data.pickle_machine import OPCODES
+from gpnn.data.unpickle import CONSTRUCTORS, read_pickle, read_pickle_bytes
 
 MATRIX = csr_matrix(np.array([[0, 1.5], [2, 0]], np.float32))
 
@@ -186,7 +186,7 @@ class TestRefusing:
             (b"}K\x01a.", "items are put into a dict, not a list"),
             (b"(K\x01K\x02.", "does not end with one value"),
             (b"K\x01K\x02.", "does not end with one value"),
-            (b"\x85.", "takes from an empty stack"),
+            (b"\x85.", "pops from an empty stack"),
             (NESTED + b"K\x01\x93.", "a name must be text"),  # 2^60 entries to hash or print
             (b"}" + NESTED + b"K\x01s.", "keys must be numbers or text"),
         ],

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.constructors import CONSTRUCTORS, finish
 from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
 from gpnn.data.tables.binary import DAMAGES, read_archive
+from gpnn.data.unpickle import CONSTRUCTORS, finish
 from gpnn.extra import install_command
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.data.constructors import Name, refuse_call
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
+from gpnn.data.pickle_machine import Name, refuse_call
 from gpnn.data.tables.binary import DAMAGES
 from gpnn.storage.read import check_size
 

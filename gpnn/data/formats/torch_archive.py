@@ -15,9 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.constructors import Name, refuse_call
-from gpnn.data.pickle_machine import Action, Constructors, Machine
-from gpnn.data.unpickle import interpret
+from gpnn.data.pickle_machine import Action, Constructors, Machine, Name, interpret, refuse_call
 from gpnn.storage.read import check_size
 
 CHUNK = 1 << 20
