@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpnn.data.files import DataFile, sha256_of
+from gpnn.storage.atomic import naming, wait_for_folder
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -35,7 +36,8 @@ def fetch_files(files: Iterable[DataFile], root: Path, progress: Progress | None
         ValueError: when a file's bytes are not the expected ones; nothing of it is kept.
     """
     wanted = [(file, file.url) for file in files if file.url is not None]
-    with _only_one_process(root), _bar(progress) as report:
+    root.mkdir(parents=True, exist_ok=True)
+    with wait_for_folder(root), _bar(progress) as report:  # the ranks of one job need the same files
         for file, url in wanted:
             if not (root / file.path).is_file():
                 download(url, root / file.path, file.sha256, report)
@@ -112,11 +114,9 @@ def _chunks(response: HTTPResponse) -> Iterator[bytes | None]:
 def _append(stream: FileIO, chunk: bytes, part: Path) -> None:
     """Write all of a piece; the error of a full disk names the file."""
     rest = memoryview(chunk)
-    try:
+    with naming(part):
         while rest:
             rest = rest[stream.write(rest) :]
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(part)) from None
 
 
 def _open(url: str, have: int, part: Path) -> Any:
@@ -178,17 +178,3 @@ def _bar(progress: Progress | None) -> Iterator[Progress]:
             bars.update(tasks[name], completed=have, total=total)
 
         yield report
-
-
-@contextmanager
-def _only_one_process(root: Path) -> Iterator[None]:
-    """Wait until no other process fetches into `root`: the ranks of one job ask for the same files."""
-    root.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield
-        return
-    with (root / ".fetching").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -125,4 +125,4 @@ def test_a_dataset_without_a_network_is_one_sentence(gpnn, tmp_path, monkeypatch
     assert sentence.startswith(f"gpnn: {file} is not in {place} and could not be fetched from its public home, {home}")
     assert f"/{file}: Connection refused. Without a network, put it there by hand, or name the data" in sentence
     assert sentence.endswith("with `--root` or GPNN_DATA.")
-    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["data", "data/.fetching"]
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["data"]
