@@ -15,6 +15,8 @@ from gpnn.data.load import DATASETS, check_name, loader_options
 if TYPE_CHECKING:
     from gpnn.data.download import Progress
 
+UNVERIFIED = ("diel", *OGB)  # datasets whose files have no known sha256 and no copy to fetch
+
 
 @dataclass(frozen=True)
 class DatasetInfo:
@@ -59,7 +61,7 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
 
     check_name(name)
     folder = data_folder(root)
-    if name in ("diel", *OGB) and "missing" in _presence(name, folder):
+    if name in UNVERIFIED and "missing" in _presence(name, folder):
         archive, place = (
             (ARCHIVE, folder / "diel") if name == "diel" else ("its archive", (folder / raw_file(name)).parents[1])
         )
@@ -80,13 +82,13 @@ def verify_files(name: str, root: str | Path | None = None) -> dict[str, str]:
     """
     check_name(name)
     folder = data_folder(root)
-    if name in ("diel", *OGB):
+    if name in UNVERIFIED:
         return _unverified(name, folder)
     return {file.path: file_state(file, folder) for file in dataset_files(name)}
 
 
 def _presence(name: str, folder: Path) -> list[str]:
-    if name in ("diel", *OGB):
+    if name in UNVERIFIED:
         return list(_unverified(name, folder).values())
     files = [file for file in dataset_files(name) if not file.optional]
     return ["ok" if (folder / file.path).is_file() else "missing" for file in files]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import check_labels, count_classes, labelled_nodes
+from gpnn.data.labels import check_labels, count_classes, kind_of, labelled_nodes
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _check_features(x: Any, num_nodes: int) -> None:
     if x.shape[0] != num_nodes:
         raise ValueError(f"`x` must have one row for each of the {num_nodes} nodes. Got {x.shape[0]}.")
     if not x.is_floating_point():
-        raise ValueError(f"`x` must be floating point (`x.float()`). Got {_kind(x)}.")
+        raise ValueError(f"`x` must be floating point (`x.float()`). Got {kind_of(x)}.")
     values = x if x.layout == torch.strided else x.values()
     if values.numel() and not all(bound.isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
         _name_infinite(x)
@@ -110,8 +110,7 @@ def _check_masks(data: Data) -> None:
 
 def _check_mask(name: str, mask: Any, num_nodes: int) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        got = _kind(mask) if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"`{name}` must be a boolean tensor. Got {got}.")
+        raise ValueError(f"`{name}` must be a boolean tensor. Got {kind_of(mask)}.")
     if mask.dim() != 1:
         hint = f" (pick one split: `data.{name}[:, 0]`)" if mask.dim() == 2 else ""
         raise ValueError(f"`{name}` must have shape [{num_nodes}]{hint}. Got {list(mask.shape)}.")
@@ -127,10 +126,6 @@ def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
     unknown = mask & ~labelled_nodes(y)
     if unknown.any():
         raise ValueError(f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is -1.")
-
-
-def _kind(values: Tensor) -> str:
-    return str(values.dtype).removeprefix("torch.")
 
 
 def digest_data(data: Data) -> str:

@@ -137,8 +137,7 @@ def rmat(
     """
     if not 1 <= scale <= 30:
         raise ValueError(f"`scale` must be from 1 to 30. Got {scale}.")
-    if edge_factor < 1:
-        raise ValueError(f"`edge_factor` must be at least 1. Got {edge_factor}.")
+    check_at_least("edge_factor", edge_factor, 1)
     rng = np.random.default_rng([seed, 0])
     num_nodes = 1 << scale
     order = rng.permutation(num_nodes)

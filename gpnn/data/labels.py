@@ -65,10 +65,18 @@ def labelled_nodes(y: Tensor) -> Tensor:
     return y >= 0 if y.dim() == 1 else (y >= 0).all(1)
 
 
+def kind_of(value: Any) -> str:
+    """What an error calls a value: the dtype of a tensor, else the name of the type.
+
+    >>> kind_of(torch.ones(1)), kind_of([1])
+    ('float32', 'list')
+    """
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, Tensor) else type(value).__name__
+
+
 def _check_classes(y: Any, num_nodes: int) -> Tensor:
     if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool:
-        got = str(y.dtype).removeprefix("torch.") if isinstance(y, Tensor) else type(y).__name__
-        raise ValueError(f"`y` must hold integer classes, -1 where unknown. Got {got}.")
+        raise ValueError(f"`y` must hold integer classes, -1 where unknown. Got {kind_of(y)}.")
     if y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.is_floating_point():

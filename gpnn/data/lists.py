@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from gpnn.data.features import csr_tensor
+from gpnn.data.splits import split_nodes
+from gpnn.data.synthetic import with_reverse
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -57,14 +59,12 @@ class Lists:
 
         y = self._list_labels()
         train, val = _fifth(np.flatnonzero(y >= 0), seed)
-        masks = [_mask(self.num_nodes, nodes) for nodes in (train, val, np.flatnonzero(y[: self.num_lists] < 0))]
+        split = split_nodes(self.num_nodes, train, val, np.flatnonzero(y[: self.num_lists] < 0))
         return Data(
             x=self._features(),
             edge_index=self._edges(),
             y=torch.from_numpy(y),
-            train_mask=masks[0],
-            val_mask=masks[1],
-            test_mask=masks[2],
+            **split._asdict(),
             num_classes=len(self.seeds),
             num_lists=self.num_lists,
             gold_class=torch.from_numpy(self.gold_class),
@@ -95,22 +95,13 @@ class Lists:
     def _edges(self) -> Tensor:
         """Each fact from list to item, then each from item to list, `[2, 2E]`."""
         lists, items = self.has_item
-        edges = np.empty((2, 2 * len(lists)), np.int64)
-        edges[0, : len(lists)] = edges[1, len(lists) :] = lists
-        edges[1, : len(lists)] = edges[0, len(lists) :] = items + self.num_lists
-        return torch.from_numpy(edges)
+        return with_reverse(lists, items + self.num_lists)
 
 
 def _fifth(nodes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The nodes that train, and the fifth of them, drawn, that validates instead."""
     shuffled = np.random.default_rng(seed).permutation(nodes)
     return shuffled[len(nodes) // 5 :], shuffled[: len(nodes) // 5]
-
-
-def _mask(num_nodes: int, nodes: np.ndarray) -> Tensor:
-    mask = torch.zeros(num_nodes, dtype=torch.bool)
-    mask[torch.from_numpy(nodes)] = True
-    return mask
 
 
 def recall_at_k(data: Data, probabilities: Tensor, k: int | None = None) -> float:

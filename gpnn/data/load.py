@@ -9,8 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from gpnn.data.babi import babi
 from gpnn.data.check import check_data
 from gpnn.data.diel import diel
@@ -21,6 +19,7 @@ from gpnn.data.formats.ogb import OGB
 from gpnn.data.generators import chain, digits, grid, planted, rmat
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
+from gpnn.data.splits import node_mask
 from gpnn.data.tables import Vocabulary, tables
 
 if TYPE_CHECKING:
@@ -133,8 +132,7 @@ def _complete(data: Data, dataset: Any) -> Data:
     if hasattr(dataset, "get_idx_split") and data.get("train_mask") is None:  # Open Graph Benchmark
         parts = dataset.get_idx_split()
         for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-            data[name] = torch.zeros(data.num_nodes, dtype=torch.bool)
-            data[name][torch.as_tensor(parts[part])] = True
+            data[name] = node_mask(parts[part], data.num_nodes)
     return data
 
 

@@ -44,17 +44,12 @@ def nell(root: Path, *, rate: float = 0.001) -> Data:
     if not (root / RECOVERED_LABELS).is_file():
         require([stem + "ally"], root)
     parts = read_parts(root / stem)
-    train, test = (torch.zeros(parts.num_nodes, dtype=torch.bool) for _ in range(2))
-    train[: len(parts.train_labels)] = True
-    test[torch.from_numpy(parts.test_index)] = True
     y, val = _kipf(parts) if parts.rest_labels is not None else _recovered(parts, root, str(rate))
     return Data(
         x=from_scipy(_with_relations(parts), sparse=True),
         edge_index=parts.edge_index,
         y=y,
-        train_mask=train,
-        val_mask=val,
-        test_mask=test,
+        **parts.split(val)._asdict(),
         num_classes=parts.train_labels.shape[1],
     )
 
@@ -72,26 +67,22 @@ def _with_relations(parts: Parts) -> scipy.sparse.csr_matrix:
     return hstack([parts.features(), own], format="csr")
 
 
-def _kipf(parts: Parts) -> tuple[Tensor, Tensor]:
-    """All labels, and the 500 nodes after the training ones."""
+def _kipf(parts: Parts) -> tuple[Tensor, np.ndarray]:
+    """All labels `[N]`, and those of the 500 nodes after the training ones that have a label."""
     y = parts.labels()
-    val = torch.zeros(parts.num_nodes, dtype=torch.bool)
-    val[parts.validation_rows()] = True
-    return y, val & (y >= 0)
+    nodes = parts.validation_nodes()
+    return y, nodes[y.numpy()[nodes] >= 0]
 
 
-def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, Tensor]:
-    """The labels carried over from the other rates, and 500 of their test nodes."""
+def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, np.ndarray]:
+    """The labels carried over from the other rates, `[N]`, and 500 of their test nodes."""
     labels, source = _carried_over(root / RECOVERED_LABELS, rate.replace(".", "_"), parts.num_nodes)
     known = parts.labels().numpy()
     y = np.where(known >= 0, known, labels)
     candidates = np.flatnonzero((source & OTHER_TEST > 0) & (source & THIS_RATE == 0))
     if len(candidates) < NUM_VAL:
         raise ValueError(f"{RECOVERED_LABELS} must give {NUM_VAL} nodes to validate on. Got {len(candidates)}.")
-    val = torch.zeros(parts.num_nodes, dtype=torch.bool)
-    drawn = np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
-    val[torch.from_numpy(drawn)] = True
-    return torch.from_numpy(y), val
+    return torch.from_numpy(y), np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
 
 
 def _carried_over(path: Path, key: str, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.data.features import from_scipy
 from gpnn.data.files import PREFIXES, require
-from gpnn.data.splits import Split, split_per_class
+from gpnn.data.splits import Split, split_nodes, split_per_class
 from gpnn.data.unpickle import read_pickle
 from gpnn.storage.read import read_text
 
@@ -69,7 +69,7 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     require([PREFIXES[name] + suffix for suffix in SUFFIXES], root)
     parts = read_parts(root / PREFIXES[name])
     y = parts.labels()
-    masks = _standard_split(parts) if split == "standard" else _random_split(y, seed)
+    masks = parts.split(parts.validation_nodes()) if split == "standard" else _random_split(y, seed)
     return Data(
         x=from_scipy(parts.features(), sparse=sparse, normalize=normalize_features),
         edge_index=parts.edge_index,
@@ -118,10 +118,14 @@ class Parts:
         y[self.test_index] = _classes(self.test_labels)
         return torch.from_numpy(y)
 
-    def validation_rows(self) -> slice:
+    def validation_nodes(self) -> np.ndarray:
         """Kipf's validation nodes: the 500 after the training ones, as far as `allx` goes."""
         start = len(self.train_labels)
-        return slice(start, min(start + NUM_VAL, self.rest_features.shape[0]))
+        return np.arange(start, min(start + NUM_VAL, self.rest_features.shape[0]))
+
+    def split(self, validation: np.ndarray) -> Split:
+        """Planetoid's training and test nodes, with the given nodes for validation."""
+        return split_nodes(self.num_nodes, np.arange(len(self.train_labels)), validation, self.test_index)
 
     def _rows(self) -> np.ndarray:
         """Of each node, its row in the stack of `allx`, `tx` and one empty row, `[N]`."""
@@ -209,15 +213,6 @@ def _check_tables(parts: Parts, stem: str) -> None:
 def _classes(one_hot: np.ndarray) -> np.ndarray:
     """The column of each row's one, -1 for a row of zeros."""
     return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
-
-
-def _standard_split(parts: Parts) -> Split:
-    train, val, test = (torch.zeros(parts.num_nodes, dtype=torch.bool) for _ in range(3))
-    num_train = len(parts.train_labels)
-    train[:num_train] = True
-    val[parts.validation_rows()] = True
-    test[torch.from_numpy(parts.test_index)] = True
-    return Split(train, val, test)
 
 
 def _random_split(y: Tensor, seed: int) -> Split:

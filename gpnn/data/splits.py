@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | 
     if needed > len(rest):
         raise ValueError(f"`num_val` and `num_test` must be at most the {len(rest)} nodes left. Got {needed}.")
     end = len(rest) if num_test is None else needed
-    return _masks(len(labels), order[rank < per_class], rest[:num_val], rest[num_val:end])
+    return split_nodes(len(labels), order[rank < per_class], rest[:num_val], rest[num_val:end])
 
 
 def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
@@ -73,7 +73,23 @@ def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: in
     num_train = np.maximum(1, np.round(train * size))
     num_val = np.round(val * size)
     trains, validates = rank < num_train, (rank >= num_train) & (rank < num_train + num_val)
-    return _masks(len(labels), order[trains], order[validates], order[~trains & ~validates])
+    return split_nodes(len(labels), order[trains], order[validates], order[~trains & ~validates])
+
+
+def split_nodes(num_nodes: int, train: Any, val: Any, test: Any) -> Split:
+    """The split of the given nodes, arrays or tensors of node ids."""
+    return Split(*(node_mask(nodes, num_nodes) for nodes in (train, val, test)))
+
+
+def node_mask(nodes: Any, num_nodes: int) -> Tensor:
+    """True for the given nodes, an array or a tensor of node ids; bool `[N]`.
+
+    >>> node_mask(np.array([0, 2]), 3).tolist()
+    [True, False, True]
+    """
+    mask = torch.zeros(num_nodes, dtype=torch.bool)
+    mask[torch.as_tensor(nodes)] = True
+    return mask
 
 
 def _rank_in_class(labels: np.ndarray) -> np.ndarray:
@@ -92,13 +108,6 @@ def _check_classes(labels: np.ndarray, per_class: int) -> None:
         least = int(present.min()) if len(present) else 0
         kind = int(np.flatnonzero(counts == least)[0])
         raise ValueError(f"`per_class` must be at most the {least} labelled nodes of class {kind}. Got {per_class}.")
-
-
-def _masks(num_nodes: int, *groups: np.ndarray) -> Split:
-    masks = [torch.zeros(num_nodes, dtype=torch.bool) for _ in groups]
-    for mask, nodes in zip(masks, groups):
-        mask[torch.from_numpy(nodes)] = True
-    return Split(*masks)
 
 
 def draw_split(data: Data, seed: int) -> str:

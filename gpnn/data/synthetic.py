@@ -102,10 +102,14 @@ def both_directions(first: np.ndarray, second: np.ndarray, num_nodes: int) -> Te
     """The distinct pairs of different nodes, each as two edges, sorted pairs first, `[2, E]`."""
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
     keys = sorted_distinct((low * num_nodes + high)[low != high])
-    low, high = np.divmod(keys, num_nodes)
-    edge_index = np.empty((2, 2 * len(keys)), np.int64)
-    edge_index[0, : len(keys)] = edge_index[1, len(keys) :] = low
-    edge_index[1, : len(keys)] = edge_index[0, len(keys) :] = high
+    return with_reverse(*np.divmod(keys, num_nodes))
+
+
+def with_reverse(src: np.ndarray, dst: np.ndarray) -> Tensor:
+    """The edges, then the reverse of each, `[2, 2E]`."""
+    edge_index = np.empty((2, 2 * len(src)), np.int64)
+    edge_index[0, : len(src)] = edge_index[1, len(src) :] = src
+    edge_index[1, : len(src)] = edge_index[0, len(src) :] = dst
     return torch.from_numpy(edge_index)
 
 

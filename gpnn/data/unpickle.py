@@ -84,7 +84,7 @@ class Array:
     def _set(self, content: Any, dtype: Any, shape: Any, order: str) -> None:
         if not isinstance(dtype, DType) or type(content) is not bytes or order not in ("C", "F"):
             raise ValueError("an array must hold bytes of a plain number type.")
-        self.content, self.dtype, self.shape, self.order = content, dtype, _shape(shape), order
+        self.content, self.dtype, self.shape, self.order = content, dtype, read_shape(shape), order
 
     def finish(self) -> np.ndarray:
         if self.content is None or self.dtype is None:
@@ -113,7 +113,7 @@ class Matrix:
         if self.parts is None:
             raise ValueError("a csr_matrix was begun and never filled.")
         data, indices, indptr = (_values(self.parts, name) for name in ("data", "indices", "indptr"))
-        shape = _shape(self.parts["_shape" if "_shape" in self.parts else "shape"])
+        shape = read_shape(self.parts["_shape" if "_shape" in self.parts else "shape"])
         _check_rows(data, indices, indptr, shape)
         return csr_matrix((data, indices, indptr), shape=shape)
 
@@ -186,7 +186,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def read_shape(value: Any) -> tuple[int, ...]:
+    """The value, found to be a tuple of sizes."""
     if type(value) is not tuple or any(type(size) is not int or size < 0 for size in value):
         raise ValueError("a shape must be a tuple of sizes.")
     return value

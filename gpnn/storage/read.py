@@ -80,6 +80,16 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + key, value
 
 
+def reason(error: BaseException) -> str:
+    """The first line of an error, without its full stop, to end a sentence of ours with.
+
+    >>> reason(ValueError("no such column.\nsee above")), reason(KeyError())
+    ('no such column', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    return (lines[0][:200].rstrip(".") if lines else "") or type(error).__name__
+
+
 def shorten(value: Any, length: int = 80) -> str:
     """How a sentence shows a value: its `repr`, cut where it is longer than `length`.
 

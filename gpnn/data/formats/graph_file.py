@@ -20,7 +20,7 @@ from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
 from gpnn.extra import install_command
-from gpnn.storage.read import check_size
+from gpnn.storage.read import check_size, reason
 
 if TYPE_CHECKING:
     import networkx
@@ -134,8 +134,7 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
         ParseError, networkx.NetworkXException, ValueError, TypeError, AttributeError, LookupError, StopIteration,
         RuntimeError, ArithmeticError,
     ) as error:  # fmt: skip
-        reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
-        raise ValueError(f"{path.name} must be a {name} file. Got: {reason}.") from None
+        raise ValueError(f"{path.name} must be a {name} file. Got: {reason(error)}.") from None
     return graph
 
 

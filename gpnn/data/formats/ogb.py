@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
+from gpnn.data.splits import node_mask
 from gpnn.data.tables.binary import DAMAGES, read_archive
 from gpnn.data.unpickle import CONSTRUCTORS, finish
 from gpnn.extra import install_command
+from gpnn.storage.read import reason
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -44,8 +46,7 @@ def read_ogb(name: str, root: Path) -> Data:
     try:
         return _read(name, root, raw.parent)
     except DAMAGES as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-        raise ValueError(f"{folder} must hold the files of {name}, whole. Got: {reason}.") from None
+        raise ValueError(f"{folder} must hold the files of {name}, whole. Got: {reason(error)}.") from None
 
 
 def raw_file(name: str) -> str:
@@ -111,8 +112,7 @@ def _graph(graph: dict[str, Any], labels: np.ndarray, parts: dict[str, Any], tas
         data.x = torch.from_numpy(np.array(graph["node_feat"], np.float32))
     data.y = _labels(labels, task)
     for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-        data[name] = torch.zeros(data.num_nodes, dtype=torch.bool)
-        data[name][torch.as_tensor(np.array(parts[part]))] = True
+        data[name] = node_mask(np.array(parts[part]), data.num_nodes)
     return data
 
 

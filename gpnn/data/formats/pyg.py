@@ -16,7 +16,7 @@ from torch import Tensor
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.data.pickle_machine import Name, refuse_call
 from gpnn.data.tables.binary import DAMAGES
-from gpnn.storage.read import check_size
+from gpnn.storage.read import check_size, reason
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -92,7 +92,7 @@ def read_pyg(path: Path) -> Data:
     except DAMAGES as error:
         if str(error).startswith(path.name):  # a sentence of ours already
             raise
-        raise ValueError(f"{path.name} must hold a PyG Data, saved by torch.save. Got: {_reason(error)}.") from None
+        raise ValueError(f"{path.name} must hold a PyG Data, saved by torch.save. Got: {reason(error)}.") from None
     _check_fields(path, fields)
     return _graph(path, fields)
 
@@ -164,8 +164,3 @@ def _count(fields: dict[str, Any]) -> int:
             return fields[name].shape[0]
     edges = fields["edge_index"]
     return int(edges.max()) + 1 if edges.numel() else 0
-
-
-def _reason(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200].rstrip(".") if lines else type(error).__name__

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from gpnn.data.pickle_machine import Action, Constructors, Machine, Name, interpret, refuse_call
-from gpnn.storage.read import check_size
+from gpnn.data.unpickle import read_shape
+from gpnn.storage.read import check_size, reason
 
 CHUNK = 1 << 20
 LAYOUTS = {"torch.sparse_coo": 2, "torch.sparse_csr": 3, "torch.sparse_csc": 3}  # and how many tensors each is made of
@@ -79,7 +80,7 @@ class TorchArchive:
             try:
                 return make(*parts, note.size, check_invariants=True)
             except RuntimeError as error:
-                raise ValueError(f"a sparse tensor does not hold together: {str(error).splitlines()[0]}") from None
+                raise ValueError(f"a sparse tensor does not hold together: {reason(error)}.") from None
 
     def _strided(self, note: StoredTensor) -> Tensor:
         check_size(self._name, math.prod(note.size) * note.dtype.itemsize)  # a stride of 0 repeats without storage
@@ -169,7 +170,7 @@ def _tensor_of_type(
 def _strided(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, metadata: Any) -> StoredTensor:
     if type(storage) is not Storage or dtype is None or metadata:
         raise ValueError("a tensor must show the numbers of a storage.")
-    sizes, strides = _counts(size), _counts(stride)
+    sizes, strides = read_shape(size), read_shape(stride)
     if type(offset) is not int or offset < 0 or len(sizes) != len(strides):
         raise ValueError("a tensor must have an offset, and a stride for each size.")
     return StoredTensor(storage, dtype, offset, sizes, strides)
@@ -194,13 +195,7 @@ def _sparse(layout: Any, content: Any) -> StoredSparse:
     parts = content[:count]
     if any(type(part) is not StoredTensor for part in parts):
         raise ValueError("a sparse tensor must be made of strided ones.")
-    return StoredSparse(layout, parts, _counts(content[count]))
-
-
-def _counts(values: Any) -> tuple[int, ...]:
-    if type(values) is not tuple or any(type(value) is not int or value < 0 for value in values):
-        raise ValueError("a size must be a tuple of counts.")
-    return values
+    return StoredSparse(layout, parts, read_shape(content[count]))
 
 
 def _ordered_dictionary() -> dict[str, Any]:
@@ -228,7 +223,7 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse,
     ("torch.serialization", "_get_layout"): _layout,
-    ("torch", "Size"): _counts,
+    ("torch", "Size"): read_shape,
     ("collections", "OrderedDict"): _ordered_dictionary,
     **{("torch", name): refuse_call for name in (*STORAGES, *UNTYPED)},
     ("torch.storage", "UntypedStorage"): refuse_call,

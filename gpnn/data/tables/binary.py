@@ -13,7 +13,7 @@ import numpy as np
 
 from gpnn.data.tables.column import plain_column
 from gpnn.data.tables.table import Table
-from gpnn.storage.read import check_size
+from gpnn.storage.read import check_size, reason
 
 if TYPE_CHECKING:
     import pyarrow
@@ -90,10 +90,9 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _damaged(path: Path, expected: str, error: BaseException) -> str:
-    reason = str(error).strip().rstrip(".") or type(error).__name__
-    if reason.startswith(path.name):  # a sentence of ours already
-        return f"{reason}."
-    return f"{path.name} must hold {expected} of numbers or text. Got: {reason.splitlines()[0][:200]}."
+    if str(error).startswith(path.name):  # a sentence of ours already
+        return str(error)
+    return f"{path.name} must hold {expected} of numbers or text. Got: {reason(error)}."
 
 
 def read_npz(path: Path) -> Table:
@@ -170,8 +169,7 @@ def read_parquet_columns(path: Path) -> pyarrow.Table:
     except FileNotFoundError:
         raise
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-        raise ValueError(f"{path.name} must be a Parquet file. Got: {reason}.") from None
+        raise ValueError(f"{path.name} must be a Parquet file. Got: {reason(error)}.") from None
 
 
 def place(row: int) -> str:

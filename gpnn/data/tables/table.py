@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gpnn.data.tables.column import as_text, named
+from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     import pyarrow
@@ -94,9 +95,8 @@ class Table:
 
     def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
         """Raise a ValueError that names the file, the line, the column and the value."""
-        value = self.columns[column][row].as_py()
-        shown = value if not isinstance(value, str) or len(value) <= SHOWN else value[:SHOWN] + "…"
-        raise ValueError(f"{self.file}, {self.place(row)}, column {column[:SHOWN]}: {constraint}. Got {shown!r}.")
+        value = shorten(self.columns[column][row].as_py(), SHOWN)
+        raise ValueError(f"{self.file}, {self.place(row)}, column {column[:SHOWN]}: {constraint}. Got {value}.")
 
 
 def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:

@@ -77,8 +77,8 @@ def tensor_program(kind: str, offset: int, size: str, stride: str) -> bytes:
         (2, "K\x01\x85", "K\x01\x85", r"must lie within the 2 numbers"),
         (0, "J\xff\xff\xff\x7f\x85", "K\x01\x85", r"must lie within the 2 numbers|must unpack to at most"),
         (0, "\x8a\x08\0\0\0\0\0\0\0\x40\x85", "K\0\x85", r"a\.pt must unpack to at most"),
-        (0, "J\xff\xff\xff\xff\x85", "K\x01\x85", r"a size must be a tuple of counts"),
-        (0, "K\x02\x85", "J\xff\xff\xff\xff\x85", r"a size must be a tuple of counts"),
+        (0, "J\xff\xff\xff\xff\x85", "K\x01\x85", r"a shape must be a tuple of sizes"),
+        (0, "K\x02\x85", "J\xff\xff\xff\xff\x85", r"a shape must be a tuple of sizes"),
         (0, "K\x02\x85", ")", r"a stride for each size"),
     ],
 )
