@@ -37,8 +37,8 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from torch_geometric.data import Data
 
     import gpnn
+    from gpnn.pipeline import resolve_options
     from gpnn.train import Recipe, fit
-    from gpnn.train.assemble import resolve_options
     from gpnn.train.engine import choose_engine
 
     cell, engine, name, num_nodes, width, passes = GPU_CASES[options.case]

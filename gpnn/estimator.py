@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,27 +19,18 @@ from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, check_trainable, labelled_nodes
 from gpnn.data.tables.binary import read_parquet_columns
-from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
-from gpnn.partition import Partition, partition_graph
+from gpnn.partition import Partition
+from gpnn.pipeline import Auto, Pipeline, Sizes, most_parts
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
-from gpnn.train.assemble import (
-    Sizes,
-    make_schedule,
-    model_arguments,
-    most_parts,
-    needs_partition,
-)
 from gpnn.train.atomic import write_json
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
 from gpnn.train.divergence import training_notes
-from gpnn.train.engine import ENGINES, build_within_memory, choose_engine
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
 from gpnn.train.known_nodes import KnownNodes, RowDigests
-from gpnn.train.mapped import map_features
 from gpnn.train.notes import Facts, NoteWarning, take_notes
 from gpnn.train.predictions import write_predictions
 from gpnn.train.recipe import Recipe
@@ -111,14 +101,14 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        k: int | str = "auto",
+        k: int | Auto = "auto",
         partition: str = "flood_fill",
         schedule: str = "partitioned",
-        rounds: int | str = "auto",
+        rounds: int | Auto = "auto",
         schedule_options: Mapping[str, Any] | None = None,
         normalization: str = "symmetric_split",
         self_loops: bool = True,
-        hidden_channels: int | str = "auto",
+        hidden_channels: int | Auto = "auto",
         cell: str = "linear",
         scale_features: str = "auto",
         input_dropout: float = 0.5,
@@ -193,9 +183,13 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
         self.classes_ = np.arange(data.num_classes) if classes is None else classes
         self.multilabel_ = data.y.dim() == 2
-        self.sizes_ = Sizes(self.k, self.rounds, self.hidden_channels).resolve(data)
-        most = most_parts(data, data.num_nodes) if self.k == "auto" else int(self.sizes_.k)
-        data, plan = build_within_memory(lambda k: self._assemble(data, k, recipe), int(self.sizes_.k), most)
+        made = self._pipeline().assemble(data, recipe, keep_schedule=False)
+        data, plan = made.data, made.plan
+        self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
+        self._take_model(made.model, made.model_arguments)
+        if self.verbose:
+            print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
+            print(f"GPNNClassifier: engine {made.engine}")
         self.known_ = KnownNodes.of(data, self.partition_)
         self._warn(data)
         result = fit(self.model_, data, plan, recipe=recipe, seed=self.seed)
@@ -218,11 +212,11 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features_)
-        part = None
-        if needs_partition(self.schedule):
-            part = self.known_.partition(data)
-            part = self._divide(data, most_parts(data, int(self.sizes_.k))) if part is None else part
-        plan = self._plan(data, part)
+        pipeline = replace(self._pipeline(), **asdict(self.sizes_))
+        part = None if self.partition_ is None else self.known_.partition(data)
+        if part is None:
+            part = replace(pipeline, k=most_parts(data, int(self.sizes_.k))).divide(data)
+        plan = pipeline.lower(data, part)
         return predict_probabilities(self.model_, data.get("x"), plan, multi_label=self.multilabel_).numpy()
 
     def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
@@ -300,49 +294,26 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         settings = {name: getattr(self, name) for name in ("epochs", "learning_rate", "weight_decay", "patience")}
         return replace(DEFAULT_RECIPE, **settings, **(self.train_options or {}))
 
-    def _divide(self, data: Data, k: int | str) -> Partition:
-        return partition_graph(data, int(k), method=self.partition, seed=self.seed)
-
-    def _plan(self, data: Data, part: Partition | None) -> Plan:
-        schedule = make_schedule(
-            self.schedule, data, part, rounds=int(self.sizes_.rounds), seed=self.seed, options=self.schedule_options
-        )
-        device = choose_device(self.device)
-        return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
-
-    def _assemble(self, data: Data, k: int, recipe: Recipe) -> tuple[Data, Plan]:
-        """Partition, plan and model with K subgraphs, and the data and engine that fit in memory."""
-        self.sizes_ = replace(self.sizes_, k=k)
-        self.partition_ = self._divide(data, k) if needs_partition(self.schedule) else None
-        plan = self._plan(data, self.partition_)
-        if self.verbose:
-            print(f"GPNNClassifier: {self.sizes_}, {plan.num_messages:,} messages a pass, {plan.device}")
-        self.model_ = self._make_model(data, plan)
-        return self._run_within_memory(data, plan, recipe)
-
-    def _make_model(self, data: Data, plan: Plan) -> GPNN:
+    def _pipeline(self) -> Pipeline:
         names = ("cell", "input_dropout", "dropout", "drop_node")
-        options: dict[str, Any] = {name: getattr(self, name) for name in names}
-        options |= dict(self.model_options or {})
-        width = int(self.sizes_.hidden_channels)
-        arguments = model_arguments(data, plan, width, options, seed=self.seed)
-        self._take_model(GPNN(**arguments, features=data.get("x")), arguments)
-        return self.model_
-
-    def _run_within_memory(self, data: Data, plan: Plan, recipe: Recipe) -> tuple[Data, Plan]:
-        """The data, features in files where the engine that was chosen has them there, and the plan built for it."""
-        if self.model_.runner is not None:  # a runner among the model's options is taken as it is
-            return data, plan
-        memory = None if self.memory is None else self.memory * 1e9
-        x, folder = data.get("x"), self.disk
-        choice = choose_engine(self.model_, x, plan, recipe, engine=self.engine, memory=memory, folder=folder)
-        self.model_.runner = choice.runner
-        if self.verbose:
-            print(f"GPNNClassifier: engine {choice}")
-        if x is not None and self.disk is not None and ENGINES[choice.name].maps_features:
-            data = copy(data)
-            data.x = map_features(x, self.disk)
-        return data, plan.build("fused" if choice.name == "fused" else "streamed")
+        options: dict[str, Any] = {name: getattr(self, name) for name in names} | dict(self.model_options or {})
+        return Pipeline(
+            partition=self.partition,
+            k=self.k,
+            schedule=self.schedule,
+            rounds=self.rounds,
+            schedule_options=self.schedule_options or {},
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+            hidden_channels=self.hidden_channels,
+            embedding_start=options.pop("embedding_start", "features"),
+            model_options=options,
+            seed=self.seed,
+            device=self.device,
+            engine=self.engine,
+            memory=None if self.memory is None else self.memory * 1e9,
+            disk=self.disk,
+        )
 
     def _take_nodes(self, known: KnownNodes) -> None:
         self.known_, labels = known, known.labels

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+from torch_geometric.data import Data
 
+import gpnn
+from tests.oracle.planted import planted_graph
 from tests.oracle.processes import Processes
 
 torch.set_num_threads(1)
@@ -27,3 +31,17 @@ def processes() -> Iterator[Processes]:
     started = Processes()
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def planted() -> Data:
+    """A graph small enough to train on in a blink: three classes, most edges inside a class."""
+    features = lambda y: nn.functional.one_hot(y, 3) * 1.5  # noqa: E731
+    return planted_graph(90, 300, friends=0.9, features=features, splits=(15, 30))[0]
+
+
+@pytest.fixture(scope="session")
+def plan(planted: Data) -> gpnn.Plan:
+    """A partitioned schedule of `planted`, lowered."""
+    part = gpnn.partition_graph(planted, 3)
+    return gpnn.lower(planted, gpnn.schedule.partitioned(planted, part, rounds=2))

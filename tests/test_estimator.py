@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn import GPNNClassifier
-from gpnn.train.assemble import Sizes
+from gpnn.pipeline import Pipeline
 from gpnn.train.notes import NoteWarning
 from tests.oracle.multi_hot import multi_hot_graph
 
@@ -189,7 +189,7 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path):
 
 def test_verbose_prints_the_sizes_chosen(data, capsys):
     GPNNClassifier(epochs=1, verbose=True).fit(data)
-    assert str(Sizes().resolve(data)) in capsys.readouterr().out
+    assert str(Pipeline().resolve(data).sizes) in capsys.readouterr().out
 
 
 def test_other_schedules_cells_and_recipes(data):

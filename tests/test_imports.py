@@ -18,6 +18,7 @@ ROWS = [
     {"engine"},
     {"nn"},
     {"train"},
+    {"pipeline"},
     {"estimator", "report"},
     {"config"},
     {"build"},

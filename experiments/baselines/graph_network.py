@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from gpnn.engine import Plan, lower
 from gpnn.nn import GPNN
 from gpnn.partition import partition_graph
+from gpnn.pipeline import model_arguments, most_parts
 from gpnn.schedule import Schedule, partitioned
 from gpnn.train import Recipe, fit, predict_logits, probabilities
-from gpnn.train.assemble import model_arguments, most_parts
 from gpnn.train.device import choose_device
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gpnn.config import Config
 from gpnn.data.labels import labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
-from gpnn.train.assemble import resolve_options
+from gpnn.pipeline import resolve_options
 from gpnn.train.notes import Facts
 
 if TYPE_CHECKING:

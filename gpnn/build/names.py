@@ -16,8 +16,9 @@ from gpnn.data.tables import tables
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
+from gpnn.pipeline import resolve_options
 from gpnn.schedule import SCHEDULES
-from gpnn.train.assemble import resolve_options, schedule_options
+from gpnn.schedule.make_schedule import schedule_options
 from gpnn.train.engine import check_engine
 
 

@@ -29,7 +29,8 @@ from gpnn.engine.sharded import (
 from gpnn.graph import Graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
-from gpnn.train.assemble import model_arguments, needs_partition, resolve_recipe
+from gpnn.pipeline import model_arguments
+from gpnn.schedule.make_schedule import needs_partition
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.evaluate import predict_logits, probabilities
@@ -39,6 +40,7 @@ from gpnn.train.merge_predictions import merge_predictions
 from gpnn.train.parameters import own_names, split_parameters
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
 from gpnn.train.processes import shared_workplace
+from gpnn.train.recipe import resolve_recipe
 from gpnn.train.run_folder import HistoryFile, RunFolder
 from gpnn.train.sizes import choose_hidden, choose_rounds
 

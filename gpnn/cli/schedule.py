@@ -53,7 +53,7 @@ def schedule(
 
     `gpnn schedule my_graph/ --rounds 5 --json`
     """
-    from gpnn.build import build_data, build_partition, resolve_structure
+    from gpnn.build import build_data, pipeline_of, resolve_structure
     from gpnn.graph import as_graph
     from gpnn.schedule import compare_schedules
 
@@ -65,7 +65,7 @@ def schedule(
     with waiting("reading the graph", silent=quiet or json):
         data = build_data(config)
     config, graph = resolve_structure(config, data), as_graph(data)
-    part = build_partition(_named(config, "partitioned"), data)
+    part = pipeline_of(_named(config, "partitioned")).divide(data)
     schedules = _schedules(config, data, part, remarks)
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
@@ -83,14 +83,14 @@ def schedule(
 
 def _schedules(config: Config, data: Data, part: Partition | None, remarks: Console) -> dict[str, Schedule]:
     """Every schedule that the graph allows; the configured one with its options, which must suit it."""
-    from gpnn.build import build_schedule
+    from gpnn.build import pipeline_of
     from gpnn.schedule import SCHEDULES
 
     schedules = {}
     for name in SCHEDULES:
         chosen = name == config.schedule.name
         try:
-            schedules[name] = build_schedule(config if chosen else _named(config, name), data, part)
+            schedules[name] = pipeline_of(config if chosen else _named(config, name)).make_schedule(data, part)
         except ValueError as error:
             if chosen:
                 raise

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from gpnn.config.toml import dump_toml
+from gpnn.pipeline import Auto
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.recipe import Recipe
 
-Auto = Literal["auto"]
 Options = dict[str, Any]
 
 
@@ -51,7 +51,7 @@ class ScheduleConfig:
 class ModelConfig:
     """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
 
-    Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.train.assemble.resolve_options`.
+    Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
     Embeddings start from the features where `embedding_start` says so and there are any. `embedding_scale` "unit"
     scales them to norm one, "none" takes them as they are (:class:`gpnn.nn.embedding.NodeEmbedding`).
     """

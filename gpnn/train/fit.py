@@ -16,7 +16,6 @@ from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
 from gpnn.train import sharded_checkpoint
-from gpnn.train.assemble import check_plan, resolve_recipe
 from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products, score
@@ -25,8 +24,8 @@ from gpnn.train.metrics import choose_metric
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.progress import Progress
-from gpnn.train.recipe import Recipe
-from gpnn.train.task import SPLITS, Task
+from gpnn.train.recipe import Recipe, resolve_recipe
+from gpnn.train.task import SPLITS, Task, check_plan
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,12 +14,11 @@ from gpnn.data.check import digest_data
 from gpnn.data.features import csr_tensor
 from gpnn.data.tables.column import named, plain_column
 from gpnn.data.tables.table import places
-from gpnn.graph import as_graph
+from gpnn.graph import Graph, as_graph
 from gpnn.partition import Partition
 from gpnn.partition.extend import extend
 from gpnn.partition.storage import MOST_EMPTY
 from gpnn.storage.read import shorten
-from gpnn.train.assemble import fingerprint
 
 if TYPE_CHECKING:
     import pyarrow
@@ -177,3 +177,11 @@ def _read_labels(table: pyarrow.Table, file: str) -> np.ndarray:
         most = len(labels) + MOST_EMPTY
         raise ValueError(f"{file}, column subgraph: must lie from 0 to {most - 1}. Got {low if low < 0 else high}.")
     return labels
+
+
+def fingerprint(graph: Graph) -> str:
+    """A hash of the graph's structure: equal for the same edges in the same order."""
+    digest = hashlib.sha256(str(graph.num_nodes).encode())
+    for values in (graph.src, graph.dst):
+        digest.update(values.contiguous().numpy().data)
+    return digest.hexdigest()

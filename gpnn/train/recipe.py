@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
+
+from gpnn.train.sizes import choose_weight_decay
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -128,3 +133,11 @@ def _unknown_choices(recipe: Recipe) -> list[str]:
         if allowed and isinstance(value, str) and value not in allowed:
             problems.append(f"`{name}` must be one of {', '.join(allowed)}. Got {value!r}.")
     return problems
+
+
+def resolve_recipe(recipe: Recipe, data: Data) -> Recipe:
+    """The recipe with the weight decay chosen by the number of features where it is "auto"."""
+    if recipe.weight_decay != "auto":
+        return recipe
+    x = data.get("x")
+    return replace(recipe, weight_decay=choose_weight_decay(0 if x is None else x.shape[1]))

@@ -9,9 +9,13 @@ import torch
 from torch import Tensor
 
 from gpnn.data.labels import labelled_nodes
+from gpnn.graph import digest_edges
+from gpnn.graph.read import read_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
 
 SPLITS = ("train", "val", "test")
 
@@ -70,3 +74,21 @@ def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
     if mask is None:
         return torch.empty(0, dtype=torch.int64)
     return (mask & labelled_nodes(y)).nonzero().flatten()
+
+
+def check_plan(data: Data, plan: Plan | None) -> None:
+    """Raise ValueError where a plan has other rows than `data`, or was lowered from other edges.
+
+    Nodes without edges, as a process of several has them, are told by their number alone.
+    """
+    if plan is None:  # a model of its own that needs none
+        return
+    labels = data.get("y")
+    if labels is not None and len(labels) != plan.num_nodes:
+        raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
+    if data.get("edge_index") is None or plan.edge_digest is None:
+        return
+    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
+        raise ValueError(
+            f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
+        )

@@ -8,9 +8,9 @@ from gpnn.build import build, build_data, load_config, rebuild, resolve
 from gpnn.config import ModelConfig
 from gpnn.engine import NORMALIZATIONS
 from gpnn.nn import GPNN, READOUTS, UPDATES
+from gpnn.pipeline import Pipeline, Sizes
 from gpnn.schedule import SCHEDULES
 from gpnn.train import estimate
-from gpnn.train.assemble import Sizes
 from gpnn.train.engine import DoesNotFit
 
 TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
@@ -39,7 +39,7 @@ def test_every_argument_of_the_model_can_be_configured():
 def test_auto_sizes_follow_the_graph_and_the_seed_reaches_everything():
     config = load_config(overrides=[*TINY, "seed=3"])
     built = build(config)
-    sizes = Sizes().resolve(built.data)
+    sizes = Pipeline().resolve(built.data).sizes
     chosen = Sizes(built.config.partition.k, built.config.schedule.rounds, built.config.model.hidden_channels)
     assert chosen == sizes
     assert (built.partition.num_parts, built.plan.num_rounds) == (sizes.k, sizes.rounds)
@@ -64,7 +64,7 @@ def test_k_grows_where_subgraphs_are_what_does_not_fit(monkeypatch):
         build(tiny(*large, "memory=0.001"))
     tightest = refusal.value.estimate
     memory = f"memory={(tightest.peak - 0.3 * tightest.piece) / 1e9}"
-    asked = Sizes().resolve(build_data(tiny(*large))).k
+    asked = Pipeline().resolve(build_data(tiny(*large))).k
     built = build(tiny(*large, memory))
     assert built.config.partition.k == built.partition.num_parts >= 2 * asked
     with pytest.raises(ValueError, match="Training must fit in"):

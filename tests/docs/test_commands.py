@@ -13,7 +13,7 @@ from gpnn.config import setting_names
 from gpnn.data import DATASETS
 from gpnn.partition import PARTITIONERS
 from gpnn.schedule import SCHEDULES
-from gpnn.train.assemble import schedule_options
+from gpnn.schedule.make_schedule import schedule_options
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]

@@ -36,15 +36,15 @@ def run_broadcast(settings: Settings, seed: int) -> Metrics:
 
 def build_schedule_of(settings: Settings, seed: int) -> tuple[Schedule, Partition | None]:
     """The schedule that a cell's settings describe, and its partition where it has one."""
-    from gpnn.build import build_data, build_partition, build_schedule, resolve
+    from gpnn.build import build_data, pipeline_of, resolve
 
     config, problems = read_config(settings, seed)
     if problems:
         raise ValueError(" ".join(problems))
     data = build_data(config)
-    config = resolve(config, data)
-    partition = build_partition(config, data)
-    return build_schedule(config, data, partition), partition
+    pipeline = pipeline_of(resolve(config, data))
+    partition = pipeline.divide(data)
+    return pipeline.make_schedule(data, partition), partition
 
 
 def _shrink(settings: Settings) -> Settings:

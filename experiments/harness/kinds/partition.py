@@ -16,14 +16,14 @@ def run_partition(settings: Settings, seed: int) -> Metrics:
 
     The method divides a small graph first, so that what it compiles is compiled before the clock starts.
     """
-    from gpnn.build import build_data, build_partition
+    from gpnn.build import build_data, pipeline_of
 
     config, _ = read_config(settings, seed)
     warm, _ = read_config({**settings, "data": WARMING}, seed)
-    build_partition(warm, build_data(warm))
+    pipeline_of(warm).divide(build_data(warm))
     data = build_data(config)
     began = time.process_time()
-    partition = build_partition(config, data)
+    partition = pipeline_of(config).divide(data)
     seconds = time.process_time() - began
     assert partition is not None  # the plain schedule is partitioned
     quality = partition.quality(data)

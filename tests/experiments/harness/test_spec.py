@@ -173,7 +173,7 @@ def test_plain_settings_leave_nothing_to_the_defaults_that_decides_a_result():
 def test_the_default_recipe_of_the_tables_is_the_library_s():
     from experiments.harness.plain import PLAIN
     from gpnn.config import Config, parse_config
-    from gpnn.train.assemble import resolve_options
+    from gpnn.pipeline import resolve_options
     from gpnn.train.sizes import choose_weight_decay
 
     row = next(row for row in read_experiment(EXPERIMENTS / "ours.toml").rows if row.name == "default recipe")

@@ -4,25 +4,17 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn import Graph
-from gpnn.train.assemble import (
-    Sizes,
-    fingerprint,
-    make_schedule,
-    model_arguments,
-    most_parts,
-    needs_partition,
-    resolve_options,
-    resolve_recipe,
-    schedule_options,
-)
-from gpnn.train.recipe import Recipe
+from gpnn.pipeline import Pipeline, Sizes, model_arguments, most_parts, resolve_options
+from gpnn.schedule.make_schedule import make_schedule, needs_partition, schedule_options
+from gpnn.train.known_nodes import fingerprint
+from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 
 
 def test_sizes_stay_where_they_are_said(planted):
-    assert Sizes(4, 7, 32).resolve(planted) == Sizes(4, 7, 32)
+    assert Pipeline(k=4, rounds=7, hidden_channels=32).resolve(planted).sizes == Sizes(4, 7, 32)
     by_rule = Sizes(choose_parts(90), choose_rounds(gpnn.Graph.from_data(planted)), choose_hidden(3))
-    assert Sizes().resolve(planted) == by_rule
+    assert Pipeline().resolve(planted).sizes == by_rule
 
 
 def test_parts_are_bounded_by_the_nodes_that_can_seed_them(planted):

@@ -1,0 +1,256 @@
+"""The one assembly of a training: data -> partition -> schedule -> plan -> model -> runner, with plain arguments.
+
+The command line, the estimators, the experiments and the processes of torchrun all use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch import Tensor
+
+from gpnn.engine import Plan, lower
+from gpnn.graph import as_graph
+from gpnn.nn import GPNN
+from gpnn.partition import Partition, partition_graph
+from gpnn.partition.candidates import training_nodes
+from gpnn.schedule import Schedule
+from gpnn.schedule.make_schedule import make_schedule, needs_partition
+from gpnn.train.device import choose_device
+from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
+from gpnn.train.mapped import map_features
+from gpnn.train.recipe import Recipe
+from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.train.task import num_classes
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Auto = Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a training: K subgraphs, T rounds, d hidden channels."""
+
+    k: int | Auto
+    rounds: int | Auto
+    hidden_channels: int | Auto
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """The objects of one training.
+
+    Attributes:
+        pipeline: the arguments, with every "auto" replaced by what was chosen.
+        data: features, labels and masks; features in files where the engine has them there.
+        partition: the subgraphs, or None under a schedule that needs none.
+        plan: the lowered schedule.
+        model: on the plan's device, at its initial weights, with its runner.
+        model_arguments: what the model was made of, as JSON holds it.
+        engine: how the plan is run and the memory that this is estimated to take; None for a runner of the model's own.
+    """
+
+    pipeline: Pipeline
+    data: Data
+    partition: Partition | None
+    plan: Plan
+    model: GPNN
+    model_arguments: dict[str, Any]
+    engine: EngineChoice | None
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.train.sizes`).
+
+    Attributes:
+        partition: a name of :data:`gpnn.partition.PARTITIONERS`.
+        k: number of subgraphs K, or "auto".
+        partition_file: a saved partition to take instead, or None.
+        partition_options: the partitioner's own.
+        schedule: a name of :data:`gpnn.schedule.SCHEDULES`.
+        rounds: number of rounds T, or "auto".
+        schedule_options: the schedule's own, such as `intra` and `cut`.
+        normalization: a rule of :mod:`gpnn.engine.normalize`.
+        self_loops: send every node a message from itself, too.
+        hidden_channels: width d of the states, or "auto".
+        model_options: further arguments of :class:`gpnn.nn.GPNN`; those at "auto" follow the cell and the graph.
+        embedding_start: "features": embeddings start from the features where there are any; "random".
+        seed: of partition, schedule and weights.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        engine: "auto" or a name of :data:`gpnn.train.engine.ENGINES`.
+        memory: bytes that the process may take, or None: most of what is free.
+        disk: folder where states and features may lie in files, or None.
+    """
+
+    partition: str = "flood_fill"
+    k: int | Auto = "auto"
+    partition_file: str | None = None
+    partition_options: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str = "partitioned"
+    rounds: int | Auto = "auto"
+    schedule_options: Mapping[str, Any] = field(default_factory=dict)
+    normalization: str = "phase"
+    self_loops: bool = False
+    hidden_channels: int | Auto = "auto"
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    embedding_start: str = "features"
+    seed: int = 0
+    device: str = "auto"
+    engine: str = "auto"
+    memory: float | None = None
+    disk: str | None = None
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.k, self.rounds, self.hidden_channels)
+
+    def resolve_structure(self, data: Data) -> Pipeline:
+        """The same with K and rounds chosen for the graph where they are "auto"; it needs no labels."""
+        k, rounds = self.k, self.rounds
+        if k == "auto":
+            k = most_parts(data, choose_parts(data.num_nodes))
+        return replace(self, k=k, rounds=choose_rounds(as_graph(data)) if rounds == "auto" else rounds)
+
+    def resolve(self, data: Data) -> Pipeline:
+        """The same with all sizes chosen for the graph where they are "auto"."""
+        width = choose_hidden(num_classes(data)) if self.hidden_channels == "auto" else self.hidden_channels
+        return replace(self.resolve_structure(data), hidden_channels=width)
+
+    def assemble(self, data: Data, recipe: Recipe, *, keep_schedule: bool = True) -> Assembly:
+        """Everything that a training needs.
+
+        Where nothing fits in memory and K is "auto", there are more subgraphs than the graph's size asks for.
+
+        Args:
+            data: features, labels and masks.
+            recipe: how the model will be trained.
+            keep_schedule: whether the plan holds its schedule, as reports need it, or its arrays alone.
+
+        Raises:
+            ValueError: when the arguments do not suit the data, or the training would not fit in memory.
+        """
+        free = self.k == "auto" and self.partition_file is None
+        resolved = self.resolve(data)
+        k = int(resolved.k)
+
+        def divided(parts: int) -> Assembly:
+            return replace(resolved, k=parts)._assemble(data, recipe, keep_schedule)
+
+        return build_within_memory(divided, k, most_parts(data, data.num_nodes) if free else k)
+
+    def divide(self, data: Data) -> Partition | None:
+        """The partition that the schedule needs: from its file, or made by its method."""
+        return self.make_partition(data) if needs_partition(self.schedule) else None
+
+    def make_partition(self, data: Data) -> Partition:
+        """The partition, whatever the schedule; where a graph has few nodes to seed subgraphs with, K is as many."""
+        if self.partition_file is not None:
+            return Partition.load(self.partition_file)
+        return partition_graph(data, int(self.k), self.partition, self.seed, **self.partition_options)
+
+    def make_schedule(self, data: Data, part: Partition | None) -> Schedule:
+        """The schedule over a partition."""
+        options = self.schedule_options
+        return make_schedule(self.schedule, data, part, rounds=int(self.rounds), seed=self.seed, options=options)
+
+    def lower(self, data: Data, part: Partition | None) -> Plan:
+        """The schedule over a partition, lowered to the device."""
+        schedule, device = self.make_schedule(data, part), choose_device(self.device)
+        return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
+
+    def make_model(self, data: Data, plan: Plan, num_nodes: int | None = None) -> tuple[GPNN, dict[str, Any]]:
+        """The model for a plan, on its device, and its arguments as JSON holds them.
+
+        Args:
+            data: features and labels of the plan's nodes.
+            plan: of the whole graph, or of the nodes that this process owns.
+            num_nodes: nodes of the whole graph, where the plan is a process's share.
+        """
+        width = int(self.hidden_channels)
+        arguments = model_arguments(data, plan, width, self.model_options, seed=self.seed)
+        own: dict[str, Any] = {"features": data.get("x") if self.embedding_start == "features" else None}
+        if num_nodes is not None and "num_nodes" in arguments:
+            arguments["num_nodes"], own["nodes"] = num_nodes, plan.nodes
+        return GPNN(**arguments, **own).to(plan.device), arguments
+
+    def _assemble(self, data: Data, recipe: Recipe, keep_schedule: bool) -> Assembly:
+        """The objects of resolved arguments."""
+        part = self.divide(data)
+        plan = self.lower(data, part)
+        model, arguments = self.make_model(data, plan)
+        choice = None
+        if model.runner is None:  # a runner among the model's options is taken as it is
+            choice = self._choose_engine(model, data.get("x"), plan, recipe)
+            model.runner, data = choice.runner, self._map_features(data, choice)
+            if not keep_schedule:
+                plan = plan.build("fused" if choice.name == "fused" else "streamed")
+        chosen = self if choice is None else replace(self, engine=choice.name)
+        return Assembly(chosen, data, part, plan, model, arguments, choice)
+
+    def _choose_engine(self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe) -> EngineChoice:
+        return choose_engine(model, x, plan, recipe, engine=self.engine, memory=self.memory, folder=self.disk)
+
+    def _map_features(self, data: Data, choice: EngineChoice) -> Data:
+        """The data, its features in files where the engine has them there."""
+        if not ENGINES[choice.name].maps_features or data.get("x") is None or self.disk is None:
+            return data
+        data = copy(data)
+        data.x = map_features(data.x, self.disk)
+        return data
+
+
+def most_parts(data: Data, k: int) -> int:
+    """`k`, or as many subgraphs as the graph has nodes to seed them with: its training nodes, else all."""
+    candidates = training_nodes(data)
+    return min(k, data.num_nodes if candidates is None else candidates.numel())
+
+
+def model_arguments(
+    data: Data, plan: Plan, hidden_channels: int, options: Mapping[str, Any], *, seed: int = 0
+) -> dict[str, Any]:
+    """The arguments of :class:`gpnn.nn.GPNN` for a graph, as JSON holds them.
+
+    Options that are missing or "auto" are chosen by :func:`resolve_options`.
+    """
+    x = data.get("x")
+    arguments = resolve_options(options, has_features=x is not None)
+    if arguments["input"] != "features":
+        arguments["num_nodes"] = plan.num_nodes
+    return arguments | {
+        "in_channels": 0 if x is None else x.shape[1],
+        "hidden_channels": hidden_channels,
+        "out_channels": num_classes(data),
+        "num_rounds": plan.num_rounds,
+        "num_edge_types": plan.num_edge_types,
+        "seed": seed,
+    }
+
+
+def resolve_options(options: Mapping[str, Any], *, has_features: bool) -> dict[str, Any]:
+    """A model's options with those that are missing or "auto" chosen by its cell and by what the graph has.
+
+    The linear cell predicts before it propagates and learns the weights of the rounds; cells with parameters
+    propagate states, with the features beside the last one, as in the paper. A graph without features has embeddings.
+
+    >>> resolve_options({"cell": "linear"}, has_features=True)["predict"]
+    'before'
+    """
+    linear = options.get("cell") == "linear"
+    automatic = {
+        "input": "features" if has_features else "embedding",
+        "predict": "before" if linear else "after",
+        "activation": "relu" if linear else "identity",
+        "concat": "features" if has_features and not linear else "none",
+        "readout": "learned" if linear else "last",
+    }
+    chosen = dict(options)
+    chosen |= {name: value for name, value in automatic.items() if options.get(name, "auto") == "auto"}
+    if linear and chosen["readout"] == "learned":  # its weights hold the initial state; no teleport besides
+        chosen["cell_options"] = {"alpha": 0.0, **(chosen.get("cell_options") or {})}
+    return chosen
