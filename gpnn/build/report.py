@@ -1,25 +1,35 @@
-"""A finished run's page: its record gathered from the folder and the objects, and written."""
+"""The report of a finished run: written at the end of its training, or anew from what its folder holds."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from gpnn.build.finished import check_same, final_states, history_notes, run_facts
+import torch
+from torch import Tensor
+
+from gpnn.build.finished import history_notes
 from gpnn.build.objects import Built, build
-from gpnn.build.predict import read_trained
-from gpnn.build.sharded_report import report_shards
+from gpnn.build.predict import Trained, read_trained
+from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.unchanged import load_run_config
-from gpnn.engine.sharded import is_shard_folder
-from gpnn.report import Record, check_extra, measure_cost, write_report
+from gpnn.config import Config
+from gpnn.engine.sharded import SINGLE, group_of, is_shard_folder, read_index
+from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
+from gpnn.storage.read import read_json, read_text, shorten
+from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.parameters import own_names
 from gpnn.train.run_folder import RunFolder
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:
-    """Write the page of a finished run anew, from what its folder holds; where it was written.
+    """Write the report of a finished run anew, in one process; where it was written.
 
     Args:
-        path: the run folder.
+        path: the run folder, of a whole graph or of a folder of shards.
         out: where to write; None: the run's `report.html`.
 
     Raises:
@@ -31,31 +41,99 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     run.check_succeeded()
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
-    trained, config, page = read_trained(run), load_run_config(run), out or run.report
-    if is_shard_folder(config.data.name):
-        report_shards(run, config, trained, page)
-        return page
-    built = build(config)
-    check_same(trained, built)
-    built.model.load_state_dict(trained.model.state_dict())
-    write_report(gather_record(run, built), page)
-    return page
+    trained, config = read_trained(run), load_run_config(run)
+    built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
+    _check_same(trained, built)
+    _load_weights(built, trained)
+    write_run_report(run, built, out)
+    return out or run.report
 
 
-def gather_record(run: RunFolder, built: Built) -> Record:
-    """The record of a finished run whose model holds the run's weights."""
-    data, plan, model, config = built.data, built.plan, built.model, built.config
+def write_run_report(run: RunFolder, built: Built, out: Path | None = None) -> None:
+    """Write the report of a finished run whose model holds the run's weights, where rank 0 can; collective.
+
+    Args:
+        run: the run.
+        built: this process's objects.
+        out: where to write; None: the run's `report.html`.
+    """
+    group = group_of(built.plan)
+    if int(group.from_first(torch.tensor(can_write()))):
+        record = record_run(run, built)
+        if record is not None:
+            write_report(record, out or run.report)
+        group.wait_for_all()
+
+
+def record_run(run: RunFolder, built: Built) -> Record | None:
+    """In rank 0 the record of a finished run whose model holds the run's weights, elsewhere None; collective."""
+    data, plan, config = built.data, built.plan, built.config
     x, precision = None if data.get("x") is None else data.x.to(plan.device), config.train.precision
-    logits = predict_logits(model, x, plan, precision=precision)
-    states, states_name = final_states(built, x, logits)
-    return Record(
-        **run_facts(run, config),
-        data=data,
-        probabilities=probabilities(logits, multi_label=data.y.dim() == 2).cpu(),
-        schedule=plan.schedule,
+    logits = predict_logits(built.model, x, plan, precision=precision)
+    states, states_name = _final_states(built, x, logits)
+    return gather_record(
+        run_facts(run, config) | {"notes": [*built.notes, *history_notes(run, built)]},
+        data,
+        plan,
+        probabilities(logits, multi_label=data.y.dim() == 2).cpu(),
         partition=built.partition,
         states=states.cpu(),
         states_name=states_name,
-        cost=measure_cost(model, x, plan, precision=precision, seed=config.seed),
-        notes=[*built.notes, *history_notes(run, built)],
+        cost=measure_cost(built.model, x, plan, precision=precision, seed=config.seed),
     )
+
+
+def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
+    """What the folder of a run holds of its record, by the names of the record's attributes."""
+    name = config.data.name
+    return {
+        "name": Path(read_index(name).facts["name"] if is_shard_folder(name) else name).name,
+        "run": run.path.resolve().name,
+        "metrics": run.read_metrics(),
+        "history": run.read_history(),
+        "config": read_text(run.config),
+        "environment": read_json(run.environment),
+        "seed": config.seed,
+    }
+
+
+def _build_shards(config: Config) -> Built:
+    """The objects of a run from a folder of shards, all read by this process."""
+    config = replace(config, device=str(choose_device(config.device)))
+    index = read_index(config.data.name)
+    shard, data = read_own(index, SINGLE)
+    return build_sharded(config, index, shard, data, SINGLE)
+
+
+def _load_weights(built: Built, trained: Trained) -> None:
+    """Give a model the weights of a run, whose embeddings are in the order of the user's nodes."""
+    weights = dict(trained.model.state_dict())
+    if built.plan.nodes is not None:
+        for name in own_names(built.model):
+            weights[name] = weights[name][built.plan.nodes.cpu()]
+    built.model.load_state_dict(weights)
+
+
+def _check_same(trained: Trained, built: Built) -> None:
+    """Refuse data or settings that are not those of the training."""
+    now = json.loads(json.dumps(built.model_arguments))
+    for name in sorted({*now, *trained.arguments}):
+        then = trained.arguments.get(name)
+        if now.get(name) != then:
+            raise ValueError(
+                "A report needs the data and the config.toml that the run was trained with. "
+                f"Its model's {name} was {shorten(then)}, and would be {shorten(now.get(name))} now."
+            )
+
+
+def _final_states(built: Built, x: Tensor | None, logits: Tensor) -> tuple[Tensor, str]:
+    """The states after propagation, or the scores where the model predicts before it propagates."""
+    if built.model.predict == "before":
+        return logits, "scores after propagation"
+    training = built.model.training
+    built.model.eval()
+    try:
+        with torch.no_grad():
+            return built.model.states(x, built.plan), "final states"
+    finally:
+        built.model.train(training)

@@ -10,12 +10,11 @@ from typing import Any
 from gpnn.build.finished import describe_model
 from gpnn.build.objects import Built, build
 from gpnn.build.predict import predict
-from gpnn.build.report import gather_record
+from gpnn.build.report import write_run_report
 from gpnn.build.search import Search
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.data import recall_at_k
 from gpnn.data.check import digest_data, digest_labels
-from gpnn.report import can_write, write_report
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
 from gpnn.train.fit import FitResult, Watcher, fit
@@ -72,8 +71,8 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
         run.write_failure(result.problem)
     elif result.stopped != "interrupted":
         _finish(run, built, result)
-        if page and can_write():
-            write_report(gather_record(run, built), run.report)
+        if page:
+            write_run_report(run, built)
     return result
 
 

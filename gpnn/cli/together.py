@@ -177,8 +177,8 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
 
 def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitResult:
     from gpnn.build import history_notes
+    from gpnn.build.report import write_run_report
     from gpnn.build.sharded import train_sharded_run
-    from gpnn.build.sharded_report import write_shared_report
     from gpnn.report import advice, can_write
     from gpnn.train.lock import lock_run
     from gpnn.train.tensorboard import TensorBoard
@@ -199,7 +199,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
                 messages().print(advice(), markup=False)
         result = train_sharded_run(run, built, watchers)
         if request.page and result.metrics:
-            write_shared_report(run, built)
+            write_run_report(run, built)
     if leads and not request.silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result

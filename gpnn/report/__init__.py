@@ -1,12 +1,11 @@
-"""A run as one page to look at: self-contained HTML, charts and all."""
+"""A run as one report to look at: self-contained HTML, charts and all."""
 
 from gpnn.report.compare import write_comparison
 from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import Cost, measure_cost
-from gpnn.report.embed import advice, can_write, check_extra
-from gpnn.report.page import SECTIONS, write_report
+from gpnn.report.gather import gather_record
+from gpnn.report.html import SECTIONS, advice, can_write, check_extra, write_report
 from gpnn.report.record import Record
-from gpnn.report.shared_record import SharedRecord
 
 __all__ = [
     "SECTIONS",
@@ -16,11 +15,11 @@ __all__ = [
     "Listing",
     "Record",
     "Section",
-    "SharedRecord",
     "Table",
     "advice",
     "can_write",
     "check_extra",
+    "gather_record",
     "measure_cost",
     "write_comparison",
     "write_report",

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.report.content import Chart, Section, Table, Trace, color, label, percent
-from gpnn.report.curves import history_column
-from gpnn.report.embed import check_extra
-from gpnn.report.page import render
+from gpnn.report.history import history_column
+from gpnn.report.html import check_extra, render
 from gpnn.storage.read import flatten, read_json, read_toml
 from gpnn.train.atomic import write_text
 from gpnn.train.run_folder import RunFolder

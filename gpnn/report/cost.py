@@ -7,15 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gpnn.engine import Block, CellLike, Plan, Step
 from gpnn.engine.propagate import RUNNERS
+from gpnn.engine.sharded import group_of
 from gpnn.nn import GPNN, Draw
+from gpnn.report.content import Chart, Section, Table, Trace, color, size
 from gpnn.train.evaluate import autocast, products
+
+if TYPE_CHECKING:
+    from gpnn.report.record import Record
 
 OUTSIDE = "encoder and head"
 PASSES, LONGEST = 3, 2.0  # passes to take the median of, and the seconds after which no other begins
@@ -46,10 +51,10 @@ class Cost:
         return sum(self.seconds.values()) + self.backward
 
 
-def measure_cost(
-    model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = "float32", seed: int = 0, passes: int = PASSES
-) -> Cost:
-    """Take some passes and give the one of median time; weights, gradients and random states stay as they are.
+def measure_cost(model: GPNN, x: Tensor | None, plan: Plan, *, precision: str = "float32", seed: int = 0) -> Cost:
+    """Take three passes and return the one of median time; weights, gradients and random states stay as they are.
+
+    None begins after two seconds. Several processes take one pass: all must take as many.
 
     Args:
         model: on the plan's device.
@@ -57,10 +62,10 @@ def measure_cost(
         plan: the lowered schedule.
         precision: "float32", "tf32" or "bf16".
         seed: names the random masks.
-        passes: how many passes at most; none begins after two seconds. Several processes must all take as many: 1.
     """
     training, runner, began = model.training, model.runner, time.monotonic()
     costs: list[Cost] = []
+    passes = PASSES if group_of(plan).size == 1 else 1
     model.train()
     try:
         while len(costs) < passes and (not costs or time.monotonic() - began < LONGEST):
@@ -165,3 +170,59 @@ def _peak(device: torch.device) -> int | None:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def time_memory(record: Record) -> Section | None:
+    """Seconds and kept bytes of one training pass by phase; None where they were not measured."""
+    cost = record.cost
+    if cost is None:
+        return None
+    times = [row["seconds"] for row in record.history if row.get("seconds") is not None]
+    lead = f"One forward and backward pass, measured after training on {cost.device}"
+    lead += f" with {cost.threads} thread{'s' if cost.threads > 1 else ''}." if cost.device == "cpu" else "."
+    if record.shares:
+        lead += f" The first of {len(record.shares)} processes: its nodes, and its waiting for the others."
+    lead += " Kept: what the forward pass keeps for the backward pass, each tensor once."
+    rows: list[tuple[str, str]] = [
+        ("forward pass", f"{sum(cost.seconds.values()):.4g} s"),
+        ("backward pass", f"{cost.backward:.4g} s"),
+    ]
+    if times:
+        rows.append(("median epoch", f"{sorted(times)[len(times) // 2]:.4g} s"))
+        rows.append(("all epochs", f"{sum(times):.4g} s"))
+    rows.append(("kept for the backward pass", size(sum(cost.kept.values()))))
+    if cost.peak is not None:
+        rows.append(
+            ("peak of the process" if cost.device == "cpu" else "peak of the device's tensors", size(cost.peak))
+        )
+    return Section("cost", "Time and memory", lead, [_chart(cost), Table("In all", ("", "value"), rows)])
+
+
+def _chart(cost: Cost) -> Chart:
+    names = [*cost.seconds, "backward pass"]
+    seconds = [*cost.seconds.values(), cost.backward]
+    order = {name: number for number, name in enumerate(names)}
+    views = {"time": [_bars(names, [1000 * s for s in seconds], order, "%{x:.3g} ms")]}
+    kept = {name: value for name, value in cost.kept.items() if value}
+    if kept:
+        texts = [size(value) for value in kept.values()]
+        bars = _bars(list(kept), [value / 2**20 for value in kept.values()], order, "%{text} kept")
+        views["memory"] = [bars | {"text": texts}]
+    layout = {
+        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
+        "xaxis": {"rangemode": "tozero"},
+    }
+    alt = "; ".join(f"{name}: {1000 * s:.3g} ms" for name, s in zip(names, seconds))
+    return Chart("cost-phases", "By phase (milliseconds, MiB)", alt, views, layout, max(260, 90 + 44 * len(names)))
+
+
+def _bars(names: list[str], values: list[float], order: dict[str, int], hover: str) -> Trace:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [float(f"{value:.4g}") for value in values],
+        "y": names,
+        "marker": {"color": [color(order[name]) for name in names]},
+        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
+        "showlegend": False,
+    }

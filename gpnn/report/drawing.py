@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
-from gpnn.graph import Graph, as_graph
+from gpnn.graph import Graph
 from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
+from gpnn.report.counts import Quotient
 from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout
-from gpnn.report.points import coloured_points, placed_points
-from gpnn.report.quotient import Quotient
-from gpnn.report.record import Record
-from gpnn.report.shared_record import AnyRecord, SharedRecord
+from gpnn.report.record import Record, SmallGraph
+from gpnn.report.states import PLANE, coloured_points, placed_points
 
 MAX_PAIRS = 15_000
-BLANK: dict[str, Any] = {"visible": False, "showgrid": False, "zeroline": False}
-LOOK: dict[str, Any] = {
-    "layout": {"xaxis": BLANK, "yaxis": BLANK | {"scaleanchor": "x"}, "hovermode": "closest", "dragmode": "pan"},
-    "height": 620,
-    "wide": True,
-    "choice": "colour by",
-}
 
 
-def drawing(record: AnyRecord) -> Section | None:
-    """The graph coloured by subgraph, prediction or class; a large or shared one by its quotient graph.
+def drawing(record: Record) -> Section | None:
+    """The graph coloured by subgraph, prediction or class; one that is large or divided among processes by subgraph.
 
     None where such a graph has no subgraphs to draw it by.
     """
-    if isinstance(record, Record) and record.data.num_nodes <= MAX_NODES:
-        return _whole(record, as_graph(record.data))
+    if record.small is not None:
+        return _by_node(record.small, record.seed)
     if record.quotient is None or record.quotient.num_parts < 2:
         return None
     return _by_subgraph(record, record.quotient)
 
 
-def _whole(record: Record, graph: Graph) -> Section:
-    places = force_layout(graph, record.partition, record.seed)
+def _by_node(found: SmallGraph, seed: int) -> Section:
+    graph, nodes = found.graph, found.facts
+    places = force_layout(graph, found.partition, seed)
     src, dst = distinct_pairs(graph)
-    total, nodes = len(src), record.about(torch.arange(graph.num_nodes))
+    total = len(src)
     lead = f"{graph.num_nodes:,} nodes and {total:,} pairs of neighbours. Hover over a node to read it; drag to move."
     if total > MAX_PAIRS:
-        kept = np.random.default_rng(record.seed).choice(total, MAX_PAIRS, replace=False)
+        kept = np.random.default_rng(seed).choice(total, MAX_PAIRS, replace=False)
         src, dst = src[kept], dst[kept]
         lead += f" Lines show {MAX_PAIRS:,} of the pairs, drawn at random."
     chart = Chart(
@@ -53,12 +44,12 @@ def _whole(record: Record, graph: Graph) -> Section:
         views=coloured_points(nodes, float(np.clip(90 / np.sqrt(graph.num_nodes), 4, 13))),
         points=placed_points(nodes, places),
         ground=[_lines(src, dst, 0.7 if total > 1000 else 1.2)],
-        **LOOK,
+        **PLANE,
     )
     return Section("graph", "Graph", lead, [chart])
 
 
-def _by_subgraph(record: AnyRecord, found: Quotient) -> Section:
+def _by_subgraph(record: Record, found: Quotient) -> Section:
     between = found.between + found.between.T
     low, high = np.triu(between, 1).nonzero()
     weight = torch.from_numpy(between[low, high].astype(np.float32))
@@ -68,11 +59,11 @@ def _by_subgraph(record: AnyRecord, found: Quotient) -> Section:
         f"A graph of {found.num_nodes:,} nodes is drawn by its subgraphs: a mark grows with the nodes of its "
         "subgraph, a line with the edges between two."
     )
-    if isinstance(record, SharedRecord) and found.num_nodes <= MAX_NODES:
+    if record.shares and found.num_nodes <= MAX_NODES:
         lead = lead.replace("nodes is drawn", "nodes that several processes share is drawn")
     if found.num_parts > len(found.shown):
         lead += f" The {len(found.shown)} largest of {found.num_parts:,} are shown."
-    common, share = found.given.argmax(1), found.given.max(1) / np.maximum(found.given.sum(1), 1)
+    common, share = found.predicted.argmax(1), found.predicted.max(1) / np.maximum(found.predicted.sum(1), 1)
     texts = _texts(record, found.shown, found.sizes, found.between.diagonal(), common, share)
     chart = Chart(
         name="drawing",
@@ -81,7 +72,7 @@ def _by_subgraph(record: AnyRecord, found: Quotient) -> Section:
         views={"subgraph": [_marks(found.shown, found.sizes)], "most common prediction": [_marks(common, found.sizes)]},
         points={"x": x, "y": y, "text": texts},
         ground=_weighted_lines(low, high, between[low, high]),
-        **LOOK,
+        **PLANE,
     )
     return Section("graph", "Graph", lead, [chart])
 
@@ -107,7 +98,7 @@ def _weighted_lines(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> li
     return [_lines(low[level == number], high[level == number], width) for number, width in widths.items()]
 
 
-def _texts(record: AnyRecord, *columns: np.ndarray) -> list[str]:
+def _texts(record: Record, *columns: np.ndarray) -> list[str]:
     """What one reads over each subgraph: its number, nodes, edges inside, commonest class and that one's share."""
     return [
         f"<b>subgraph {part}</b><br>{nodes:,} nodes, {edges:,} edges inside"

@@ -1,54 +1,106 @@
-"""Record: all that the page of one run is made of."""
+"""Record: the facts that a report of one run is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
-from gpnn.graph import as_graph
+from gpnn.graph import Graph
 from gpnn.partition import Partition, Quality
-from gpnn.report.answers import SPLIT_NAMES, Answers, count_answers
-from gpnn.report.node_facts import NodeFacts, Sample
-from gpnn.report.phase_counts import PhaseCounts, count_phases
-from gpnn.report.quotient import Quotient, draw_together
+from gpnn.report.cost import Cost
+from gpnn.report.counts import PhaseCounts, PredictionCounts, Quotient
 from gpnn.schedule import Schedule
 from gpnn.train.notes import Note
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
-    from gpnn.report.cost import Cost
+@dataclass(frozen=True, eq=False)
+class NodeFacts:
+    """What is known of n nodes.
 
-MAX_SAMPLE = 1500
+    Attributes:
+        names: the user's ids, or numbers.
+        classes: the name of each class, of all C.
+        probabilities: of each class, `[n, C]`.
+        y: class, `[n]`, negative where unknown; or labels, `[n, C]`.
+        splits: split of each as a position in `SPLIT_NAMES`, −1 for none, `[n]`.
+        parts: the subgraph of each, `[n]`, or None.
+        num_parts: number of subgraphs there are.
+    """
+
+    names: Sequence[str]
+    classes: Sequence[str]
+    probabilities: Tensor
+    y: Tensor
+    splits: Tensor
+    parts: Tensor | None = None
+    num_parts: int = 0
+
+    @property
+    def prediction(self) -> Tensor:
+        """The most probable class of each, `[n]`."""
+        return self.probabilities.argmax(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some nodes and their states.
+
+    Attributes:
+        facts: what is known of the n nodes.
+        states: their states, `[n, d]`.
+        name: what these states are.
+        num_nodes: how many nodes there are in all.
+    """
+
+    facts: NodeFacts
+    states: Tensor
+    name: str
+    num_nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class SmallGraph:
+    """A graph that can be drawn node by node: one process holds it, and it has few nodes.
+
+    Attributes:
+        graph: nodes and edges.
+        facts: what is known of every node.
+        partition: the subgraphs, or None.
+        schedule: which messages are sent when.
+    """
+
+    graph: Graph
+    facts: NodeFacts
+    partition: Partition | None
+    schedule: Schedule
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """One finished run.
+    """One finished run, trained by one process or by several: counts over all of them, and a sample of the nodes.
 
     Attributes:
         name: the dataset's name.
         run: the run folder's name.
-        metrics: its final figures.
-        history: a record an epoch.
-        config: its configuration as TOML.
-        environment: where it took place.
-        data: features, labels and masks of N nodes.
-        probabilities: of each class, `[N, C]`.
-        schedule: which messages travelled when.
-        partition: the subgraphs, or None.
-        states: what the graph made of the nodes, `[N, d]`, or None where they were not computed.
-        states_name: what these are.
-        cost: time and memory of one pass, or None where it was not measured.
-        notes: what was decided on the user's behalf, and what is not used.
+        metrics: the final metrics.
+        history: one record per epoch.
+        config: the configuration as TOML.
+        environment: versions and machine.
         seed: of samples and layouts.
+        classes: the name of each class.
+        multi_label: whether a node has several labels.
+        phases: messages and updates of the schedule.
+        predictions: how the held-out nodes were classified, or None where none is labelled.
+        quality: edge cut and balance of the partition, or None without one.
+        quotient: the graph by its subgraphs, or None without a partition.
+        sample: some nodes and their states, or None where these were not computed.
+        cost: time and memory of one pass in rank 0, or None where it was not measured.
+        shares: what each process holds, by rank, where the graph is divided among processes; else empty.
+        small: the whole graph where it can be drawn node by node, else None.
+        notes: what was decided on the user's behalf, and what is not used.
     """
 
     name: str
@@ -57,98 +109,15 @@ class Record:
     history: Sequence[Mapping[str, Any]]
     config: str
     environment: Mapping[str, Any]
-    data: Data
-    probabilities: Tensor
-    schedule: Schedule
-    partition: Partition | None = None
-    states: Tensor | None = None
-    states_name: str = "final states"
+    seed: int
+    classes: Sequence[str]
+    multi_label: bool
+    phases: PhaseCounts
+    predictions: PredictionCounts | None = None
+    quality: Quality | None = None
+    quotient: Quotient | None = None
+    sample: Sample | None = None
     cost: Cost | None = None
+    shares: Sequence[Mapping[str, int]] = ()
+    small: SmallGraph | None = None
     notes: Sequence[Note] = ()
-    seed: int = 0
-
-    @property
-    def multi_label(self) -> bool:
-        return self.data.y.dim() == 2
-
-    @property
-    def classes(self) -> list[str]:
-        """The name of each class, the user's own where there are any."""
-        names = self.data.get("class_names")
-        return [str(name) for name in (range(self.probabilities.shape[1]) if names is None else names)]
-
-    @property
-    def prediction(self) -> Tensor:
-        """The most likely class of each node, `[N]`."""
-        return self.probabilities.argmax(1)
-
-    @cached_property
-    def answers(self) -> Answers | None:
-        """How the held-out nodes were answered."""
-        return count_answers(self.probabilities, self.data.y, {name: self.split(name) for name in SPLIT_NAMES})
-
-    @cached_property
-    def quality(self) -> Quality | None:
-        """What the partition costs."""
-        return None if self.partition is None else self.partition.quality(self.data)
-
-    @cached_property
-    def quotient(self) -> Quotient | None:
-        """The graph by its subgraphs."""
-        if self.partition is None:
-            return None
-        labels, number = self.partition.labels, self.partition.num_parts
-        return draw_together(as_graph(self.data), labels, self.probabilities, number)
-
-    @cached_property
-    def sample(self) -> Sample | None:
-        """Some nodes and their states."""
-        if self.states is None:
-            return None
-        nodes = draw_sample(self.states.shape[0], self.seed)
-        return Sample(self.about(nodes), self.states[nodes], self.states_name, self.states.shape[0])
-
-    @cached_property
-    def phases(self) -> PhaseCounts:
-        """What the schedule sends and updates."""
-        return count_phases(self.schedule)
-
-    def about(self, nodes: Tensor) -> NodeFacts:
-        """What is known of these nodes."""
-        names = self.data.get("node_name")
-        part = self.partition
-        return NodeFacts(
-            [str(node if names is None else names[node]) for node in nodes.tolist()],
-            self.classes,
-            self.probabilities[nodes],
-            self.data.y[nodes],
-            split_numbers(self.data)[nodes],
-            None if part is None else part.labels[nodes],
-            0 if part is None else part.num_parts,
-        )
-
-    def split(self, name: str) -> Tensor:
-        """The labelled nodes of "train", "val" or "test", maybe none."""
-        return split_nodes(self.data, name)
-
-
-def split_nodes(data: Data, name: str) -> Tensor:
-    """The labelled nodes of "train", "val" or "test", maybe none."""
-    known, mask = labelled_nodes(data.y), data.get(f"{name}_mask")
-    return (known & mask if mask is not None else known & False).nonzero().flatten()
-
-
-def split_numbers(data: Data) -> Tensor:
-    """The split of each node as a position in SPLIT_NAMES, −1 for none, `[N]`."""
-    splits = torch.full((data.num_nodes,), -1)
-    for number, name in enumerate(SPLIT_NAMES):
-        splits[split_nodes(data, name)] = number
-    return splits
-
-
-def draw_sample(num_nodes: int, seed: int) -> Tensor:
-    """At most 1,500 nodes, drawn without replacement, in ascending order."""
-    if num_nodes <= MAX_SAMPLE:
-        return torch.arange(num_nodes)
-    drawn = np.random.default_rng(seed).choice(num_nodes, MAX_SAMPLE, replace=False)
-    return torch.from_numpy(np.sort(drawn))

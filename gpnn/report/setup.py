@@ -1,4 +1,4 @@
-"""What the run was: its configuration, its environment, and how to repeat it."""
+"""What the run was: its notes, its configuration, its environment, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import PurePath
 from typing import Any
 
 from gpnn.report.content import Listing, Section, Table
-from gpnn.report.shared_record import AnyRecord, SharedRecord
+from gpnn.report.record import Record
 
 HIDDEN = ("command", "packages", "settings")  # shown in places of their own
 
 
-def configuration(record: AnyRecord) -> Section:
+def configuration(record: Record) -> Section:
     """The run's settings, each "auto" replaced by what was chosen."""
     lead = "Every setting of the run; what was left to choose stands as it was chosen."
     return Section("configuration", "Configuration", lead, [Listing("config.toml", record.config)])
 
 
-def environment(record: AnyRecord) -> Section:
+def environment(record: Record) -> Section:
     """Versions and machine."""
     packages = record.environment.get("packages", {})
     machine = {key: value for key, value in record.environment.items() if key not in HIDDEN}
@@ -31,7 +31,7 @@ def environment(record: AnyRecord) -> Section:
     return Section("environment", "Environment", "Where the run took place.", parts)
 
 
-def reproduce(record: AnyRecord) -> Section:
+def reproduce(record: Record) -> Section:
     """The commands that make the run again."""
     version = record.environment.get("gpnn", "")
     lead = (
@@ -39,7 +39,7 @@ def reproduce(record: AnyRecord) -> Section:
         "rounded differently."
     )
     start = "gpnn"
-    if isinstance(record, SharedRecord) and len(record.shares) > 1:
+    if len(record.shares) > 1:
         start = f"torchrun --nproc-per-node {len(record.shares)} -m gpnn"
     again = f"{start} train --config config.toml --out again"
     parts = [Listing(f"With gpnn {version} installed and the configuration above saved as config.toml", again)]
@@ -63,3 +63,12 @@ def command_line(words: list[str]) -> str:
 
 def _rows(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, "–" if value is None else str(value)) for key, value in values.items()]
+
+
+def notes(record: Record) -> Section | None:
+    """Every note with the setting that mends it; None where there are none."""
+    if not record.notes:
+        return None
+    lead = "What was decided on your behalf, and what of the data this run does not use."
+    rows = [(note.what, note.setting) for note in record.notes]
+    return Section("notes", "Notes", lead, [Table("", ("note", "what mends it"), rows, wide=True, text=True)])

@@ -1,18 +1,31 @@
-"""Where the model puts the nodes: t-SNE of what it computed for them."""
+"""Nodes as points on a plane, coloured by subgraph, prediction or class: t-SNE of their states."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
-from gpnn.report.content import Chart, Section
-from gpnn.report.drawing import LOOK
-from gpnn.report.points import coloured_points, placed_points
-from gpnn.report.shared_record import AnyRecord
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.report.content import MAX_LEGEND, Chart, Section, Trace, color, label, percent
+from gpnn.report.counts import SPLIT_NAMES
+from gpnn.report.record import NodeFacts, Record
 
 STEPS = 300
+UNKNOWN = "#b0b7bf"
+_WORDS = tuple(SPLIT_NAMES.values())
+BLANK: dict[str, Any] = {"visible": False, "showgrid": False, "zeroline": False}
+PLANE: dict[str, Any] = {
+    "layout": {"xaxis": BLANK, "yaxis": BLANK | {"scaleanchor": "x"}, "hovermode": "closest", "dragmode": "pan"},
+    "height": 620,
+    "wide": True,
+    "choice": "colour by",
+}
 
 
-def states(record: AnyRecord) -> Section | None:
+def states(record: Record) -> Section | None:
     """t-SNE of a sample of the nodes' states, in the colours of the drawing; None where there are none to show."""
     found = record.sample
     if found is None or len(found.states) < 4:
@@ -28,7 +41,7 @@ def states(record: AnyRecord) -> Section | None:
     first = [name for name in ("true class", "prediction") if name in views][:1]
     views = {name: views[name] for name in [*first, *(name for name in views if name not in first)]}
     where = placed_points(found.facts, places)
-    chart = Chart("tsne", "t-SNE", f"t-SNE of {number:,} nodes.", views, points=where, **LOOK)
+    chart = Chart("tsne", "t-SNE", f"t-SNE of {number:,} nodes.", views, points=where, **PLANE)
     return Section("states", "States", lead, [chart])
 
 
@@ -48,3 +61,82 @@ def embed(states: np.ndarray, seed: int) -> np.ndarray | None:
         return TSNE(perplexity=perplexity, init=start, max_iter=STEPS, random_state=seed, n_jobs=1).fit_transform(
             states
         )
+
+
+def coloured_points(nodes: NodeFacts, radius: float = 6.0) -> dict[str, list[Trace]]:
+    """The traces of some nodes, one view a colouring; where they lie is the chart's `points`.
+
+    Args:
+        nodes: which nodes.
+        radius: size of a mark in pixels.
+    """
+    return {name: _traces(groups, names, radius) for name, (groups, names) in _colourings(nodes).items()}
+
+
+def placed_points(nodes: NodeFacts, places: np.ndarray) -> dict[str, list[Any]]:
+    """Where n nodes lie, `[n, 2]`, and what one reads over them: the `points` of a chart."""
+    x, y = places.astype(np.float64).round(3).T.tolist()
+    return {"x": x, "y": y, "text": hover_texts(nodes)}
+
+
+def hover_texts(nodes: NodeFacts) -> list[str]:
+    """What one reads over each node: its id, subgraph, prediction, class and split."""
+    confidence, top = nodes.probabilities.max(1)
+    lines = [[f"<b>{label(name)}</b>"] for name in nodes.names]
+    if nodes.parts is not None:
+        for line, part in zip(lines, nodes.parts.tolist()):
+            line.append(f"subgraph {part}")
+    for line, given, sure in zip(lines, top.tolist(), confidence.tolist()):
+        line.append(f"prediction {label(nodes.classes[given])} ({percent(sure)})")
+    for line, true, split in zip(lines, nodes.y, nodes.splits.tolist()):
+        line.append(f"class {_known(true, nodes.classes)}" + (f", {_WORDS[split]} node" if split >= 0 else ""))
+    return ["<br>".join(line) for line in lines]
+
+
+def _known(true: Tensor, classes: Sequence[str]) -> str:
+    """The names of one node's class, or of its labels."""
+    numbers = true.reshape(-1).tolist() if not true.dim() else (true > 0.5).nonzero().flatten().tolist()
+    names = [label(classes[number]) for number in numbers if number >= 0]
+    return ", ".join(names) or ("none" if true.dim() and bool((true >= 0).all()) else "unknown")
+
+
+def _colourings(nodes: NodeFacts) -> dict[str, tuple[Tensor, list[str]]]:
+    """The group of each node, −1 for none, and the groups' names, by the name of the view."""
+    classes = [label(name, 24) for name in nodes.classes]
+    found = {}
+    if nodes.parts is not None:
+        found["subgraph"] = (nodes.parts, [f"subgraph {part}" for part in range(nodes.num_parts)])
+    found["prediction"] = (nodes.prediction, classes)
+    if nodes.y.dim() == 1:
+        found["true class"] = (nodes.y, classes)
+        wrong = (nodes.prediction != nodes.y).long()
+        found["right or wrong"] = (torch.where(nodes.y >= 0, wrong, -1), ["right", "wrong"])
+    return found
+
+
+def _traces(groups: Tensor, names: list[str], radius: float) -> list[Trace]:
+    """A trace a group where a legend can hold them all, else one trace of all colours."""
+    present = groups.unique().tolist()
+    if len(present) > MAX_LEGEND:
+        colors = [_color(group) for group in groups.tolist()]
+        return [_trace("nodes", colors, list(range(len(colors))), radius) | {"showlegend": False}]
+    traces = []
+    for group in present:
+        members = (groups == group).nonzero().flatten().tolist()
+        traces.append(_trace(names[group] if group >= 0 else "unknown", _color(group), members, radius))
+    return traces
+
+
+def _color(group: int) -> str:
+    return UNKNOWN if group < 0 else color(group)
+
+
+def _trace(name: str, colors: str | list[str], members: list[int], radius: float) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "members": members,
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {"color": colors, "size": radius, "line": {"width": 0.5, "color": "theme"}},
+    }

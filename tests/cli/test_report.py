@@ -28,7 +28,7 @@ def test_a_page_is_not_written_where_it_is_not_wanted(gpnn, tiny, tmp_path):
 
 
 def test_without_the_extra_the_run_goes_on_and_says_so(gpnn, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None)
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None)
     result = gpnn("train", *tiny, "--out", "run")
     assert result.exit_code == 0, result.output
     assert f"report.html not written: {install_command('report')}" in result.stderr

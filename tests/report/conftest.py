@@ -1,13 +1,15 @@
-"""One small run, and one whose ids and labels are hostile, for all tests of the page."""
+"""One small run, and one whose ids and labels are hostile, for all tests of the report."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpnn.build import build, create_run, load_config, open_run, train_run
-from gpnn.build.report import gather_record
-from gpnn.report import Record
+from gpnn.build.report import record_run, run_facts
+from gpnn.report import Record, gather_record
 from gpnn.train import RunFolder
+from gpnn.train.evaluate import predict_probabilities
 
 HOSTILE = (
     "<script>window.pwned=1</script>",
@@ -28,7 +30,9 @@ def make_run(path: Path, words: list[str]) -> RunFolder:
 def record_of(run: RunFolder) -> Record:
     run, built = open_run(run.path)
     built.model.load_state_dict(run.read_model()[0])
-    return gather_record(run, built)
+    record = record_run(run, built)
+    assert record is not None
+    return record
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +43,29 @@ def run(tmp_path_factory) -> RunFolder:
 @pytest.fixture(scope="session")
 def record(run) -> Record:
     return record_of(run)
+
+
+class Inputs:
+    """The arguments of `gather_record` for a run, of which a test may change some."""
+
+    def __init__(self, run: RunFolder) -> None:
+        run, built = open_run(run.path)
+        built.model.load_state_dict(run.read_model()[0])
+        built.model.eval()
+        self.data, self.plan, self.partition = built.data, built.plan, built.partition
+        self.probabilities = predict_probabilities(built.model, self.data.x, self.plan)
+        self.states = built.model.states(self.data.x, self.plan).detach()
+        self.run = run_facts(run, built.config)
+
+    def gather(self, **changes: Any) -> Record:
+        record = gather_record(**vars(self) | changes)
+        assert record is not None
+        return record
+
+
+@pytest.fixture(scope="session")
+def inputs(run) -> Inputs:
+    return Inputs(run)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@ import pytest
 from gpnn.report import write_comparison
 from gpnn.report.compare import differing, read_contestants
 from tests.report.conftest import TINY, make_run
-from tests.report.test_page import Outline, charts_of
+from tests.report.test_html import Outline, charts_of
 
 pytest.importorskip("plotly")
 

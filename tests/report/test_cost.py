@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 import gpnn
-from gpnn.report.cost import OUTSIDE, measure_cost
+from gpnn.report.cost import OUTSIDE, Cost, measure_cost, time_memory
 
 
 @pytest.fixture(params=["fused", "streamed"])
@@ -41,3 +43,14 @@ def test_deeper_schedules_keep_more():
     plans = [gpnn.lower(data, gpnn.schedule.synchronous(data, rounds)) for rounds in (1, 4)]
     one, four = (measure_cost(model, data.x, plan).kept["all"] for plan in plans)
     assert four > 2 * one
+
+
+def test_the_section_shows_what_was_measured(record):
+    cost = Cost({OUTSIDE: 0.5, "inside": 0.25}, {"inside": 2**21}, backward=1.0, peak=2**30, device="cpu", threads=1)
+    section = time_memory(replace(record, cost=cost))
+    rows = dict(section.parts[1].rows)
+    assert rows["forward pass"] == "0.75 s"
+    assert rows["kept for the backward pass"] == "2.0 MiB"
+    assert rows["peak of the process"] == "1.0 GiB"
+    assert section.parts[0].views["memory"][0]["x"] == [2.0]
+    assert time_memory(replace(record, cost=None)) is None

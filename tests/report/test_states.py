@@ -1,9 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
 import torch
 
-from gpnn.report.record import MAX_SAMPLE, draw_sample
+from gpnn.report.gather import MAX_SAMPLE, draw_sample
 from gpnn.report.states import embed, states
 
 
@@ -23,13 +21,13 @@ def test_groups_stay_apart():
     assert min(np.linalg.norm(centres[a] - centres[b]) for a, b in ((0, 1), (0, 2), (1, 2))) > spread
 
 
-def test_states_without_information_are_left_out(record):
+def test_states_without_information_are_left_out(inputs):
     assert embed(np.ones((20, 3)), seed=0) is None
     assert embed(np.full((20, 3), np.nan), seed=0) is None
-    assert states(replace(record, states=torch.ones(90, 4))) is None
-    assert states(replace(record, states=None)) is None
+    assert states(inputs.gather(states=torch.ones(90, 4))) is None
+    assert states(inputs.gather(states=None)) is None
 
 
-def test_one_column_is_enough(record):
-    section = states(replace(record, states=record.states[:, :1]))
+def test_one_column_is_enough(inputs):
+    section = states(inputs.gather(states=inputs.states[:, :1]))
     assert next(iter(section.parts[0].views)) == "true class"

@@ -221,14 +221,14 @@ def _read_runs(folder: Path) -> str:
 
 def _read_page(folder: Path) -> str:
     """The page of a run, from what its small files say and from objects of its training."""
-    from gpnn.build.finished import run_facts
-    from gpnn.report import Record, write_report
+    from gpnn.build.report import run_facts
+    from gpnn.report import gather_record, write_report
     from gpnn.train import RunFolder
 
     built = _built()
     facts = run_facts(RunFolder.open(folder / "run"), built.config)
-    likely = torch.full((60, 3), 1 / 3)
-    record = Record(**facts, data=built.data, probabilities=likely, schedule=built.plan.schedule)
+    record = gather_record(facts, built.data, built.plan, torch.full((60, 3), 1 / 3))
+    assert record is not None
     with tempfile.TemporaryDirectory() as root:
         write_report(record, Path(root) / "page.html")
         return (Path(root) / "page.html").read_text(encoding="utf-8")

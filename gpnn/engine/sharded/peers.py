@@ -119,6 +119,8 @@ class Peers:
 
     def swap(self, values: Tensor, send: list[int], receive: list[int]) -> Tensor:
         """The first dimension of `values` dealt out by `send` counts; what everyone deals to this process."""
+        if self.size == 1:
+            return values.detach()
         here = values.to(self.device).contiguous()
         dealt = here.new_empty(sum(receive), *here.shape[1:])
         dist.all_to_all_single(dealt, here, receive, send, group=self.group)

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.report.answers import MAX_CLASSES, confusion, count_answers, largest_classes
+from gpnn.report.counts import MAX_CLASSES, confusion, count_predictions, largest_classes
 
 
 def test_rows_are_true_classes():
@@ -34,32 +34,32 @@ def splits_of(nodes: torch.Tensor) -> dict[str, torch.Tensor]:
 @given(st.integers(1, 40), st.booleans(), st.integers(0, 10**6))
 @settings(max_examples=30, deadline=None)
 def test_counts_of_shares_add_up_to_the_whole(num_nodes, several, seed):
-    """What `total` is given in each half of the nodes sums to what it is given for all of them."""
+    """What `all_reduce` is given in each half of the nodes sums to what it is given for all of them."""
     generator = torch.Generator().manual_seed(seed)
-    likely = torch.rand(num_nodes, 3, generator=generator)
+    probabilities = torch.rand(num_nodes, 3, generator=generator)
     y = (torch.rand(num_nodes, 3, generator=generator) > 0.5).float() if several else torch.arange(num_nodes) % 3
     whole = Shares()
-    count_answers(likely, y, splits_of(torch.arange(num_nodes)), whole.note)
+    count_predictions(probabilities, y, splits_of(torch.arange(num_nodes)), whole.note)
     half = num_nodes // 2
     parts: list[Shares] = []
     for own in (slice(0, half), slice(half, num_nodes)):
         share, remembered = Shares(), iter(whole.counts)
 
-        def total(counts, share=share, remembered=remembered):
+        def all_reduce(counts, share=share, remembered=remembered):
             share.note(counts)
             return next(remembered)
 
         nodes = torch.arange(num_nodes)[own]
         local = {name: chosen - own.start for name, chosen in splits_of(nodes).items()}
-        count_answers(likely[own], y[own], local, total)
+        count_predictions(probabilities[own], y[own], local, all_reduce)
         parts.append(share)
     for first, second, all_of_them in zip(parts[0].counts, parts[1].counts, whole.counts, strict=True):
         torch.testing.assert_close(first + second, all_of_them)
 
 
-def test_training_nodes_answer_where_nobody_else_does():
-    likely, y = torch.eye(3), torch.arange(3)
+def test_training_nodes_are_counted_where_there_are_no_others():
+    probabilities, y = torch.eye(3), torch.arange(3)
     none, all_nodes = torch.empty(0, dtype=torch.long), torch.arange(3)
-    found = count_answers(likely, y, {"test": none, "val": none, "train": all_nodes})
+    found = count_predictions(probabilities, y, {"test": none, "val": none, "train": all_nodes})
     assert list(found.classes) == ["training"]
-    assert count_answers(likely, y, {"test": none, "val": none, "train": none}) is None
+    assert count_predictions(probabilities, y, {"test": none, "val": none, "train": none}) is None

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gpnn.report.curves import MAX_POINTS, history_column, learning_curves
+from gpnn.report.history import MAX_POINTS, history_column, learning_curves
 
 
 def test_only_epochs_that_were_checked_are_drawn(record):

@@ -1,13 +1,20 @@
+import base64
+import gzip
 import json
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gpnn.extra import install_command
 from gpnn.report import SECTIONS, write_report
 from gpnn.report.content import Chart
+from gpnn.report.html import can_write, check_extra, plotly_script, script_json
 from gpnn.train.notes import Note
 from tests.oracle.multi_hot import multi_hot_graph
 from tests.report.conftest import HOSTILE, record_of
@@ -132,29 +139,51 @@ def test_hostile_names_are_text(hostile_run, tmp_path):
 @pytest.mark.parametrize(
     "change", ["no partition", "no states", "no history", "several labels", "unlabelled", "not finite"]
 )
-def test_a_run_that_lacks_something_has_a_page(record, tmp_path, change):
-    if change == "no partition":
-        record = replace(record, partition=None)
-    elif change == "no states":
-        record = replace(record, states=None, cost=None)
-    elif change == "no history":
-        record = replace(record, history=[])
+def test_a_run_that_lacks_something_has_a_report(inputs, tmp_path, change):
+    changes = {
+        "no partition": {"partition": None},
+        "no states": {"states": None},
+        "no history": {"run": {**inputs.run, "history": []}},
+        "several labels": {"data": multi_hot_graph(90), "probabilities": torch.rand(90, 4), "partition": None},
+        "unlabelled": {"data": inputs.data.clone()},
+        "not finite": {"run": {**inputs.run, "history": [{"epoch": 1, "loss": None}]}},
+    }[change]
+    if change == "unlabelled":
+        changes["data"].y = torch.full_like(inputs.data.y, -1)
     elif change == "not finite":
-        nothing = torch.full_like(record.probabilities, torch.nan)
-        record = replace(record, probabilities=nothing, states=nothing, history=[{"epoch": 1, "loss": None}])
-    elif change == "several labels":
-        data = multi_hot_graph(90)
-        record = replace(record, data=data, probabilities=torch.rand(90, 4), partition=None)
-    else:
-        data = record.data.clone()
-        data.y = torch.full_like(data.y, -1)
-        record = replace(record, data=data)
-    write_report(record, tmp_path / "report.html")
+        changes["probabilities"] = changes["states"] = torch.full_like(inputs.probabilities, torch.nan)
+    write_report(inputs.gather(**changes), tmp_path / "report.html")
     assert not Outline((tmp_path / "report.html").read_text()).open
 
 
 def test_without_the_extra_nothing_is_written(record, tmp_path, monkeypatch):
-    monkeypatch.setattr("gpnn.report.embed.find_spec", lambda name: None)
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="A report needs plotly and jinja2"):
         write_report(record, tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+@given(st.text())
+@settings(max_examples=100, deadline=None)
+def test_no_text_can_leave_its_script(text):
+    written = script_json({"label": text})
+    assert not set(written) & set("<>&")
+    assert json.loads(written) == {"label": text}
+
+
+def test_numbers_that_json_lacks_are_null():
+    assert script_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
+
+
+def test_the_library_is_whole():
+    pytest.importorskip("plotly")
+    code = gzip.decompress(base64.b64decode(plotly_script())).decode()
+    assert code.startswith("/**\n* plotly.js")
+    assert "MIT" in code[:300]
+
+
+def test_without_the_extra_there_is_a_way_out(monkeypatch):
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None if name == "plotly" else sys)
+    assert not can_write()
+    with pytest.raises(ImportError, match=re.escape(install_command("report"))):
+        check_extra()

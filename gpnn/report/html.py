@@ -1,29 +1,30 @@
-"""The page of one run."""
+"""The report of one run as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import secrets
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.calibration import calibration
-from gpnn.report.classes import classes
+from gpnn.extra import install_command
 from gpnn.report.content import Chart, Drawing, Listing, Section, Table, percent
-from gpnn.report.curves import learning_curves
+from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
-from gpnn.report.embed import check_extra, plotly_script, script_json
-from gpnn.report.notes import notes
-from gpnn.report.phases import phases
-from gpnn.report.setup import configuration, environment, reproduce
-from gpnn.report.shared_record import AnyRecord
+from gpnn.report.history import learning_curves, traffic
+from gpnn.report.predictions import calibration, classes
+from gpnn.report.record import Record
+from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
-from gpnn.report.subgraphs import subgraphs
-from gpnn.report.time_memory import time_memory
-from gpnn.report.traffic import traffic
-from gpnn.train.atomic import write_text
+from gpnn.report.structure import phases, subgraphs
+from gpnn.train.atomic import finite, write_text
 
-SECTIONS: dict[str, Callable[[AnyRecord], Section | None]] = {
+SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "notes": notes,
     "curves": learning_curves,
     "classes": classes,
@@ -39,9 +40,10 @@ SECTIONS: dict[str, Callable[[AnyRecord], Section | None]] = {
     "reproduce": reproduce,
 }
 _KINDS = {Chart: "chart", Table: "table", Drawing: "drawing", Listing: "listing"}
+NEEDED = ("plotly", "jinja2")
 
 
-def write_report(record: AnyRecord, path: Path) -> None:
+def write_report(record: Record, path: Path) -> None:
     """Write the page of one run: one HTML file that needs nothing else, atomically.
 
     Raises:
@@ -49,12 +51,12 @@ def write_report(record: AnyRecord, path: Path) -> None:
     """
     check_extra()
     sections = [section for make in SECTIONS.values() if (section := make(record)) is not None]
-    cards = headline(record)
+    cards = headline_metrics(record)
     write_text(path, render(f"{record.name} · {record.run}", record.name, f"run {record.run}", cards, sections))
 
 
-def headline(record: AnyRecord) -> list[tuple[str, str]]:
-    """The figures at the top: name and value."""
+def headline_metrics(record: Record) -> list[tuple[str, str]]:
+    """The metrics at the top: name and value."""
     metrics = record.metrics
     names = ("macro_f1", "roc_auc") if record.multi_label else ("accuracy", "recall")
     cards = []
@@ -84,7 +86,7 @@ def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]
     folder = Path(__file__).parent
     template = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string((folder / "page.html").read_text(encoding="utf-8"))
+    ).from_string((folder / "report.html").read_text(encoding="utf-8"))
     charts = {part.name: _plain(part) for section in sections for part in section.parts if isinstance(part, Chart)}
     return template.render(
         title=title,
@@ -92,8 +94,8 @@ def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]
         below=below,
         cards=cards,
         sections=[(section, [(_KINDS[type(part)], part) for part in section.parts]) for section in sections],
-        style=(folder / "page.css").read_text(encoding="utf-8"),
-        script=(folder / "page.js").read_text(encoding="utf-8"),
+        style=(folder / "report.css").read_text(encoding="utf-8"),
+        script=(folder / "report.js").read_text(encoding="utf-8"),
         charts=script_json(charts),
         plotly=plotly_script(),
         nonce=secrets.token_urlsafe(16),
@@ -102,3 +104,39 @@ def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]
 
 def _plain(chart: Chart) -> dict[str, Any]:
     return {"views": chart.views, "layout": chart.layout, "points": chart.points, "ground": chart.ground}
+
+
+def can_write() -> bool:
+    """Whether the libraries that a page is made with are installed."""
+    return all(find_spec(name) is not None for name in NEEDED)
+
+
+def advice() -> str:
+    """The message of a run whose report cannot be written, with the command that installs what it needs."""
+    return f"report.html not written: {install_command('report')}"
+
+
+def check_extra() -> None:
+    """Raise ImportError, with the way out, unless a page can be written."""
+    if not can_write():
+        raise ImportError(f"A report needs plotly and jinja2: {install_command('report')}")
+
+
+def script_json(value: Any) -> str:
+    """JSON that can stand inside a script element: no text in it can end the element or open a comment.
+
+    >>> script_json({"label": "</script>"})
+    '{"label":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(finite(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def plotly_script() -> str:
+    """plotly.js as the installed package holds it, compressed to base64: 2 MB of text instead of 4.8."""
+    spec = find_spec("plotly")
+    assert spec is not None
+    assert spec.origin is not None
+    code = (Path(spec.origin).parent / "package_data" / "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(code, 6, mtime=0)).decode()

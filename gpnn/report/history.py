@@ -1,17 +1,23 @@
-"""Learning curves: loss and validation metric by epoch."""
+"""What changes by epoch: loss, validation metrics, and the bytes that processes send."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpnn.report.content import Chart, Section, Trace, color, percent
-from gpnn.report.shared_record import AnyRecord
+from gpnn.report.content import Chart, Section, Table, Trace, color, percent, size
+from gpnn.report.record import Record
 
 MAX_POINTS = 1000
+LINES = {
+    "sent_bytes": "sent by the busiest process",
+    "synchronous_bytes": "if propagation were synchronous",
+    "reduced_bytes": "parameter gradients, reduced",
+}
+MAX_SHARES = 64
 
 
-def learning_curves(record: AnyRecord) -> Section | None:
+def learning_curves(record: Record) -> Section | None:
     """Loss of training and validation, and the metric that chose the weights, with the best epoch marked."""
     if not history_column(record.history, "loss")[0]:
         return None
@@ -29,7 +35,7 @@ def learning_curves(record: AnyRecord) -> Section | None:
     return Section("curves", "Learning curves", lead, charts)
 
 
-def _loss(record: AnyRecord) -> Chart:
+def _loss(record: Record) -> Chart:
     traces = []
     for number, (name, words) in enumerate((("loss", "training objective"), ("val_loss", "validation loss"))):
         epochs, values = history_column(record.history, name)
@@ -41,7 +47,7 @@ def _loss(record: AnyRecord) -> Chart:
     return Chart("loss", "Loss", alt, {"loss": traces}, layout)
 
 
-def _metric(record: AnyRecord, names: list[str]) -> Chart:
+def _metric(record: Record, names: list[str]) -> Chart:
     traces = []
     for number, name in enumerate(names):
         epochs, values = history_column(record.history, f"val_{name}")
@@ -80,3 +86,32 @@ def curve(name: str, epochs: list[int], values: list[float], shade: str, hover: 
         "line": {"color": shade, "width": 2},
         "hovertemplate": hover,
     }
+
+
+def traffic(record: Record) -> Section | None:
+    """Bytes an epoch and what each process holds; None of a run in one process that holds the graph."""
+    if not record.shares:
+        return None
+    number = len(record.shares)
+    lead = f"{number} process{'es' if number > 1 else ''} trained together. "
+    lead += "Phases inside subgraphs send nothing; a phase over the cut sends the halo's rows, once a repeat."
+    columns = ("process", *record.shares[0])
+    rows = [(str(rank), *share.values()) for rank, share in enumerate(record.shares[:MAX_SHARES])]
+    if number > MAX_SHARES:
+        lead += f" The first {MAX_SHARES} processes are shown."
+    charts = [_bytes(record)] if history_column(record.history, "sent_bytes")[0] else []
+    return Section("traffic", "Processes", lead, [*charts, Table("What each holds", columns, rows)])
+
+
+def _bytes(record: Record) -> Chart:
+    traces, most = [], {}
+    for number, (name, words) in enumerate(LINES.items()):
+        epochs, values = history_column(record.history, name)
+        most[name] = max(values, default=0)
+        traces.append(curve(words, epochs, values, color(number), hover="epoch %{x}: %{y:.4s}B"))
+    layout = {
+        "xaxis": {"title": {"text": "epoch"}},
+        "yaxis": {"rangemode": "tozero", "tickformat": ".3s", "ticksuffix": "B"},
+    }
+    alt = "; ".join(f"{words}: at most {size(most[name])} an epoch" for name, words in LINES.items())
+    return Chart("bytes", "Bytes an epoch", alt, {"bytes": traces}, layout)

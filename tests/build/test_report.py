@@ -8,14 +8,12 @@ import pytest
 import torch
 
 from gpnn.build import build, create_run, load_config, report_run, train_run
-from gpnn.build.report import gather_record
+from gpnn.build.report import record_run
 from gpnn.build.shard_data import shard_notes, write_data
 from gpnn.build.sharded import build_sharded, read_own
-from gpnn.build.sharded_report import gather_shared
 from gpnn.build.unchanged import record_settings
 from gpnn.engine.sharded import Peers, read_index
-from gpnn.report import SECTIONS, SharedRecord, write_report
-from gpnn.report.record import Record
+from gpnn.report import SECTIONS, Record, write_report
 from gpnn.storage.atomic import write_text
 from gpnn.train import RunFolder
 from gpnn.train.notes import Note
@@ -34,7 +32,7 @@ def whole(tmp_path_factory) -> Record:
     run = create_run(built, folder / "run")
     train_run(run, built, page=False)
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")
-    record = gather_record(run, built)
+    record = record_run(run, built)
     write_text(run.config, replace_data(run.config.read_text(), folder / "shards"))
     record_settings(run, load_config(run.config))
     return replace(record, environment={**record.environment, "folder": str(folder)})
@@ -46,29 +44,29 @@ def replace_data(text: str, shards: Path) -> str:
     return f'{head}[data]\nname = "{shards}"\n\n[' + rest.split("\n[", 1)[1]
 
 
-def gather(peers: Peers, folder: Path) -> SharedRecord | None:
+def gather(peers: Peers, folder: Path) -> Record | None:
     run = RunFolder(folder / "run")
     config, index = load_config(run.config), read_index(folder / "shards")
     shard, data = read_own(index, peers)
     built = build_sharded(config, index, shard, data, peers)
     built.model.load_state_dict(run.read_model()[0])
-    return gather_shared(run, built)
+    return record_run(run, built)
 
 
 @pytest.fixture(scope="module", params=[2])
-def shared(request, processes, whole) -> SharedRecord:
+def shared(request, processes, whole) -> Record:
     first, *others = processes(gather, Path(whole.environment["folder"]), size=request.param)
     assert others == [None] * (request.param - 1)
     assert len(first.shares) == request.param
     return first
 
 
-def test_answers_are_those_of_the_whole(shared, whole):
-    assert torch.equal(shared.answers.shown, whole.answers.shown)
-    assert list(shared.answers.classes) == list(whole.answers.classes) == ["test", "validation"]
-    for split, counts in whole.answers.classes.items():
-        assert torch.equal(shared.answers.classes[split], counts)
-        torch.testing.assert_close(shared.answers.bins[split], whole.answers.bins[split], rtol=0, atol=1e-4)
+def test_predictions_are_those_of_the_whole(shared, whole):
+    assert torch.equal(shared.predictions.shown, whole.predictions.shown)
+    assert list(shared.predictions.classes) == list(whole.predictions.classes) == ["test", "validation"]
+    for split, counts in whole.predictions.classes.items():
+        assert torch.equal(shared.predictions.classes[split], counts)
+        torch.testing.assert_close(shared.predictions.bins[split], whole.predictions.bins[split], rtol=0, atol=1e-4)
 
 
 def test_partition_and_schedule_are_those_of_the_whole(shared, whole):
@@ -77,7 +75,7 @@ def test_partition_and_schedule_are_those_of_the_whole(shared, whole):
     assert sorted(shared.quality.train_labels) == sorted(whole.quality.train_labels)
     assert sorted(shared.quotient.sizes) == sorted(whole.quotient.sizes)
     assert sorted(shared.quotient.between.ravel()) == sorted(whole.quotient.between.ravel())
-    assert (shared.quotient.given.sum(0) == whole.quotient.given.sum(0)).all()
+    assert (shared.quotient.predicted.sum(0) == whole.quotient.predicted.sum(0)).all()
     assert shared.phases == whole.phases
     assert sum(share["nodes"] for share in shared.shares) == 120
     assert sum(share["subgraphs"] for share in shared.shares) == 5

@@ -1,0 +1,197 @@
+"""The record of a run, gathered from its objects in every process of a group of size 1 or n."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.labels import labelled_nodes
+from gpnn.engine import Plan
+from gpnn.engine.sharded import Peers, ShardedPlan, group_of, measure_shards, number_parts
+from gpnn.graph import Graph, as_graph
+from gpnn.partition import Partition, Quality
+from gpnn.report.cost import Cost
+from gpnn.report.counts import SPLIT_NAMES, count_phases, count_predictions, count_quotient
+from gpnn.report.layout import MAX_NODES
+from gpnn.report.record import NodeFacts, Record, Sample, SmallGraph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MAX_SAMPLE = 1500
+
+
+def gather_record(
+    run: Mapping[str, Any],
+    data: Data,
+    plan: Plan,
+    probabilities: Tensor,
+    *,
+    partition: Partition | None = None,
+    states: Tensor | None = None,
+    states_name: str = "final states",
+    cost: Cost | None = None,
+) -> Record | None:
+    """In rank 0 the record of a run, elsewhere None; collective.
+
+    Between processes travel counts by class, by subgraph and by phase, and the rows of a sample of the nodes.
+
+    Args:
+        run: name, run, metrics, history, config, environment, seed and notes of the record.
+        data: features, labels and masks of this process's n nodes.
+        plan: the lowered schedule of the whole graph, or of this process's shard.
+        probabilities: of each class for each of the nodes, `[n, C]`, on the CPU.
+        partition: the subgraphs of a whole graph; shards know theirs.
+        states: of each of the nodes, `[n, d]`, or None where they were not computed.
+        states_name: what these are.
+        cost: time and memory of one pass in this process.
+    """
+    group, splits = group_of(plan), {name: split_nodes(data, name) for name in SPLIT_NAMES}
+    own = _held(data, plan, partition, splits["train"])
+    gathered: dict[str, Any] = {
+        "phases": count_phases(plan.schedule, group.total),
+        "predictions": count_predictions(probabilities, data.y, splits, group.total),
+        "shares": _shares(plan, cost),
+    }
+    if own.parts is not None:
+        gathered["quotient"] = count_quotient(own.graph, own.parts, probabilities, own.num_parts, group.total)
+    if states is not None:
+        rows = torch.isin(own.nodes, draw_sample(own.num_nodes, run["seed"])).nonzero().flatten()
+        drawn = _describe(data, probabilities, own, rows)
+        gathered["sample"] = _gather_sample(
+            Sample(drawn, states[rows].float().cpu(), states_name, own.num_nodes), own.nodes[rows], group
+        )
+    if group.rank:
+        return None
+    if not gathered["shares"] and own.num_nodes <= MAX_NODES:
+        facts = _describe(data, probabilities, own, own.nodes)
+        gathered["small"] = SmallGraph(own.graph, facts, partition, plan.schedule)
+    classes = class_names(data, probabilities.shape[1])
+    return Record(**run, classes=classes, multi_label=data.y.dim() == 2, cost=cost, quality=own.quality, **gathered)
+
+
+def split_nodes(data: Data, name: str) -> Tensor:
+    """The labelled nodes of "train", "val" or "test", maybe none."""
+    known, mask = labelled_nodes(data.y), data.get(f"{name}_mask")
+    return (known & mask if mask is not None else known & False).nonzero().flatten()
+
+
+def draw_sample(num_nodes: int, seed: int) -> Tensor:
+    """At most 1,500 nodes, drawn without replacement, in ascending order."""
+    if num_nodes <= MAX_SAMPLE:
+        return torch.arange(num_nodes)
+    drawn = np.random.default_rng(seed).choice(num_nodes, MAX_SAMPLE, replace=False)
+    return torch.from_numpy(np.sort(drawn))
+
+
+def class_names(data: Data, num_classes: int) -> list[str]:
+    """The name of each class, the user's own where there are any."""
+    names = data.get("class_names")
+    return [str(name) for name in (range(num_classes) if names is None else names)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What this process holds of a graph: all of it, or its shard.
+
+    Attributes:
+        graph: own rows, then rows of other processes that send to them.
+        nodes: the user's node of each own row, `[n]`.
+        num_nodes: nodes of the whole graph.
+        parts: the subgraph of each row of `graph`, `[n + h]`, or None without a partition.
+        num_parts: number of subgraphs of the whole graph.
+        quality: of the partition, over all processes.
+    """
+
+    graph: Graph
+    nodes: Tensor
+    num_nodes: int
+    parts: Tensor | None = None
+    num_parts: int = 0
+    quality: Quality | None = None
+
+
+def _held(data: Data, plan: Plan, partition: Partition | None, train: Tensor) -> _Held:
+    if isinstance(plan, ShardedPlan):
+        shard, group = plan.shard, plan.peers
+        numbering = number_parts(shard, plan.halo, group)
+        quality = measure_shards(shard, plan.halo, group, numbering, train)
+        totals = shard.totals
+        return _Held(shard.graph, plan.nodes.cpu(), totals.num_nodes, numbering.parts, totals.num_parts, quality)
+    graph, number = as_graph(data), data.num_nodes
+    if partition is None:
+        return _Held(graph, torch.arange(number), number)
+    parts = (partition.labels, partition.num_parts, partition.quality(data))
+    return _Held(graph, torch.arange(number), number, *parts)
+
+
+def _describe(data: Data, probabilities: Tensor, own: _Held, rows: Tensor) -> NodeFacts:
+    """What is known of some of this process's own rows."""
+    names = data.get("node_name")
+    splits = torch.full((len(own.nodes),), -1)
+    for number, name in enumerate(SPLIT_NAMES):
+        splits[split_nodes(data, name)] = number
+    return NodeFacts(
+        [str(name) for name in (own.nodes[rows].tolist() if names is None else _pick(names, rows))],
+        class_names(data, probabilities.shape[1]),
+        probabilities[rows],
+        data.y[rows],
+        splits[rows],
+        None if own.parts is None else own.parts[rows],
+        own.num_parts,
+    )
+
+
+def _pick(names: Any, rows: Tensor) -> list[Any]:
+    """Some entries of a list, an array or a tensor of names."""
+    return names[rows].tolist() if isinstance(names, Tensor) else [names[row] for row in rows.tolist()]
+
+
+def _gather_sample(own: Sample, nodes: Tensor, group: Peers) -> Sample:
+    """The rows that all processes drew, in the order of nodes; collective.
+
+    Args:
+        own: this process's rows.
+        nodes: the user's nodes in them.
+        group: the processes.
+    """
+    order = torch.cat(group.gather(nodes)).argsort()
+
+    def gathered(rows: Tensor) -> Tensor:
+        return torch.cat(group.gather(rows))[order]
+
+    facts = own.facts
+    texts = torch.frombuffer(bytearray(json.dumps(facts.names).encode()), dtype=torch.uint8)
+    names = [name for part in group.gather(texts) for name in json.loads(bytes(part.numpy()))]
+    ordered = NodeFacts(
+        [names[place] for place in order.tolist()],
+        facts.classes,
+        gathered(facts.probabilities),
+        gathered(facts.y),
+        gathered(facts.splits),
+        None if facts.parts is None else gathered(facts.parts),
+        facts.num_parts,
+    )
+    return Sample(ordered, gathered(own.states), own.name, own.num_nodes)
+
+
+def _shares(plan: Plan, cost: Cost | None) -> list[dict[str, int]]:
+    """What each process holds of a graph that is divided among processes, by rank; of a whole one nothing."""
+    if not isinstance(plan, ShardedPlan):
+        return []
+    shard = plan.shard
+    counts = {
+        "subgraphs": len(shard.part_ptr.unique_consecutive()) - 1,
+        "nodes": plan.num_nodes,
+        "edges": shard.graph.num_edges,
+        "halo rows": len(shard.halo),
+        "peak MiB": ((cost and cost.peak) or 0) >> 20,
+    }
+    rows = torch.cat(plan.peers.gather(torch.tensor([list(counts.values())]))).tolist()
+    return [dict(zip(counts, row)) for row in rows]

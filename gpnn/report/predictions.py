@@ -1,0 +1,211 @@
+"""Predictions of the held-out nodes: accuracy per class, the confusion matrix and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
+from gpnn.report.counts import BINS, MAX_CLASSES, PredictionCounts
+from gpnn.report.record import Record
+
+
+def classes(record: Record) -> Section | None:
+    """Accuracy a class and the confusion matrix of the held-out splits; of several labels a node, F1 a label."""
+    found = record.predictions
+    if found is None:
+        return None
+    if record.multi_label:
+        lead = _lead(record, "F1 = 2·tp / (2·tp + fp + fn) of each label.")
+        return Section("classes", "Labels", lead, [_f1(record, found)])
+    lead = _lead(record, "Rows are true classes, columns are predictions; a row adds up to 100 %.")
+    parts = [_accuracy(record, found.classes, found.shown), _matrix(record, found.classes, found.shown)]
+    return Section("classes", "Classes", lead, parts)
+
+
+def _lead(record: Record, words: str) -> str:
+    if len(record.classes) > MAX_CLASSES:
+        words += f" The {MAX_CLASSES} largest of {len(record.classes)} are shown."
+    return words
+
+
+def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
+    views = {}
+    for split, matrix in counts.items():
+        total, right = matrix.sum(1), matrix.diagonal()
+        share = (right / total.clamp(min=1)).tolist()
+        text = [f"{percent(s)} of {n:,}" if n else "no node" for s, n in zip(share, total.tolist())]
+        views[split] = [_class_bars(share, text, shown)]
+    share, worst = min(zip(views[next(iter(views))][0]["x"], shown.tolist()))
+    alt = f"Of the classes, {record.classes[worst]} is told worst, {percent(share)}."
+    return Chart("accuracy", "Accuracy a class", alt, views, _by_class(record, shown), _height(shown))
+
+
+def _matrix(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
+    rows = _names(record, shown)
+    columns = [*rows, "others"] if len(record.classes) > len(shown) else rows
+    views = {split: [_heat(matrix, rows, columns)] for split, matrix in counts.items()}
+    axis = {"showgrid": False, "zeroline": False, "tickvals": list(range(len(columns))), "ticktext": columns}
+    layout = {
+        "xaxis": axis | {"title": {"text": "prediction"}, "tickangle": -90 if len(shown) > 12 else 0},
+        "yaxis": axis | {"autorange": "reversed", "title": {"text": "true class"}},
+    }
+    matrix = next(iter(counts.values()))
+    wrong = int(matrix.sum() - matrix.diagonal().sum())
+    alt = f"Confusion matrix: {wrong:,} of {int(matrix.sum()):,} nodes are given a wrong class."
+    return Chart("confusion", "Confusion matrix", alt, views, layout, max(_height(shown), 400))
+
+
+def _heat(matrix: Tensor, rows: list[str], columns: list[str]) -> Trace:
+    part = matrix[:, : len(columns)]
+    share = (part / matrix.sum(1, keepdim=True).clamp(min=1)).tolist()
+    hover = "true %{customdata[0]}<br>given %{customdata[1]}<br>%{customdata[2]} nodes, %{z:.1%}<extra></extra>"
+    custom = [[[a, b, f"{n:,}"] for b, n in zip(columns, row)] for a, row in zip(rows, part.tolist())]
+    trace: Trace = {"type": "heatmap", "z": [[round(s, 4) for s in row] for row in share], "customdata": custom}
+    trace |= {"zmin": 0, "zmax": 1, "hovertemplate": hover, "xgap": 1, "ygap": 1, "colorscale": "theme"}
+    trace |= {"colorbar": {"tickformat": ".0%", "thickness": 10, "outlinewidth": 0}}
+    return trace | ({"text": part.tolist(), "texttemplate": "%{text}"} if len(rows) <= 12 else {})
+
+
+def _f1(record: Record, found: PredictionCounts) -> Chart:
+    views, shown = {}, found.shown
+    for split, counts in found.classes.items():
+        true, given, both = counts.T
+        share = (2 * both / (true + given).clamp(min=1)).tolist()
+        text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.tolist())]
+        views[split] = [_class_bars(share, text, shown)]
+    alt = "The F1 score of each label."
+    return Chart("accuracy", "F1 a label", alt, views, _by_class(record, shown), _height(shown), wide=True)
+
+
+def _class_bars(share: list[float], text: list[str], shown: Tensor) -> Trace:
+    colors = [color(number) for number in shown.tolist()]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [round(s, 4) for s in share],
+        "y": list(range(len(share))),
+        "text": text,
+        "textposition": "auto",
+        "insidetextanchor": "start",
+        "marker": {"color": colors},
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def _by_class(record: Record, shown: Tensor) -> dict[str, Any]:
+    """An axis of positions named after the classes: names may repeat or be empty, positions do not."""
+    axis = {"tickvals": list(range(len(shown))), "ticktext": _names(record, shown), "showgrid": False}
+    return {"xaxis": {"range": [0, 1], "tickformat": ".0%"}, "yaxis": axis | {"autorange": "reversed"}}
+
+
+def _names(record: Record, shown: Tensor) -> list[str]:
+    return [label(record.classes[number], 18) for number in shown.tolist()]
+
+
+def _height(shown: Tensor) -> int:
+    return max(300, 90 + 26 * len(shown))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Nodes binned by how sure the model is of its prediction.
+
+    Attributes:
+        bin: the bins that have nodes, `[B]`.
+        confidence: mean confidence in each, `[B]`.
+        accuracy: share of right predictions in it, `[B]`.
+        count: its nodes, `[B]`.
+        error: expected calibration error, Σ_b n_b/n · |accuracy_b − confidence_b| (Guo et al. 2017).
+    """
+
+    bin: Tensor
+    confidence: Tensor
+    accuracy: Tensor
+    count: Tensor
+    error: float
+
+
+def reliability(bins: Tensor) -> Reliability:
+    """What the bins of :func:`~gpnn.report.counts.bin_confidence` say.
+
+    >>> import torch
+    >>> from gpnn.report.counts import bin_confidence
+    >>> reliability(bin_confidence(torch.tensor([0.95, 0.95, 0.65]), torch.tensor([True, True, False]))).error
+    0.25
+    """
+    count, sure, good = bins.T
+    kept = count.nonzero().flatten()
+    error = float((good - sure).abs().sum() / max(1.0, float(count.sum())))
+    return Reliability(kept, (sure / count)[kept], (good / count)[kept], count[kept].long(), round(error, 9))
+
+
+def calibration(record: Record) -> Section | None:
+    """The reliability diagram and the expected calibration error of the held-out splits."""
+    if record.predictions is None:
+        return None
+    found = {name: reliability(bins) for name, bins in record.predictions.bins.items()}
+    errors = ", ".join(f"{percent(each.error)} on {name}" for name, each in found.items())
+    lead = (
+        f"Expected calibration error: {errors}. A model is calibrated when its points lie on the diagonal: "
+        "above it, it is right more often than it says; below, less often."
+    )
+    if record.multi_label:
+        lead += " Every label of a node is one prediction, yes or no."
+    diagram = {name: [_diagonal(), _points(each)] for name, each in found.items()}
+    layout = {
+        "xaxis": {"title": {"text": "confidence"}, "tickformat": ".0%", "range": [0, 1.02]},
+        "yaxis": {"title": {"text": "share that is right"}, "tickformat": ".0%", "range": [0, 1.02]},
+        "showlegend": False,
+    }
+    alt = f"Reliability diagram. Expected calibration error {errors}."
+    how_sure = {name: [_histogram(each)] for name, each in found.items()}
+    axes = {
+        "xaxis": {"title": {"text": "confidence"}, "tickformat": ".0%", "range": [0, 1.02]},
+        "yaxis": {"title": {"text": "predictions"}},
+    }
+    parts = [
+        Chart("reliability", "Reliability", alt, diagram, layout),
+        Chart("confidence", "How sure the model is", "Histogram of confidence.", how_sure, axes),
+    ]
+    return Section("calibration", "Calibration", lead, parts)
+
+
+def _diagonal() -> Trace:
+    line = {"color": MUTED, "dash": "dot", "width": 1.5}
+    return {"type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "line": line, "hoverinfo": "skip"}
+
+
+def _points(found: Reliability) -> Trace:
+    count = found.count.double()
+    marker = {
+        "size": (8 + 16 * (count / count.max()).sqrt()).round(decimals=1).tolist(),
+        "color": color(0),
+        "opacity": 0.85,
+    }
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": found.confidence.numpy().round(4).tolist(),
+        "y": found.accuracy.numpy().round(4).tolist(),
+        "text": [f"{n:,} predictions" for n in found.count.tolist()],
+        "marker": marker,
+        "line": {"color": color(0), "width": 1.5},
+        "hovertemplate": "sure %{x:.1%}<br>right %{y:.1%}<br>%{text}<extra></extra>",
+    }
+
+
+def _histogram(found: Reliability) -> Trace:
+    return {
+        "type": "bar",
+        "x": ((found.bin + 0.5) / BINS).numpy().round(3).tolist(),
+        "y": found.count.tolist(),
+        "width": 0.94 / BINS,
+        "marker": {"color": color(0)},
+        "hovertemplate": "%{y:,} predictions<extra></extra>",
+        "showlegend": False,
+    }
