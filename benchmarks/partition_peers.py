@@ -43,7 +43,7 @@ def _metis(graph: gpnn.Graph, k: int, seed: int, options: dict) -> tuple[np.ndar
 def _python(graph: gpnn.Graph, k: int, seed: int) -> tuple[np.ndarray, dict[str, float]]:
     """Algorithm 2 in plain Python: the tests' oracle, fed with the same seeds and draws."""
     from gpnn.partition.candidates import draw_seeds
-    from gpnn.partition.splitmix import stream
+    from gpnn.partition.kernels import stream
     from tests.oracle.flood_fill import children, grow, split_mix
 
     lists = children(graph)

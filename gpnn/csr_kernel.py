@@ -3,11 +3,9 @@
 import numpy as np
 from numba import njit
 
-from gpnn.graph import digest
+from gpnn.graph.edges import MIX, RECEIVER, SENDER, TYPE, WEIGHT
 
-_SENDER, _RECEIVER, _TYPE, _WEIGHT, _MIX = (
-    np.uint64(each) for each in (digest.SENDER, digest.RECEIVER, digest.TYPE, digest.WEIGHT, digest.MIX)
-)
+_SENDER, _RECEIVER, _TYPE, _WEIGHT, _MIX = map(np.uint64, (SENDER, RECEIVER, TYPE, WEIGHT, MIX))
 
 
 @njit(cache=True)

@@ -55,7 +55,7 @@ class Contexts:
         seed: int,
     ) -> Contexts:
         """The source that a seed starts."""
-        from gpnn.partition.splitmix import stream
+        from gpnn.partition.kernels import stream
 
         rng = np.random.default_rng(seed)
         return cls(adjacency, train, walk_length, window, negatives, rng, stream(seed))

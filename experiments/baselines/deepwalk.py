@@ -53,7 +53,7 @@ def deepwalk(
     """
     from experiments.baselines.skip_gram import train_skip_gram
     from experiments.baselines.walks import draw_rounds
-    from gpnn.partition.splitmix import stream
+    from gpnn.partition.kernels import stream
 
     if trainer not in TRAINERS:
         raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}. Got {trainer!r}.")

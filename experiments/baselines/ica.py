@@ -68,7 +68,7 @@ def _classify(
 ) -> np.ndarray:
     """The probabilities of one strength, `[N, C]`; training nodes have their own class."""
     from experiments.baselines.ica_kernel import sweep
-    from gpnn.partition.splitmix import stream
+    from gpnn.partition.kernels import stream
 
     train = labelled(data, "train")
     local = fit_softmax(x, train, data.num_classes, strength)

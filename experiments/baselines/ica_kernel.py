@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from gpnn.partition.splitmix import shuffle
+from gpnn.partition.kernels import shuffle
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.splitmix import below, stream
+from gpnn.partition.kernels import below, stream
 
 LEAST_RATE = 0.0001
 

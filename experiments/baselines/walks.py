@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.splitmix import below, shuffle
+from gpnn.partition.kernels import below, shuffle
 
 
 @njit(cache=True)

@@ -18,7 +18,7 @@ from gpnn.csr import pointers
 from gpnn.engine.block import Block
 from gpnn.engine.built_phase import BuiltPhase
 from gpnn.engine.plan import Plan
-from gpnn.graph.digest import sum_of_hashes
+from gpnn.graph.edges import sum_of_hashes
 from gpnn.kernels import Operator
 
 RULES = ("phase", "graph")

@@ -1,6 +1,6 @@
 """Graph: the structure that messages travel on."""
 
-from gpnn.graph.digest import EdgeDigest, digest_edges
+from gpnn.graph.edges import EdgeDigest, digest_edges
 from gpnn.graph.graph import Graph, GraphLike, as_graph
 
 __all__ = ["EdgeDigest", "Graph", "GraphLike", "as_graph", "digest_edges"]

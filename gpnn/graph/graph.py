@@ -13,10 +13,17 @@ from torch import Tensor
 from gpnn.check import check_choice, check_count
 from gpnn.csr import CSR, compress, connect, pointers
 from gpnn.graph.check import check_structure, integers, selection, weights
-from gpnn.graph.digest import EdgeDigest, digest_edges
-from gpnn.graph.distinct import distinct_edges, reduce_equal, twice
-from gpnn.graph.read import or_fill, read_data, read_hetero, read_networkx, read_scipy
-from gpnn.graph.write import write_data, write_networkx, write_scipy
+from gpnn.graph.convert import (
+    or_fill,
+    read_data,
+    read_hetero,
+    read_networkx,
+    read_scipy,
+    write_data,
+    write_networkx,
+    write_scipy,
+)
+from gpnn.graph.edges import EdgeDigest, digest_edges, distinct_edges, reduce_equal, twice
 
 if TYPE_CHECKING:
     import networkx
@@ -92,7 +99,7 @@ class Graph:
         return torch.bincount(self.src, minlength=self.num_nodes)
 
     def digest(self) -> EdgeDigest:
-        """A digest of the edges, their types and weights as they are now: see :mod:`gpnn.graph.digest`."""
+        """A digest of the edges, their types and weights as they are now: see :mod:`gpnn.graph.edges`."""
         return digest_edges(self.src, self.dst, self.edge_type, self.edge_weight)
 
     def out_edges(self, *, with_edge: bool = True) -> CSR:

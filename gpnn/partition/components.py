@@ -30,7 +30,7 @@ def components(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | Non
     >>> components(pairs, 2).labels.tolist()
     [0, 0, 1, 1, 0, 0, 1]
     """
-    from gpnn.partition.flood_fill_kernel import spread
+    from gpnn.partition.kernels import spread
 
     count = int(graph.components().max()) + 1
     if k > count:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numba import njit
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
 
 _DENSE = 1000  # nodes up to which all eigenvectors are computed
 _CLUSTER = 8  # nodes of the largest cluster, from one level to the next
@@ -104,8 +106,6 @@ def _combine(matrix: csr_matrix, block: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _filter(matrix: csr_matrix, block: np.ndarray, cutoff: float, wanted: float) -> np.ndarray:
     """T_d of L mapped so that [cutoff, 2] becomes [-1, 1]: small there, large below."""
-    from gpnn.partition.eigenvectors_kernel import chebyshev_step
-
     cutoff = min(max(cutoff, 1e-6), 1.9)
     rise = np.arccosh(1 + 2 * max(cutoff - wanted, 1e-9) / (2 - cutoff))
     steepest = np.arccosh((2 + cutoff) / (2 - cutoff))
@@ -124,10 +124,10 @@ def _filter(matrix: csr_matrix, block: np.ndarray, cutoff: float, wanted: float)
 
 def _clusters(weights: csr_matrix, generator: np.random.Generator) -> tuple[np.ndarray, int]:
     """Clusters of a few nodes joined by heavy edges, `[n]`, and their number."""
+    from gpnn.partition.kernels import stream
     from gpnn.partition.multilevel.cluster import cluster
-    from gpnn.partition.multilevel.contract import number
+    from gpnn.partition.multilevel.hierarchy import number
     from gpnn.partition.multilevel.level import Level
-    from gpnn.partition.splitmix import stream
 
     whole = np.maximum(weights.data * (1000 / weights.data.max()), 1).astype(np.int32)
     one = np.ones((weights.shape[0], 1), np.int32)
@@ -146,3 +146,24 @@ def _scale(weights: csr_matrix, factor: np.ndarray) -> csr_matrix:
 
     rows = np.repeat(factor, np.diff(weights.indptr))
     return csr_matrix((weights.data * rows * factor[weights.indices], weights.indices, weights.indptr), weights.shape)
+
+
+@njit(cache=True, fastmath=True)
+def chebyshev_step(matrix, current, previous, scale, centre):  # type: ignore[no-untyped-def]
+    """previous ← scale · (matrix − centre) · current − previous, in place, in one pass over memory.
+
+    Args:
+        matrix: compressed rows (ptr, index, value) of a symmetric matrix, float32.
+        current, previous: two blocks of vectors, `[n, m]`, float32.
+        scale, centre: float32.
+    """
+    ptr, index, value = matrix
+    width = current.shape[1]
+    for row in range(len(ptr) - 1):
+        for column in range(width):
+            previous[row, column] = -previous[row, column] - scale * centre * current[row, column]
+        for e in range(ptr[row], ptr[row + 1]):
+            factor = scale * value[e]
+            other = index[e]
+            for column in range(width):
+                previous[row, column] += factor * current[other, column]

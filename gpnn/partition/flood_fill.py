@@ -41,8 +41,7 @@ def flood_fill(
     4
     """
     check_choice("leftover", leftover, LEFTOVER)
-    from gpnn.partition.flood_fill_kernel import grow, pile, spread
-    from gpnn.partition.splitmix import stream
+    from gpnn.partition.kernels import grow, pile, spread, stream
 
     generator = np.random.default_rng(seed)
     rows = graph.out_edges(with_edge=False)

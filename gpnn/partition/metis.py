@@ -11,7 +11,6 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.extra import install_command
 from gpnn.graph import Graph
-from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
 from gpnn.partition.partition import Partition
 
 BALANCE = ("nodes", "edges")
@@ -36,6 +35,8 @@ def metis(
     Raises:
         ValueError: for an unknown balance, or where pymetis is not installed.
     """
+    from gpnn.partition.neighbours import distinct_neighbours, edge_ends
+
     check_choice("balance", balance, BALANCE)
     pymetis = _import()
     ptr, index, weight = distinct_neighbours(graph)

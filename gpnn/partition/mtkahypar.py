@@ -14,7 +14,6 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.extra import install_command
 from gpnn.graph import Graph
-from gpnn.partition.distinct_neighbours import distinct_neighbours, edge_ends
 from gpnn.partition.metis import BALANCE
 from gpnn.partition.partition import Partition
 
@@ -44,6 +43,8 @@ def mtkahypar(
     Raises:
         ValueError: for an unknown balance, a negative imbalance, or where mtkahypar is not installed.
     """
+    from gpnn.partition.neighbours import distinct_neighbours, edge_ends
+
     check_choice("balance", balance, BALANCE)
     if not imbalance >= 0:
         raise ValueError(f"`imbalance` must not be negative. Got {imbalance}.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from gpnn.csr import compress, index_type
+from gpnn.csr import compress, index_type, pointers
 from gpnn.graph import Graph
-from gpnn.partition.neighbours_kernel import count_both, drop_loops, place_both, survey
 
 
 def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -29,3 +29,82 @@ def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     if num_loops:
         index = index[: drop_loops(ptr, index)]
     return ptr, index
+
+
+def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row pointers `[N + 1]`, neighbours `[M]` in ascending order, and edges between the two `[M]`, int64.
+
+    Directions and self-loops are dropped. Edges between the same two nodes become one that weighs their
+    number, so that the weight between two parts is the number of messages.
+
+    >>> rows = distinct_neighbours(Graph([0, 1, 1], [1, 0, 2], num_nodes=3))
+    >>> [array.tolist() for array in rows]
+    [[0, 1, 3, 4], [1, 0, 2, 1], [2, 2, 1, 1]]
+    """
+    from scipy.sparse import csr_array
+
+    ptr, index = neighbours(graph)
+    shape = (graph.num_nodes, graph.num_nodes)
+    matrix = csr_array((np.ones(len(index), np.int64), index, ptr), shape)
+    matrix.sum_duplicates()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+
+
+def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Sum of the weights in each row, `[N]`."""
+    total = pointers(weight)
+    return total[ptr[1:]] - total[ptr[:-1]]
+
+
+@njit(cache=True)
+def survey(source, target):  # type: ignore[no-untyped-def]
+    """Whether the reverse of every edge is there as often as the edge, and the number of self-loops."""
+    difference = np.uint64(0)
+    num_loops = 0
+    for e in range(len(source)):
+        difference += _hash(source[e], target[e]) - _hash(target[e], source[e])
+        num_loops += source[e] == target[e]
+    return difference == 0, num_loops
+
+
+@njit(cache=True)
+def _hash(first, second):  # type: ignore[no-untyped-def]
+    z = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True)
+def count_both(source, target, ptr):  # type: ignore[no-untyped-def]
+    """Add each edge to the counts of both its ends, one place on."""
+    for e in range(len(source)):
+        ptr[source[e] + 1] += 1
+        ptr[target[e] + 1] += 1
+
+
+@njit(cache=True)
+def place_both(source, target, cursor, index):  # type: ignore[no-untyped-def]
+    """Write each end of an edge into the row of the other."""
+    for e in range(len(source)):
+        u, v = source[e], target[e]
+        index[cursor[u]] = v
+        cursor[u] += 1
+        index[cursor[v]] = u
+        cursor[v] += 1
+
+
+@njit(cache=True)
+def drop_loops(ptr, index):  # type: ignore[no-untyped-def]
+    """Remove entries of a row's own node, in place; how many are left."""
+    used = 0
+    begin = ptr[0]
+    for node in range(len(ptr) - 1):
+        end = ptr[node + 1]
+        for e in range(begin, end):
+            if index[e] != node:
+                index[used] = index[e]
+                used += 1
+        begin = end
+        ptr[node + 1] = used
+    return used

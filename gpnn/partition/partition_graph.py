@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 from gpnn.check import check_choice, check_count
-from gpnn.graph import GraphLike, as_graph
-from gpnn.partition.auto import auto
+from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition.candidates import as_nodes, training_nodes
 from gpnn.partition.components import components
 from gpnn.partition.flood_fill import flood_fill
@@ -19,6 +20,25 @@ from gpnn.partition.partition import Partition
 from gpnn.partition.random import random
 from gpnn.partition.refined import refined
 from gpnn.partition.spectral import spectral
+
+LARGE = 100_000  # nodes from which on a graph is large
+
+
+def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
+    """Flood fill below 100,000 nodes, where its cut costs little; `refined` from there on.
+
+    Args:
+        graph: the graph.
+        k: number of subgraphs K.
+        seed: where the random choices come from.
+        train_nodes: labelled nodes, `[C]`, which seeds are drawn from.
+
+    >>> auto(Graph([0, 1], [1, 0], num_nodes=2), 2).sizes.tolist()
+    [1, 1]
+    """
+    method = refined if graph.num_nodes >= LARGE else flood_fill
+    return method(graph, k, seed=seed, train_nodes=train_nodes)
+
 
 PARTITIONERS: dict[str, Callable[..., Partition]] = {
     "flood_fill": flood_fill,

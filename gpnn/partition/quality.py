@@ -82,7 +82,7 @@ class Quality:
 
 def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = None) -> Quality:
     """The quality of `partition` on `graph`; in time and memory one pass over its out-edges."""
-    from gpnn.partition.quality_kernel import tally
+    from gpnn.partition.kernels import tally
 
     structure = as_graph(graph)
     if structure.num_nodes != partition.num_nodes:

@@ -49,11 +49,11 @@ def refined(
     [3, 3]
     """
     _check(balance, balance_labels, imbalance, train_nodes)
+    from gpnn.partition.kernels import stream
     from gpnn.partition.multilevel.hierarchy import coarsen, partition_levels
     from gpnn.partition.multilevel.level import Level
-    from gpnn.partition.multilevel.spread import deal_out, fill_empty
+    from gpnn.partition.multilevel.rebalance import deal_out, fill_empty
     from gpnn.partition.neighbours import neighbours
-    from gpnn.partition.splitmix import stream
 
     ptr, index = neighbours(graph)
     state = stream(seed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from gpnn.schedule.marks import PALETTE
+from gpnn.schedule.draw import PALETTE
 
 Trace = dict[str, Any]
 MUTED = "#7b8794"  # readable on white and on black

@@ -5,13 +5,12 @@ A builder turns a graph into a :class:`Schedule`; one engine executes every sche
 
 from collections.abc import Callable
 
-from gpnn.schedule.broadcast import broadcast
+from gpnn.schedule.broadcast import Reach, broadcast
 from gpnn.schedule.compare import Comparison, compare_schedules
 from gpnn.schedule.draw import draw_schedule
 from gpnn.schedule.partitioned import partitioned
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.random_edges import random_edges
-from gpnn.schedule.reach import Reach
 from gpnn.schedule.schedule import Schedule
 from gpnn.schedule.sequential import sequential
 from gpnn.schedule.spanning_trees import spanning_trees

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gpnn.graph import GraphLike, as_graph
-from gpnn.schedule.broadcast import broadcast
-from gpnn.schedule.reach import Reach
+from gpnn.schedule.broadcast import Reach, broadcast
 from gpnn.schedule.schedule import Schedule
 
 

@@ -84,7 +84,7 @@ class Phase:
             graph: the graph whose ids the phase names.
             owner: room to work in, int64, `[N]`, filled with -1 and left so: many phases can share it.
         """
-        from gpnn.schedule.faults import CROSSING_EDGE, REPEATED_NODE, SILENT_RECEIVER, find_fault
+        from gpnn.schedule.kernels import CROSSING_EDGE, REPEATED_NODE, SILENT_RECEIVER, find_fault
 
         _check_ids("edges", self.edges, graph.num_edges)
         _check_ids("nodes", self.nodes, graph.num_nodes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from gpnn.check import check_count, check_node
 from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule.levels import level_phases
+from gpnn.schedule.phase import Phase
 from gpnn.schedule.schedule import Schedule
 
 
@@ -34,7 +35,7 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     >>> [phase.nodes.tolist() for phase in sequential(chain, rounds=1).rounds[0]]
     [[1], [2], [1], [0]]
     """
-    from gpnn.schedule.traversal import breadth_first, longest_path_levels
+    from gpnn.schedule.kernels import breadth_first, longest_path_levels
 
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
@@ -58,3 +59,32 @@ def _sorted_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     receivers = np.repeat(np.arange(graph.num_nodes), np.diff(ptr))
     ptr, neighbours, _ = compress(senders, receivers, graph.num_nodes, with_edge=False)
     return ptr, neighbours
+
+
+def level_phases(edges: np.ndarray, dst: np.ndarray, level: np.ndarray, kind: str) -> tuple[Phase, ...]:
+    """One phase a level: the edges into that level's nodes, and the nodes that receive one of them.
+
+    Args:
+        edges: ids of the edges to send over, `[e]`.
+        dst: receiver of every edge of the graph, `[E]`.
+        level: level of every node, `[N]`.
+        kind: what the phases are for.
+    """
+    if not len(edges):
+        return ()
+    receives = np.zeros(len(level), np.bool_)
+    receives[dst[edges]] = True
+    nodes = np.flatnonzero(receives)
+    num_levels = int(level[nodes].max()) + 1
+    edge_ptr, by_level, _ = compress(level[dst[edges]], edges, num_levels, with_edge=False)
+    node_ptr, receivers, _ = compress(level[nodes], nodes, num_levels, with_edge=False)
+    sorted_edges, sorted_nodes = (torch.from_numpy(ids.astype(np.int64)) for ids in (by_level, receivers))
+    return tuple(
+        Phase(
+            sorted_edges[edge_ptr[k] : edge_ptr[k + 1]],
+            sorted_nodes[node_ptr[k] : node_ptr[k + 1]],
+            kind=kind,
+        )
+        for k in range(num_levels)
+        if node_ptr[k] < node_ptr[k + 1]
+    )

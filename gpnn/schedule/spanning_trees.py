@@ -9,9 +9,9 @@ import numpy as np
 from gpnn.check import check_count, check_node
 from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule.levels import level_phases
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.sequential import level_phases
 
 
 def spanning_trees(data: GraphLike, rounds: int = 5, seed: int = 0, root: int = 0) -> Schedule:
@@ -88,7 +88,7 @@ def _forest(
     random: np.random.Generator,
 ) -> tuple[Phase, ...]:
     """The phases of the forest that is minimal under `weight` [P], which then grows by 1 on it."""
-    from gpnn.schedule.traversal import breadth_first, depths, spanning_forest
+    from gpnn.schedule.kernels import breadth_first, depths, spanning_forest
 
     low, high = pairs
     taken = spanning_forest(np.argsort(weight, kind="stable"), low, high, graph.num_nodes)

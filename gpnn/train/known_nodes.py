@@ -16,8 +16,7 @@ from gpnn.data.tables.column import named, plain_column
 from gpnn.data.tables.table import places
 from gpnn.graph import Graph, as_graph
 from gpnn.partition import Partition
-from gpnn.partition.extend import extend
-from gpnn.partition.storage import MOST_EMPTY
+from gpnn.partition.partition import MOST_EMPTY
 from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
@@ -124,6 +123,8 @@ class KnownNodes:
         place = self.find(data) if place is None else place
         if not (place >= 0).any():
             return None
+        from gpnn.partition.extend import extend
+
         return extend(as_graph(data), np.append(self.labels, -1)[place], int(self.labels.max()) + 1)
 
     def _same_rows(self, data: Data, trained: RowDigests) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpnn.data.labels import labelled_nodes
 from gpnn.graph import Graph, as_graph
-from gpnn.graph.read import edge_weight
+from gpnn.graph.convert import edge_weight
 from gpnn.partition import Partition
 from gpnn.storage.read import shorten
 
@@ -167,7 +167,7 @@ def count_one_way(graph: Graph) -> int:
     >>> count_one_way(Graph([0, 1, 1, 1], [1, 0, 2, 1], num_nodes=3))
     1
     """
-    from gpnn.partition.neighbours_kernel import survey
+    from gpnn.partition.neighbours import survey
 
     src, dst = graph.src.numpy(), graph.dst.numpy()
     if survey(src, dst)[0]:  # one pass; what follows sorts

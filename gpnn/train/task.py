@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gpnn.data.labels import labelled_nodes
 from gpnn.graph import digest_edges
-from gpnn.graph.read import read_edges
+from gpnn.graph.convert import read_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

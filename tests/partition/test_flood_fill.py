@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from gpnn import Graph, partition_graph
 from gpnn.partition.candidates import draw_seeds
-from gpnn.partition.flood_fill_kernel import grow
-from gpnn.partition.splitmix import stream
+from gpnn.partition.kernels import grow, stream
 from tests.oracle.flood_fill import flood_fill as slow_flood_fill
 from tests.oracle.flood_fill import split_mix
 from tests.oracle.small_graphs import chain, graphs, ring

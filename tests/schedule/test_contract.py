@@ -4,8 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from gpnn import Graph
-from gpnn.schedule import SCHEDULES, Schedule
+from gpnn import Graph, load_dataset, partition_graph
+from gpnn.schedule import SCHEDULES, Schedule, broadcast
 from tests.oracle.small_graphs import chain, undirected_graphs
 
 
@@ -64,3 +64,17 @@ def test_does_not_touch_global_randomness(name):
     build(name, chain(6), 2)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
     assert torch.get_rng_state().equal(torch_before)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_nell_keeps_its_parallel_edges(data_root, name):
+    graph = Graph.from_data(load_dataset("nell", root=data_root, rate=0.001))
+    options = {"part": partition_graph(graph, 10)} if name == "partitioned" else {}
+    schedule = SCHEDULES[name](graph, rounds=5, **options)
+    num_components = int(graph.components().max()) + 1
+    messages = {"spanning_trees": 5 * (graph.num_nodes - num_components), "random_edges": graph.num_edges}
+    assert graph.num_edges == 532_288
+    assert schedule.num_messages == messages.get(name, 5 * graph.num_edges)
+    reach = broadcast(graph, schedule, sources=128)
+    assert 0 < reach.components_coverage <= 1
+    assert reach.num_components == num_components

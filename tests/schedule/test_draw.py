@@ -7,7 +7,7 @@ import torch
 
 from gpnn import Graph, Partition
 from gpnn.schedule import Phase, Schedule, draw_schedule, partitioned, sequential, spanning_trees, synchronous
-from gpnn.schedule.marks import CUT, DASHES, PALETTE
+from gpnn.schedule.draw import CUT, DASHES, PALETTE
 from gpnn.schedule.sheet import lay_out
 from tests.oracle.small_graphs import chain, ring
 

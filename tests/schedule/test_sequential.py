@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn import Graph
+from gpnn import Graph, load_dataset
 from gpnn.schedule import broadcast, sequential
 from tests.oracle.small_graphs import chain, graphs
 from tests.oracle.traversal import bfs_order, longest_path
@@ -105,3 +105,9 @@ def test_a_long_chain_makes_one_phase_a_level():
 def test_refuses_a_root_outside_the_graph():
     with pytest.raises(ValueError, match=r"`root` must be a node, from 0 to 2\. Got 3"):
         sequential(chain(3), rounds=1, root=3)
+
+
+def test_a_round_on_pubmed_has_174_levels(data_root):
+    schedule = sequential(load_dataset("pubmed", root=data_root), rounds=5)
+    assert len(schedule.rounds[0]) == 174
+    assert len(list(schedule.distinct_phases())) == 174

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gpnn.partition.splitmix import below
+from gpnn.partition.kernels import below
 
 _SHORT = 24  # rows up to this long are counted in a list, longer ones in an array over all clusters
 _BITS = 8

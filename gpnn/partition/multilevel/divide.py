@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.balance import balance
-from gpnn.partition.multilevel.exchange import exchange
-from gpnn.partition.multilevel.heap import clear, make_heap, put, take
-from gpnn.partition.multilevel.level import Level, cut, loads
-from gpnn.partition.splitmix import below
+from gpnn.partition.kernels import below
+from gpnn.partition.multilevel.level import Level, clear, cut, loads, make_heap, put, take
+from gpnn.partition.multilevel.rebalance import balance
+from gpnn.partition.multilevel.refine import exchange
 
 _PASSES = 8
 _PENALTY = 4.0  # of a side that is overweight by its whole target; finer levels can still repair it

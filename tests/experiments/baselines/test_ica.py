@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 
 from experiments.baselines import fit_predict
 from experiments.baselines.ica_kernel import sweep
-from gpnn.partition.splitmix import stream
+from gpnn.partition.kernels import stream
 
 
 def test_a_sweep_adds_the_links_of_the_neighbours_of_the_moment() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 
 from experiments.baselines.walks import draw_rounds, draw_walks, window_pairs
-from gpnn.partition.splitmix import stream
+from gpnn.partition.kernels import stream
 
 PTR, INDEX = np.array([0, 1, 3, 4, 4], np.int32), np.array([1, 0, 2, 1], np.int32)  # the chain 0 - 1 - 2, and 3 alone
 

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpnn.partition.kernels import stream
 from gpnn.partition.multilevel.divide import _draw, _grow, _pull, divide, extract
-from gpnn.partition.multilevel.heap import make_heap
-from gpnn.partition.splitmix import stream
+from gpnn.partition.multilevel.level import make_heap
 from tests.oracle.levels import chain_level, levels, matrix_of, slow_cut
 
 

@@ -1,9 +1,11 @@
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.hierarchy import coarsen, improve, partition_levels
+from gpnn.partition.kernels import stream
+from gpnn.partition.multilevel.hierarchy import coarsen, contract, improve, number, partition_levels
 from gpnn.partition.multilevel.level import loads
-from gpnn.partition.splitmix import stream
-from tests.oracle.levels import chain_level, matrix_of, slow_cut
+from tests.oracle.levels import chain_level, divided_levels, level_of, matrix_of, slow_cut
 
 
 def test_levels_keep_their_weight_and_follow_each_other():
@@ -38,3 +40,34 @@ def test_improving_mends_balance_and_cut():
     improve(chain_level(20), labels, cap)
     assert (loads(np.ones((20, 1), np.int32), labels, 2) <= cap).all()
     assert slow_cut(matrix_of(chain_level(20)), labels) <= 4
+
+
+def test_clusters_are_named_by_their_first_nodes():
+    labels = np.array([4, 2, 4, 3, 2], np.int32)
+    assert number(labels) == 3
+    assert labels.tolist() == [0, 1, 0, 2, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(divided_levels(4), st.booleans())
+def test_the_coarse_graph_is_the_product_of_matrices(drawn, weighted):
+    level, labels = drawn
+    if not weighted:
+        level = level._replace(edge_weight=np.empty(0, np.int32))
+    labels %= len(labels)  # clusters are named by nodes
+    count = number(labels)
+    coarse = contract(level, labels, count)
+    inside = np.eye(count, dtype=np.int64)[labels]  # [n, count]
+    expected = inside.T @ matrix_of(level) @ inside
+    np.fill_diagonal(expected, 0)
+    assert (matrix_of(coarse) == expected).all()
+    assert (coarse.node_weight == inside.T @ level.node_weight).all()
+    assert len(coarse.neighbour) == np.count_nonzero(expected)  # each neighbour once
+
+
+def test_entries_that_repeat_add_up():
+    level = level_of(np.array([[0, 1], [1, 0]]))
+    twice = level._replace(
+        ptr=np.array([0, 2, 4]), neighbour=np.array([1, 1, 0, 0], np.int32), edge_weight=np.empty(0, np.int32)
+    )
+    assert matrix_of(contract(twice, np.array([0, 1], np.int32), 2)).tolist() == [[0, 2], [2, 0]]

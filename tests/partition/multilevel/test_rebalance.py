@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.spread import deal_out, fill_empty
+from gpnn.partition.multilevel.rebalance import deal_out, fill_empty
 
 
 @settings(deadline=None)

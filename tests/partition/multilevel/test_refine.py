@@ -5,12 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.balance import balance
-from gpnn.partition.multilevel.climb import best_move, climb
-from gpnn.partition.multilevel.exchange import exchange
-from gpnn.partition.multilevel.heap import make_heap
-from gpnn.partition.multilevel.level import cut, loads
-from gpnn.partition.multilevel.sweep import sweep
+from gpnn.partition.multilevel.level import cut, loads, make_heap
+from gpnn.partition.multilevel.rebalance import balance
+from gpnn.partition.multilevel.refine import best_move, climb, exchange, sweep
 from tests.oracle.levels import chain_level, divided_levels, level_of, matrix_of, slow_cut
 
 STEPS = {

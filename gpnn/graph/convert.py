@@ -1,4 +1,4 @@
-"""Readers: the arrays of a graph out of PyG's, scipy's and networkx's objects."""
+"""Conversion of graphs from and to the objects of PyG, scipy and networkx."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
     from torch_geometric.data import Data, HeteroData
+
+    from gpnn.graph.graph import Graph
 
 
 class Fields(NamedTuple):
@@ -147,3 +149,40 @@ def _attribute(edges: list[tuple[int, int, dict]], name: str, dtype: torch.dtype
     if not any(name in attributes for _, _, attributes in edges):
         return None
     return torch.tensor([attributes.get(name, default) for _, _, attributes in edges], dtype=dtype)
+
+
+def write_data(graph: Graph) -> Data:
+    """See :meth:`gpnn.Graph.to_data`."""
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=torch.stack([graph.src, graph.dst]), num_nodes=graph.num_nodes)
+    if graph.edge_type is not None:
+        data.edge_type = graph.edge_type
+    if graph.edge_weight is not None:
+        data.edge_weight = graph.edge_weight
+    return data
+
+
+def write_scipy(graph: Graph, *, weighted: bool) -> scipy.sparse.csr_matrix:
+    """See :meth:`gpnn.Graph.to_scipy`."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    if weighted and graph.edge_weight is not None:
+        values = graph.edge_weight.numpy()
+    else:
+        values = np.ones(graph.num_edges, np.float32)
+    return csr_matrix((values, (graph.src.numpy(), graph.dst.numpy())), (graph.num_nodes, graph.num_nodes))
+
+
+def write_networkx(graph: Graph) -> networkx.MultiDiGraph:
+    """See :meth:`gpnn.Graph.to_networkx`."""
+    import networkx
+
+    made = networkx.MultiDiGraph()
+    made.add_nodes_from(range(graph.num_nodes))
+    columns = {"type": graph.edge_type, "weight": graph.edge_weight}
+    present = {name: values.tolist() for name, values in columns.items() if values is not None}
+    for edge, (u, v) in enumerate(zip(graph.src.tolist(), graph.dst.tolist())):
+        made.add_edge(u, v, **{name: values[edge] for name, values in present.items()})
+    return made

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpnn import Graph
-from gpnn.schedule.layout import layout
+from gpnn.schedule.sheet import layout
 from tests.oracle.small_graphs import chain, ring
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from gpnn.partition.splitmix import below, shuffle, stream
+from gpnn.partition.kernels import below, shuffle, stream
 from tests.oracle.flood_fill import split_mix
 
 

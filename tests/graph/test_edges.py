@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn import Graph
-from gpnn.graph import digest as module
-from gpnn.graph.digest import digest_edges, sum_of_hashes
+from gpnn.graph import edges as module
+from gpnn.graph.edges import digest_edges, sum_of_hashes
 from tests.oracle.engine_cases import multigraph
 from tests.oracle.small_graphs import partitioned_graphs
 

@@ -1,9 +1,35 @@
-"""The compiled kernels of flood fill."""
+"""Compiled loops of the partitioners and of their quality measures."""
 
 import numpy as np
 from numba import njit
 
-from gpnn.partition.splitmix import shuffle
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+def stream(seed: int) -> np.ndarray:
+    """The state of a stream, `[1]`: :func:`below` advances it in place."""
+    return np.array([np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]], np.uint64)
+
+
+@njit(cache=True)
+def below(state, bound):  # type: ignore[no-untyped-def]
+    """A random integer in `[0, bound)`, for bounds under 2³²; the bias is under 2⁻³² · bound."""
+    state[0] += _GAMMA
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    z = z ^ (z >> np.uint64(31))
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+
+
+@njit(cache=True)
+def shuffle(state, values, length):  # type: ignore[no-untyped-def]
+    """Permute `values[:length]` in place, every permutation equally likely (Fisher and Yates)."""
+    for i in range(length - 1, 0, -1):
+        j = below(state, i + 1)
+        values[i], values[j] = values[j], values[i]
 
 
 @njit(cache=True)
@@ -148,3 +174,32 @@ def _sink(heap, key, i):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _before(first, second, key):  # type: ignore[no-untyped-def]
     return key[first] < key[second] or (key[first] == key[second] and first < second)
+
+
+@njit(cache=True)
+def tally(ptr, index, labels, num_parts):  # type: ignore[no-untyped-def]
+    """Per part `[K]`: edge ends, cut edges, halo rows; and the numbers of cut edges and of cut nodes."""
+    num_nodes = len(ptr) - 1
+    ends = np.zeros(num_parts, np.int64)
+    crossing = np.zeros(num_parts, np.int64)
+    halo = np.zeros(num_parts, np.int64)
+    last = np.full(num_parts, -1, np.int64)  # the sender last counted in each part's halo
+    touched = np.zeros(num_nodes, np.bool_)
+    num_cut = 0
+    for node in range(num_nodes):
+        own = labels[node]
+        ends[own] += ptr[node + 1] - ptr[node]
+        for e in range(ptr[node], ptr[node + 1]):
+            other = labels[index[e]]
+            ends[other] += 1
+            if other == own:
+                continue
+            num_cut += 1
+            crossing[own] += 1
+            crossing[other] += 1
+            touched[node] = True
+            touched[index[e]] = True
+            if last[other] != node:
+                last[other] = node
+                halo[other] += 1
+    return ends, crossing, halo, num_cut, touched.sum()

@@ -1,0 +1,214 @@
+"""Refinement of a partition: label propagation, and the local search of Fiduccia and Mattheyses (FM)."""
+
+import numpy as np
+from numba import njit
+
+from gpnn.partition.multilevel.level import can_spare, clear, fits, put, shift, take
+
+
+@njit(cache=True)
+def sweep(level, labels, load, cap, rounds):  # type: ignore[no-untyped-def]
+    """Move each node to the part that most of its edge weight goes to and that has room, in place.
+
+    Among equals a node goes to the lightest part. After the first round only nodes with a moved neighbour
+    are looked at again.
+
+    Args:
+        level, labels, load, cap: the graph, its partition, the parts' weights and their bounds `[K, C]`.
+        rounds: the most rounds; a round that moves less than a thousandth of the nodes is the last.
+    """
+    ptr, index, edge_weight, node_weight = level
+    num_nodes = len(labels)
+    score = np.zeros(len(load), np.int64)
+    active = np.ones(num_nodes, np.bool_)
+    for _ in range(rounds):
+        moved = 0
+        for node in range(num_nodes):
+            if not active[node]:
+                continue
+            active[node] = False
+            begin, end, own = ptr[node], ptr[node + 1], labels[node]
+            if _is_inside(index, labels, begin, end, own) or not can_spare(load, cap, own, node_weight, node):
+                continue
+            for e in range(begin, end):
+                score[labels[index[e]]] += edge_weight[e] if len(edge_weight) else 1
+            best, best_score, best_load = own, score[own], load[own, 0] - node_weight[node, 0]
+            score[own] = 0
+            for e in range(begin, end):
+                part = labels[index[e]]
+                value = score[part]
+                score[part] = 0
+                if value < max(best_score, 1) or (value == best_score and load[part, 0] >= best_load):
+                    continue
+                if fits(load, cap, part, node_weight, node):
+                    best, best_score, best_load = part, value, load[part, 0]
+            if best != own:
+                labels[node] = best
+                shift(load, node_weight, node, own, best)
+                moved += 1
+                for e in range(begin, end):
+                    active[index[e]] = True
+        if moved * 1000 < num_nodes:
+            break
+
+
+@njit(cache=True)
+def _is_inside(index, labels, begin, end, own):  # type: ignore[no-untyped-def]
+    """Whether all neighbours of a row are in the part `own`."""
+    for e in range(begin, end):  # noqa: SIM110
+        if labels[index[e]] != own:
+            return False
+    return True
+
+
+@njit(cache=True)
+def climb(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-untyped-def]
+    """Move boundary nodes best gain first, each once a pass, and go back to the best cut met; in place.
+
+    Args:
+        level, labels, load, cap: the graph, its partition, the parts' weights and their bounds `[K, C]`.
+        heap: an empty heap for the level's nodes.
+        passes: the most passes; one that gains nothing is the last.
+        patience: moves without a new best after which a pass ends.
+    """
+    num_nodes = len(labels)
+    score = np.zeros(len(load), np.int64)
+    locked = np.zeros(num_nodes, np.bool_)
+    moved = np.empty(num_nodes, np.int32)
+    origin = np.empty(num_nodes, np.int32)
+    for _ in range(passes):
+        _push_boundary(level, labels, load, cap, heap, score)
+        count, kept, gained, best = 0, 0, np.int64(0), np.int64(0)
+        while heap.size[0] and count - kept < patience:
+            node = take(heap)
+            target, gain = best_move(level, labels, load, cap, score, node)
+            if target < 0 or not can_spare(load, cap, labels[node], level.node_weight, node):
+                continue
+            if gain < heap.key[node] and heap.size[0] and gain < heap.key[heap.node[0]]:
+                put(heap, node, gain)  # there is no more room in the part it was meant for
+                continue
+            moved[count], origin[count] = node, labels[node]
+            count += 1
+            locked[node] = True
+            shift(load, level.node_weight, node, labels[node], target)
+            labels[node] = target
+            gained += gain
+            if gained > best:
+                best, kept = gained, count
+            _refresh(level, labels, load, cap, heap, score, locked, node)
+        clear(heap)
+        for i in range(count - 1, -1, -1):
+            locked[moved[i]] = False
+            if i >= kept:
+                shift(load, level.node_weight, moved[i], labels[moved[i]], origin[i])
+                labels[moved[i]] = origin[i]
+        if best == 0:
+            break
+
+
+@njit(cache=True)
+def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[no-untyped-def]
+    """The other part with room that most edge weight goes to (-1: none), and what the cut would gain.
+
+    Only the constraints from column `first` on count; `score` `[K]` is scratch, zero before and after.
+    """
+    ptr, index, edge_weight, node_weight = level
+    own = labels[node]
+    for e in range(ptr[node], ptr[node + 1]):
+        score[labels[index[e]]] += edge_weight[e] if len(edge_weight) else 1
+    target, best = np.int64(-1), np.int64(0)
+    own_score = score[own]
+    score[own] = 0
+    for e in range(ptr[node], ptr[node + 1]):
+        part = labels[index[e]]
+        value = score[part]
+        score[part] = 0
+        if value < max(best, 1) or (value == best and load[part, 0] >= load[target, 0]):
+            continue
+        if fits(load, cap, part, node_weight, node, first):
+            target, best = np.int64(part), value
+    return target, best - own_score
+
+
+@njit(cache=True)
+def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-untyped-def]
+    """Put every node that can move to a neighbouring part into the heap."""
+    ptr, index = level.ptr, level.neighbour
+    for node in range(len(labels)):
+        for e in range(ptr[node], ptr[node + 1]):
+            if labels[index[e]] != labels[node]:
+                target, gain = best_move(level, labels, load, cap, score, node)
+                if target >= 0:
+                    put(heap, node, gain)
+                break
+
+
+@njit(cache=True)
+def _refresh(level, labels, load, cap, heap, score, locked, node):  # type: ignore[no-untyped-def]
+    """Bring the gains of the node's free neighbours up to date."""
+    for e in range(level.ptr[node], level.ptr[node + 1]):
+        other = level.neighbour[e]
+        if not locked[other]:
+            target, gain = best_move(level, labels, load, cap, score, other)
+            if target >= 0:
+                put(heap, other, gain)
+
+
+_PATIENCE = 150  # moves without a new best after which a pass ends
+
+
+@njit(cache=True)
+def exchange(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped-def]
+    """Move nodes between parts 0 and 1 best gain first, each once a pass; keep the best cut met; in place."""
+    ptr, index, edge_weight, node_weight = level
+    num_nodes = len(ptr) - 1
+    gain = np.empty(num_nodes, np.int64)
+    moved = np.empty(num_nodes, np.int32)
+    locked = np.zeros(num_nodes, np.bool_)
+    for _ in range(passes):
+        _push_bisection(level, labels, gain, heap)
+        count, kept, gained, best = 0, 0, np.int64(0), np.int64(0)
+        while heap.size[0] and count - kept < _PATIENCE:
+            node = take(heap)
+            locked[node] = True
+            side = labels[node]
+            if not fits(load, cap, 1 - side, node_weight, node):
+                continue
+            shift(load, node_weight, node, side, 1 - side)
+            labels[node] = 1 - side
+            moved[count] = node
+            count += 1
+            gained += gain[node]
+            if gained > best:
+                best, kept = gained, count
+            for e in range(ptr[node], ptr[node + 1]):
+                other = index[e]
+                step = 2 * np.int64(edge_weight[e] if len(edge_weight) else 1)
+                gain[other] += step if labels[other] == side else -step
+                if not locked[other]:
+                    put(heap, other, gain[other])
+        clear(heap)
+        locked[:] = False
+        for i in range(kept, count):
+            node = moved[i]
+            shift(load, node_weight, node, labels[node], 1 - labels[node])
+            labels[node] = 1 - labels[node]
+        if best == 0:
+            break
+
+
+@njit(cache=True)
+def _push_bisection(level, labels, gain, heap):  # type: ignore[no-untyped-def]
+    """Every node's gain, `[n]`, and the nodes at the boundary in the heap."""
+    ptr, index, edge_weight, _ = level
+    for node in range(len(labels)):
+        inside, outside = np.int64(0), np.int64(0)
+        for e in range(ptr[node], ptr[node + 1]):
+            step = np.int64(edge_weight[e] if len(edge_weight) else 1)
+            if labels[index[e]] == labels[node]:
+                inside += step
+            else:
+                outside += step
+        gain[node] = outside - inside
+        if outside:
+            put(heap, node, gain[node])
