@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from experiments.harness import Experiment, Results, read_experiment
+from experiments.harness import Experiment, Results, find_file, read_experiment
 from experiments.harness.measure import scale
 from experiments.harness.pairs import Comparison, compare_pairs
 from experiments.harness.results import mean_and_deviation
@@ -117,8 +117,8 @@ def parse_number(text: str) -> float:
 
 @cache
 def _results(name: str) -> tuple[Experiment, Results]:
-    file = ROOT / "experiments" / f"{name}.toml"
-    return read_experiment(file), Results.open(file.parent / "results" / "cells" / f"{name}.jsonl")
+    folder = ROOT / "experiments"
+    return read_experiment(find_file(folder, name)), Results.open(folder / "results" / "cells" / f"{name}.jsonl")
 
 
 def _compare(name: str, first: str, second: str, columns: tuple[str, ...]) -> list[Comparison]:

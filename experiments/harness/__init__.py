@@ -1,7 +1,7 @@
 """Experiments: a TOML file of rows and columns, run cell by cell, resumed, and written as tables and pictures."""
 
 from experiments.harness.entry import find_entries, plain_figures
-from experiments.harness.read import find_experiments, read_experiment
+from experiments.harness.read import find_experiments, find_file, read_experiment
 from experiments.harness.report import write_report
 from experiments.harness.results import Results
 from experiments.harness.run import run_experiment
@@ -13,6 +13,7 @@ __all__ = [
     "Results",
     "find_entries",
     "find_experiments",
+    "find_file",
     "plain_figures",
     "read_experiment",
     "run_experiment",

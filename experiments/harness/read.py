@@ -61,8 +61,24 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def find_experiments(folder: Path) -> list[Experiment]:
-    """Every experiment of a folder: the paper's tables, its figures, others, and searches last."""
-    return [read_experiment(path) for path in sorted(folder.glob("*.toml"), key=lambda path: _order(path.stem))]
+    """Every experiment of a folder and of its folders: the paper's tables, its figures, others, and searches last."""
+    return [read_experiment(path) for path in sorted(_files(folder), key=lambda path: _order(path.stem))]
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """The TOML file of an experiment, in a folder or in one of its folders.
+
+    Raises:
+        ValueError: when several have the name.
+    """
+    found = [path for path in _files(folder) if path.stem == name]
+    if len(found) > 1:
+        raise ValueError(f"An experiment must have a name of its own. Got {name!r} in {len(found)} folders.")
+    return found[0] if found else folder / f"{name}.toml"
+
+
+def _files(folder: Path) -> list[Path]:
+    return [*folder.glob("*.toml"), *folder.glob("*/*.toml")]
 
 
 def _order(name: str) -> tuple[int, list[Any]]:

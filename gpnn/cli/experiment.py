@@ -48,14 +48,22 @@ def experiment(
     `gpnn experiment list --json`
     """
     _check_clone()
-    from experiments.harness import Results, find_entries, plain_figures, read_experiment, run_experiment, write_report
+    from experiments.harness import (
+        Results,
+        find_entries,
+        find_file,
+        plain_figures,
+        read_experiment,
+        run_experiment,
+        write_report,
+    )
 
     if name == "list":
         _list(folder, out or folder / "results", quiet=quiet, json=json)
         return
-    file = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    file = Path(name) if name.endswith(".toml") else find_file(folder, name)
     chosen = read_experiment(file)
-    out = out or file.parent / "results"
+    out = out or (folder if file.is_relative_to(folder) else file.parent) / "results"
     if quick:
         chosen, out = chosen.quick_form(), out / "quick"
     only = chosen.select(rows=row or (), columns=column or (), seeds=seeds)

@@ -43,3 +43,8 @@ def test_every_result_has_its_experiment():
     names = {each.name for each in FOUND}
     assert {path.stem for path in FOLDER.glob("*.md")} <= names
     assert {path.stem for path in (FOLDER / "cells").glob("*.jsonl")} <= names
+
+
+def test_the_index_names_every_experiment():
+    index = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| \[(\w+)\]\(results/\1\.md\) \|", index, re.M)) == {each.name for each in FOUND}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.harness import read_experiment
+from experiments.harness import find_file, read_experiment
 from experiments.harness.spec import Cell
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
@@ -14,7 +14,7 @@ RELEASED = {"method": "spectral", "points": "released", "k": 5}
 
 def first_cells(name: str) -> list[Cell]:
     """A cell of each row and column, baselines aside."""
-    cells = read_experiment(EXPERIMENTS / f"{name}.toml").select(seeds=1)
+    cells = read_experiment(find_file(EXPERIMENTS, name)).select(seeds=1)
     return [cell for cell in cells if cell.kind in ("training", "states")]
 
 
@@ -45,10 +45,10 @@ def test_cora_is_partitioned_as_released_and_by_flood_fill_in_a_row_of_its_own(n
 
 
 def test_table_4_shares_its_cells_of_ten_subgraphs_with_the_recipe():
-    recipe = read_experiment(EXPERIMENTS / "paper.toml").select(rows=["GPNN, as run"], columns=["NELL 0.001"])
-    table = read_experiment(EXPERIMENTS / "table4.toml").select(rows=["Flood fill"], columns=["K = 10"])
+    recipe = read_experiment(find_file(EXPERIMENTS, "paper")).select(rows=["GPNN, as run"], columns=["NELL 0.001"])
+    table = read_experiment(find_file(EXPERIMENTS, "table4")).select(rows=["Flood fill"], columns=["K = 10"])
     assert [cell.key for cell in table] == [cell.key for cell in recipe][: len(table)]
 
 
 def test_babi_reads_the_first_fold():
-    assert {cell.settings["babi"]["fold"] for cell in read_experiment(EXPERIMENTS / "babi.toml").cells()} == {1}
+    assert {cell.settings["babi"]["fold"] for cell in read_experiment(find_file(EXPERIMENTS, "babi")).cells()} == {1}

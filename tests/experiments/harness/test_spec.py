@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.harness.read import find_experiments, read_experiment
+from experiments.harness.read import find_experiments, find_file, read_experiment
 from experiments.harness.settings import lay_over
 from experiments.harness.spec import Experiment, Line
 
@@ -176,7 +176,7 @@ def test_the_default_recipe_of_the_tables_is_the_library_s():
     from gpnn.pipeline import resolve_options
     from gpnn.train.sizes import choose_weight_decay
 
-    row = next(row for row in read_experiment(EXPERIMENTS / "ours.toml").rows if row.name == "default recipe")
+    row = next(row for row in read_experiment(find_file(EXPERIMENTS, "ours")).rows if row.name == "default recipe")
     written, _ = parse_config(lay_over(PLAIN, row.settings))
     default = replace(
         Config(),
