@@ -99,15 +99,37 @@ def csr_tensor(ptr: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: 
     """
     narrow = max(len(columns), *shape) <= np.iinfo(np.int32).max
     index = np.int32 if narrow else np.int64
+    starts, ids = (torch.from_numpy(each.astype(index, copy=False)) for each in (ptr, columns))
+    return _csr(starts, ids, torch.from_numpy(values), shape)
+
+
+def take_rows(x: Tensor, rows: slice) -> Tensor:
+    """Some of the rows of a dense or sparse tensor without gradients, in its memory; it does not keep `x` alive.
+
+    >>> x = csr_tensor(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), (2, 2))
+    >>> take_rows(x, slice(1, 2)).to_dense().tolist()
+    [[0.0, 1.0]]
+    """
+    x = x.detach()
+    if x.layout == torch.strided:
+        return _alias(x[rows])
+    x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
+    ptr = x.crow_indices()[rows.start : rows.stop + 1]
+    entries = slice(int(ptr[0]), int(ptr[-1]))
+    columns, values = (_alias(each[entries]) for each in (x.col_indices(), x.values()))
+    return _csr(ptr - ptr[0], columns, values, (len(ptr) - 1, x.shape[1]))
+
+
+def _alias(part: Tensor) -> Tensor:
+    """The same memory as a tensor of its own: a view would hold the tensor that it is a view of."""
+    return part.new_empty(0).set_(part.untyped_storage(), part.storage_offset(), part.shape, part.stride())
+
+
+def _csr(ptr: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         # torch says once a process that CSR is in beta and that it does not check the indices
         warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(ptr.astype(index, copy=False)),
-            torch.from_numpy(columns.astype(index, copy=False)),
-            torch.from_numpy(values),
-            shape,
-        )
+        return torch.sparse_csr_tensor(ptr, columns, values, shape)
 
 
 def from_scipy(matrix: scipy.sparse.csr_matrix, *, sparse: bool, normalize: bool = False) -> Tensor:

@@ -10,7 +10,7 @@ from gpnn.engine.lower_schedule import lower
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
-from gpnn.engine.propagate import RUNNERS, propagate
+from gpnn.engine.propagate import RUNNERS, propagate, recomputes
 from gpnn.engine.step import OWN, CellLike, Step, hear
 from gpnn.engine.streamed import Streamed
 
@@ -35,4 +35,5 @@ __all__ = [
     "lower_csr",
     "lower_csr_synchronous",
     "propagate",
+    "recomputes",
 ]

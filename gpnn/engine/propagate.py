@@ -18,6 +18,15 @@ Runner = Callable[..., list[Tensor]]
 RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}
 
 
+def recomputes(runner: str | Runner | None) -> bool:
+    """Whether a runner keeps little and computes the rest again in the backward pass: what is around it should too.
+
+    >>> recomputes("streamed"), recomputes(Streamed(dtype=None)), recomputes("fused")
+    (True, True, False)
+    """
+    return runner == "streamed" or bool(getattr(runner, "recomputes", False))
+
+
 def propagate(
     cell: CellLike,
     plan: Plan,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class Streamed:
     dtype: torch.dtype | None = None
     device: str | None = None
     folder: Path | str | None = None
+    recomputes: ClassVar[bool] = True
 
     def __call__(
         self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool

@@ -129,7 +129,7 @@ class Sweep:
 
     def _add_to_parameters(self, grads: list[Tensor | None]) -> None:
         for position, grad in enumerate(grads):
-            self.parameter_grads[position] = _add(self.parameter_grads[position], grad)
+            self.parameter_grads[position] = add_gradient(self.parameter_grads[position], grad)
 
     def _only_gradients(self, steps: list[Step]) -> AbstractContextManager[None]:
         """A step whose value nobody reads need not be computed, where the cell hands it on as it is."""
@@ -137,7 +137,7 @@ class Sweep:
         return for_gradients() if alone else nullcontext()
 
 
-def _add(total: Tensor | None, value: Tensor | None) -> Tensor | None:
+def add_gradient(total: Tensor | None, value: Tensor | None) -> Tensor | None:
     """None stays None, so that a parameter that no step used has no gradient, as under autograd."""
     if value is None or total is None:
         return total if value is None else value.clone()  # autograd may give two parameters one gradient

@@ -151,10 +151,13 @@ def fill_mask(start, stop, low, high, rows, threshold, scale, out):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def mask_entries(start, stop, low, high, ptr, col, threshold, scale, weight, out):  # type: ignore[no-untyped-def]
-    """out[e] = weight · scale where the hash of (key, row, col[e]) reaches the threshold, else 0; by rows."""
+def mask_entries(start, stop, low, high, ptr, col, rows, threshold, scale, weight, out):  # type: ignore[no-untyped-def]
+    """out[e] = weight · scale where the hash of (key, rows[r], col[e]) reaches the threshold, else 0; by rows r.
+
+    Empty arrays stand for rows that are named by their number, and for weights that are all one.
+    """
     for r in range(start, stop):
-        row = _mix((np.uint64(r) & _WORD) ^ low)
+        row = _mix((np.uint64(rows[r] if len(rows) else r) & _WORD) ^ low)
         for e in range(ptr[r], ptr[r + 1]):
             value = weight[e] * scale if len(weight) else scale
             out[e] = value if _kept(row, col[e], high, threshold) else 0

@@ -78,18 +78,27 @@ def hash_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torch
     return (value >= _threshold(p)).to(dtype) * (1 / (1 - p))
 
 
-def masked_weight(operator: Operator, key: int, p: float) -> Tensor:
-    """The weights of an operator's entries times :func:`entry_mask` of their rows and columns, `[E]`."""
+def masked_weight(operator: Operator, key: int, p: float, rows: Tensor | None = None) -> Tensor:
+    """The weights of an operator's entries times :func:`entry_mask` of their rows and columns, `[E]`.
+
+    Args:
+        operator: whose entries are masked.
+        key: from :func:`hash_key`.
+        p: probability that an entry is dropped.
+        rows: the ids that stand for the operator's rows, `[R]`; None: their numbers.
+    """
     weight, dtype = operator.weight, torch.float32 if operator.weight is None else operator.weight.dtype
     if operator.ptr.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
-        mask = entry_mask(key, operator.rows(), operator.col, p, dtype=dtype)
+        owners = operator.rows() if rows is None else rows[operator.rows()]
+        mask = entry_mask(key, owners, operator.col, p, dtype=dtype)
         return mask if weight is None else weight * mask
     from gpnn.kernels.cpu import launch, mask_entries
 
     out = torch.empty(operator.num_entries, dtype=dtype)
     words, threshold, scale = _words(key, p, dtype)
-    given = out[:0] if weight is None else weight
-    launch(mask_entries, operator.shape[0], len(out), *words, operator.ptr, operator.col, threshold, scale, given, out)
+    given, ids = out[:0] if weight is None else weight, operator.ptr[:0] if rows is None else rows
+    where = (operator.ptr, operator.col, ids)
+    launch(mask_entries, operator.shape[0], len(out), *words, *where, threshold, scale, given, out)
     return out
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gpnn.kernels import Operator, dropout_mask, hash_key, row_mask
-from gpnn.kernels.masks import entry_mask, masked_weight
+from gpnn.kernels.masks import masked_weight
 
 
 class Draw(NamedTuple):
@@ -35,6 +35,11 @@ class Draw(NamedTuple):
         """The name of one layer's masks."""
         return hash_key(self.seed, self.epoch, self.number, layer)
 
+    def of_rows(self, rows: slice, device: torch.device) -> Draw:
+        """The draw of some of the rows alone, which get the masks that they have among all."""
+        nodes = torch.arange(rows.start, rows.stop, device=device) if self.nodes is None else self.nodes[rows]
+        return self._replace(nodes=nodes)
+
     def rows(self, like: Tensor) -> Tensor:
         """The node of each row of `like`, `[N]`."""
         return torch.arange(like.shape[0], device=like.device) if self.nodes is None else self.nodes
@@ -58,9 +63,4 @@ def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) ->
     """The same for the stored entries of a sparse matrix."""
     if draw is None or p == 0:
         return operator
-    if draw.nodes is None:
-        return operator.with_weight(masked_weight(operator, draw.key(layer), p))
-    weight = operator.weight
-    dtype = torch.float32 if weight is None else weight.dtype
-    mask = entry_mask(draw.key(layer), draw.nodes[operator.rows()], operator.col, p, dtype=dtype)
-    return operator.with_weight(mask if weight is None else weight * mask)
+    return operator.with_weight(masked_weight(operator, draw.key(layer), p, draw.nodes))

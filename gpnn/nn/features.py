@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from gpnn.data.features import take_rows
 from gpnn.kernels import Operator, aggregate
 from gpnn.nn.dropout import Draw, drop_entries, drop_weights
 from gpnn.nn.parameters import glorot
 
+Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
 
-_operators: dict[int, tuple[weakref.ref[Tensor], int, Operator | None]] = {}
+_known: dict[tuple[int, ...], tuple[weakref.ref[Tensor], int, Any]] = {}  # what was made of a tensor that still lives
 
 
 class FeatureLinear(nn.Module):
@@ -45,13 +50,26 @@ class FeatureLinear(nn.Module):
 
 def feature_operator(x: Tensor) -> Operator | None:
     """The features as an operator with its transpose, made once a tensor; None for features that are dense."""
-    key, version = id(x), x._version
-    known = _operators.get(key)
-    if known is not None and known[0]() is x and known[1] == version:
+    return _made_once((id(x),), x, lambda: _make_operator(x))
+
+
+def feature_rows(x: Tensor, rows: slice) -> Tensor:
+    """Some of the rows of features without gradients, in their memory; the same tensor each time, with its operator."""
+    return _made_once((id(x), rows.start, rows.stop), x, lambda: take_rows(x, rows))
+
+
+def _made_once(key: tuple[int, ...], x: Tensor, make: Callable[[], Result]) -> Result:
+    """What `make` gives, kept as long as `x` lives and does not change."""
+    known = _known.get(key)
+    if known is not None and known[0]() is x and known[1] == x._version:
         return known[2]
-    operator = _make_operator(x)
-    _operators[key] = (weakref.ref(x, lambda _: _operators.pop(key, None)), version, operator)
-    return operator
+    made, forget = make(), partial(_forget, _known, key)  # the table by value: at exit a module's names are gone
+    _known[key] = (weakref.ref(x, forget), x._version, made)
+    return made
+
+
+def _forget(known: dict[tuple[int, ...], Any], key: tuple[int, ...], _: Any) -> None:
+    known.pop(key, None)
 
 
 def _make_operator(x: Tensor) -> Operator | None:

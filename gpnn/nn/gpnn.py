@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice, check_probabilities, check_sizes
-from gpnn.engine import Plan, propagate
+from gpnn.engine import Plan, propagate, recomputes
 from gpnn.engine.propagate import Runner
 from gpnn.nn.batch_norm import BatchNorm
 from gpnn.nn.build_cell import build_cell, share_cells
@@ -18,6 +18,7 @@ from gpnn.nn.embedding import NodeEmbedding
 from gpnn.nn.encoder import Encoder
 from gpnn.nn.head import Head
 from gpnn.nn.readout import READOUTS
+from gpnn.nn.row_chunks import RowFunction, map_rows
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
@@ -31,6 +32,10 @@ def _identity(x: Tensor) -> Tensor:
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": _identity, "relu": torch.relu, "tanh": torch.tanh}
+
+
+def _at_once(function: RowFunction, rows: list[Tensor | None], draw: Draw | None) -> Tensor:
+    return function(*rows, draw)
 
 
 class GPNN(nn.Module):
@@ -154,27 +159,38 @@ class GPNN(nn.Module):
             draw: names the random masks of a training pass; None draws a name from torch's global generator.
         """
         draw = (draw or Draw.random())._replace(nodes=plan.nodes) if self.training else None
+        x = self._check_features(x, plan)
         if self.predict == "features":
-            state = self._encode(self._spread(x, plan, draw), draw)
-            return self._score(state, state, x, draw)
-        state = drop_rows(self._initial(x, plan, draw), self.drop_node, draw, _NODE_LAYER)
+            return self._by_rows(self._score_features, [self._spread(x, plan, draw), x], draw)
+        embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
         if self.predict == "before":
-            return self._propagate(self._score(state, state, x, draw), plan)
+            return self._propagate(self._by_rows(self._score_initial, [x, embedding], draw), plan)
+        encode = self._by_rows if self.encoder is not None else _at_once  # an embedding is there already
+        state = encode(self._initial, [x, embedding], draw)
         final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE_LAYER), plan)
-        return self._score(final, state, x, draw)
+        beside = {"none": None, "features": x, "initial": state}[self.concat]
+        return self._by_rows(self._score, [final, beside], draw)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
+        x = self._check_features(x, plan)
         if self.predict == "features":
             state = self._encode(self._spread(x, plan, None), None)
         else:
-            state = self._initial(x, plan, None)
+            state = self._initial(x, None if self.embedding is None else self.embedding(plan.num_nodes), None)
             state = self._propagate(state, plan) if self.predict == "after" else state
         return self.state_norm(self.activation(state))
 
+    def _by_rows(self, function: RowFunction, rows: list[Tensor | None], draw: Draw | None) -> Tensor:
+        """`function(*rows, draw)`; where the runner computes again what it did not keep, so does the function."""
+        if not recomputes(self.runner) or isinstance(self.state_norm, BatchNorm):  # which sees all nodes at once
+            return _at_once(function, rows, draw)
+        used = [self.head] if self.encoder is None else [self.encoder, self.head]
+        parameters = [each for module in used for each in module.parameters() if each.requires_grad]
+        return map_rows(function, rows, draw, parameters)
+
     def _spread(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
         """The features after they propagated, `[N, F]`."""
-        x = self._check_features(x, plan)
         assert x is not None
         dense = x if x.layout == torch.strided else x.to_dense()
         dense = dense.to(self.head.weights[0].dtype)
@@ -194,20 +210,27 @@ class GPNN(nn.Module):
             raise ValueError(f"`x` must have one row for each of the {plan.num_nodes} nodes. Got {x.shape[0]}.")
         return x
 
-    def _initial(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
-        x = self._check_features(x, plan)
-        parts = []
-        if self.encoder is not None:
-            parts.append(self._encode(x, draw))
-        if self.embedding is not None:
-            parts.append(self.embedding(plan.num_nodes))
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    def _initial(self, x: Tensor | None, embedding: Tensor | None, draw: Draw | None) -> Tensor:
+        """The initial states of the nodes with these features and embeddings, `[n, d]`."""
+        parts = [] if self.encoder is None else [self._encode(x, draw)]
+        parts += [] if embedding is None else [embedding]
+        return drop_rows(parts[0] if len(parts) == 1 else parts[0] + parts[1], self.drop_node, draw, _NODE_LAYER)
+
+    def _score_initial(self, x: Tensor | None, embedding: Tensor | None, draw: Draw | None) -> Tensor:
+        """The scores of nodes in their initial states, `[n, C]`."""
+        state = self._initial(x, embedding, draw)
+        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], draw)
+
+    def _score_features(self, spread: Tensor, x: Tensor | None, draw: Draw | None) -> Tensor:
+        """The scores of nodes with these features, after and before they propagated, `[n, C]`."""
+        state = self._encode(spread, draw)
+        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], draw)
 
     def _propagate(self, state: Tensor, plan: Plan) -> Tensor:
         collects = bool(self.readout.collects)
         states = propagate(self.cell, plan, state, runner=self.runner, collect=collects)
         return self.readout([state, *states] if isinstance(states, list) else [states])
 
-    def _score(self, state: Tensor, initial: Tensor, x: Tensor | None, draw: Draw | None) -> Tensor:
-        beside = {"none": None, "features": x, "initial": initial}[self.concat]
+    def _score(self, state: Tensor, beside: Tensor | None, draw: Draw | None) -> Tensor:
+        """The scores of nodes in these final states, with what stands beside them, `[n, C]`."""
         return self.head(self.state_norm(self.activation(state)), beside, self.dropout, draw, _HEAD_LAYER)

@@ -16,7 +16,6 @@ from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
 from gpnn.train.estimate import Estimate, available_bytes, estimate_memory
-from gpnn.train.probe import probe
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
@@ -142,9 +141,8 @@ def choose_engine(
         DoesNotFit: when nothing fits, with what would make it fit.
     """
     room = MARGIN * available_bytes(plan.device) if memory is None else memory
-    kept = probe(model, x, plan)
     for name in _names(engine, plan, folder):
-        estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder), kept)
+        estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder))
         if ENGINES[name].maps_features and x is not None:
             estimate = _without_features(estimate, x)
         choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)

@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gpnn.engine import Plan, Streamed
+from gpnn.engine import Plan, Streamed, recomputes
 from gpnn.engine.memory import StateBytes, fused_bytes, largest_piece_bytes, lowering_bytes, plan_bytes, streamed_bytes
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
-from gpnn.train.probe import Kept, probe
+from gpnn.nn.row_chunks import chunk_rows
+from gpnn.train.probe import probe
 from gpnn.train.recipe import Recipe
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
@@ -72,7 +73,6 @@ def estimate_memory(
     plan: Plan,
     recipe: Recipe,
     runner: str | Runner | None = None,
-    kept: Kept | None = None,
 ) -> Estimate:
     """What training `model` on `plan` will take at its peak under a runner.
 
@@ -82,16 +82,16 @@ def estimate_memory(
         plan: the lowered schedule; none of its arrays need have been built.
         recipe: its passes, optimiser and consistency count.
         runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
-        kept: what :func:`gpnn.train.probe.probe` found, where it was asked already.
     """
-    each = probe(model, x, plan) if kept is None else kept
+    streams = recomputes(runner)
+    each = probe(model, x, plan, recomputes=streams)
     num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
     sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner), each.kernel)
-    streams = isinstance(runner, Streamed) or runner == "streamed"
     held, work = (streamed_bytes if streams else fused_bytes)(plan, sizes)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
     held += num_nodes * (each.by_model + outputs) + order
-    after, outside = num_nodes * each.after, num_nodes * each.widest
+    after = num_nodes * each.after
+    outside = num_nodes * each.widest + min(num_nodes, chunk_rows(0 if x is None else x.shape[1])) * each.chunk
     if recipe.consistency:
         outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
     if plan.device.type == "cpu":
@@ -101,7 +101,7 @@ def estimate_memory(
     return Estimate(
         resident=resident_bytes(plan.device),
         plan=plan_bytes(plan) + 16 * (0 if plan.order is None else num_nodes),
-        features=_feature_bytes(x, recipe.passes if model.input_dropout else 0),
+        features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0),
         parameters=parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3)),
         kept=held * recipe.passes,
         work=work,

@@ -31,6 +31,7 @@ class Kept(NamedTuple):
         after: of `by_model`, what comes after the propagation and is free again when that is differentiated.
         widest: of the widest activation outside the propagation.
         kernel: as in :class:`gpnn.engine.memory.StateBytes`.
+        chunk: that encoder and head take of it while its chunk of rows is computed again; 0 where they keep all.
     """
 
     state: float
@@ -39,18 +40,24 @@ class Kept(NamedTuple):
     after: float
     widest: float
     kernel: Callable[[int], float] | None
+    chunk: float = 0.0
 
 
-def probe(model: GPNN, x: Tensor | None, plan: Plan) -> Kept:
-    """What a training pass of `model` keeps of a node; neither its weights nor its running averages change."""
+def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False) -> Kept:
+    """What a training pass of `model` keeps of a node; neither its weights nor its running averages change.
+
+    Args:
+        model: at any weights.
+        x: features, dense or sparse, or None.
+        plan: the lowered schedule.
+        recomputes: whether the runner computes again what it does not keep (:func:`gpnn.engine.recomputes`).
+    """
     small, few = _ring(plan), None if x is None else _few_rows(x).to(plan.device)
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    standing = _StandStill()
-    given = [] if few is None else [few]
-    whole = lambda: _twin(model, standing)(few, small, draw=Draw(0))  # noqa: E731
-    outside = _saved(model, whole, given, when=lambda: standing.state is not None)
-    for name, buffer in model.named_buffers():
-        buffer.copy_(buffers[name])
+    outside, standing = _outside(model, few, small, recomputes=False)
+    inner = 0.0
+    if recomputes:
+        everything, (outside, standing) = outside, _outside(model, few, small, recomputes=True)
+        inner = _sum(everything) - _sum(outside)
     assert standing.state is not None
     working = standing.state.detach().requires_grad_()
     initial = None if standing.initial is None else standing.initial.detach().requires_grad_()
@@ -60,12 +67,30 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan) -> Kept:
     cell = model.cell.cells[model.cell.choose(step)] if isinstance(model.cell, CellBank) else model.cell
     return Kept(
         state=working.shape[1] * working.element_size(),
-        by_step=sum(size for size, _ in inside),
-        by_model=sum(size for size, _ in outside),
+        by_step=_sum(inside),
+        by_model=_sum(outside),
         after=sum(size for size, after in outside if after),
         widest=max((size for size, _ in outside), default=0.0),
         kernel=kernel_bytes(cell, block, working) if isinstance(cell, Cell) else None,
+        chunk=2 * inner,  # with as much again for gradients
     )
+
+
+def _outside(
+    model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool
+) -> tuple[list[tuple[float, bool]], _StandStill]:
+    """What is kept outside the propagation, and the runner that stood in for it."""
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    standing = _StandStill(recomputes)
+    whole = lambda: _twin(model, standing)(x, plan, draw=Draw(0))  # noqa: E731
+    saved = _saved(model, whole, [] if x is None else [x], when=lambda: standing.state is not None)
+    for name, buffer in model.named_buffers():
+        buffer.copy_(buffers[name])
+    return saved, standing
+
+
+def _sum(saved: list[tuple[float, bool]]) -> float:
+    return sum(size for size, _ in saved)
 
 
 def _twin(model: GPNN, runner: _StandStill) -> GPNN:
@@ -121,7 +146,8 @@ def _few_rows(x: Tensor) -> Tensor:
 class _StandStill:
     """A runner that sends nothing, and remembers what it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self, recomputes: bool) -> None:
+        self.recomputes = recomputes
         self.state: Tensor | None = None
         self.initial: Tensor | None = None
 

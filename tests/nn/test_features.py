@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpnn.nn import features as module
-from gpnn.nn.features import FeatureLinear, feature_operator
+from gpnn.nn.features import FeatureLinear, feature_operator, feature_rows
 
 
 def sparse_features() -> torch.Tensor:
@@ -17,12 +17,32 @@ def sparse_features() -> torch.Tensor:
 
 def test_the_operator_is_made_once_and_goes_with_its_tensor():
     x = sparse_features()
-    key = id(x)
+    key = (id(x),)
     assert feature_operator(x) is feature_operator(x)
-    assert key in module._operators
+    assert key in module._known
     del x
     gc.collect()
-    assert key not in module._operators
+    assert key not in module._known
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_taken_once_in_the_memory_of_all_and_go_with_them(sparse):
+    x = sparse_features()
+    x = x.to_sparse_csr() if sparse else x
+    key, rows = (id(x), 2, 5), slice(2, 5)
+    part = feature_rows(x, rows)
+    assert part is feature_rows(x, rows)
+    assert torch.equal(part.to_dense(), sparse_features()[2:5])
+    ends = (x.values()[1:], part.values()) if sparse else (x[2:], part)
+    assert ends[0].data_ptr() == ends[1].data_ptr()
+    assert feature_operator(part) is feature_operator(feature_rows(x, rows))
+    if not sparse:
+        x[3, 3] = 7.0
+        assert feature_rows(x, rows) is not part
+    del x, part, ends
+    gc.collect()
+    assert key not in module._known
 
 
 def test_dense_features_have_none():
