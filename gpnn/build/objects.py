@@ -65,7 +65,7 @@ def build(config: Config, data: Data | None = None) -> Built:
     config = resolve(config, data)
     made = pipeline.assemble(data, config.train)
     config = _with_sizes(config, made.pipeline)
-    notes = take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("remarks"))
+    notes = take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes"))
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     return Built(replace(config, engine=made.pipeline.engine), *objects, notes)
 

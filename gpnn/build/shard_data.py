@@ -36,7 +36,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
         "graph": asdict(Facts.of(data, part)),
-        "remarks": data.get("remarks"),
+        "remarks": data.get("notes"),
         "rows": RowDigests.of(data)._asdict() if names is None else None,
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),

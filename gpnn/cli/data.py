@@ -121,7 +121,7 @@ def describe(
         data = build_data(config)
         facts = Facts.of(data, message=config.model.message)
         description = describe_data(config, data, facts)
-    notes = take_notes(facts, data.get("remarks"))
+    notes = take_notes(facts, data.get("notes"))
     if json:
         print_json({**description, "remarks": list(map(str, notes))})
         return

@@ -73,9 +73,9 @@ def predict(
     write_predictions(table, out)
     if json:
         counts = {"num_nodes": data.num_nodes, "num_predictions": table.num_rows, "num_new": new}
-        print_json({"file": str(out), **counts, "remarks": data.get("remarks") or []})
+        print_json({"file": str(out), **counts, "remarks": data.get("notes") or []})
         return
-    print_notes(data.get("remarks"), messages(silent=quiet))
+    print_notes(data.get("notes"), messages(silent=quiet))
     count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"
     messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)
 

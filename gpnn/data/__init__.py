@@ -1,4 +1,4 @@
-"""Datasets: every door by which a graph with features, labels and masks comes in as PyG `Data`."""
+"""Datasets and a user's own graphs, read as PyG `Data` with features, labels and masks."""
 
 from gpnn.data.babi import select_graphs
 from gpnn.data.catalog import DatasetInfo, fetch_dataset, list_datasets, verify_files

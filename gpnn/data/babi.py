@@ -19,7 +19,7 @@ from gpnn.storage.read import read_text, shorten
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# Task -> the question's arguments, the answer's length, and what an answer is.
+# Task -> the question's arguments, the answer's length, and the kind of the answer.
 TASKS = {4: (1, 1, "node"), 15: (1, 1, "node"), 16: (1, 1, "node"), 18: (2, 1, "class"), 19: (2, 2, "sequence")}
 FOLDS = tuple(int(home[len("babi/fold_") : -1]) for home in HOMES if home.startswith("babi/"))
 _ID = re.compile(r"[1-9][0-9]{0,8}")
@@ -210,7 +210,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _numbers(fields: list[str], count: int) -> list[int]:
     if len(fields) != count or not all(_ID.fullmatch(field) for field in fields):
-        raise ValueError(f"{count} ids from 1 must stand here. Got {shorten(' '.join(fields))}.")
+        raise ValueError(f"{count} ids from 1 are expected. Got {shorten(' '.join(fields))}.")
     return [int(field) for field in fields]
 
 

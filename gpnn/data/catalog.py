@@ -1,4 +1,4 @@
-"""What the datasets' files are, whether they are there and whole, and how to get them."""
+"""The catalogue of datasets: their files, whether they are present and intact, and how to fetch them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
     Args:
         name: a name of `DATASETS`; one without files to fetch gives an empty list.
         root: the data folder; else `GPNN_DATA`, else the user's cache.
-        progress: told (file, bytes so far, bytes in all) after each chunk; None draws a bar on the terminal.
+        progress: called with (file, bytes so far, bytes in all) after each chunk; None draws a bar on the terminal.
 
     Raises:
         ValueError: for an unknown name, bytes with another sha256, or a dataset without a public copy.
@@ -70,10 +70,10 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
 
 
 def verify_files(name: str, root: str | Path | None = None) -> dict[str, str]:
-    """What stands at the place of each of a dataset's files.
+    """The state of each of a dataset's files.
 
     Args:
-        name: a name of `DATASETS`; one without files gives an empty answer.
+        name: a name of `DATASETS`; one without files gives an empty mapping.
         root: the data folder; else `GPNN_DATA`, else the user's cache.
 
     Returns:

@@ -22,13 +22,13 @@ WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an
 
 
 def check_data(data: Data) -> Data:
-    """`data`, found sound, with `num_classes` set and `y` in the form of :func:`gpnn.data.labels.check_labels`.
+    """`data`, validated, with `num_classes` set and `y` in the form of :func:`gpnn.data.labels.check_labels`.
 
     Features, labels and masks may each be missing. The given object is not changed.
 
     Args:
         data: `edge_index` `[2, E]`; `x` dense or sparse CSR, floating point, `[N, F]`; `y` integers, -1 where
-            the class is unknown, `[N]`, or zeros and ones for C labels a node, `[N, C]`; `train_mask`, `val_mask`,
+            the class is unknown, `[N]`, or zeros and ones for C labels per node, `[N, C]`; `train_mask`, `val_mask`,
             `test_mask` booleans, `[N]`.
 
     Raises:
@@ -131,8 +131,8 @@ def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
 def digest_data(data: Data) -> str:
     """The sha256 of edges, features, labels and masks, in their order, as 64 hexadecimal digits.
 
-    Of an array past one gigabyte its type, its shape and 4,096 blocks of 64 KiB count, evenly spaced: enough to tell
-    another dataset, or other rows, in a second; a single value may change unseen.
+    Of an array past one gigabyte its type, its shape and 4,096 blocks of 64 KiB count, evenly spaced: enough to detect
+    another dataset, or other rows, in a second; a single changed value may be missed.
 
     >>> from torch_geometric.data import Data
     >>> one, other = (Data(edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, y])) for y in (0, 1))

@@ -27,8 +27,8 @@ def diel(root: Path, *, split: int = 0, seed: int = 0) -> Data:
     """Medical entity extraction: 4,036,700 lists name 336,308 items; 1,233,598 sparse words, 4 categories.
 
     A list is labelled by the first category of which it names a seed item. Lists that name none are the test
-    nodes; their labels are unknown, and :func:`gpnn.data.recall_at_k` judges what a model says of their items.
-    Lists have words, items have none (the paper says that entities have; its preprocessing says lists).
+    nodes; their labels are unknown, and :func:`gpnn.data.recall_at_k` evaluates the predictions for their items.
+    Lists have words, items have none (the paper writes that entities have them; its preprocessing gives them to lists).
 
     Args:
         root: the data folder; the raw files are in `diel/` under it.
@@ -138,7 +138,7 @@ def _rows(path: Path, width: int, *, more: bool = False) -> Iterator[tuple[int, 
         for number, line in enumerate(stream, 1):
             fields = line.split()
             if fields and (len(fields) < width or (len(fields) > width and not more)):
-                raise ValueError(f"{path.name}, line {number}: {width} fields must stand here. Got {len(fields)}.")
+                raise ValueError(f"{path.name}, line {number}: {width} fields are expected. Got {len(fields)}.")
             if fields:
                 yield number, fields
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # DIEL's counts (the paper's Table 1; the lists' number is its authors')
 NUM_LISTS, NUM_ITEMS, NUM_EDGES = 4_036_700, 336_308, 4_464_261
-NUM_WORDS, WORDS_A_LIST, RECALL_K = 1_233_598, 20, 240_000
+NUM_WORDS, WORDS_PER_LIST, RECALL_K = 1_233_598, 20, 240_000
 LABEL_RATE = 0.0095  # lists with a seed item, of all nodes
 FINDABLE = 0.617  # gold pairs that occur in the lists at all
 OTHER = len(CATEGORIES)  # the topic of items that belong to no category
@@ -51,7 +51,7 @@ def diel_like(*, scale: float = 1.0, mixing: float = 0.2, feature_noise: float =
         list_topic,
         num_topics=len(TOPIC_SHARES),
         num_words=num_words,
-        per_node=WORDS_A_LIST,
+        per_node=WORDS_PER_LIST,
         noise=feature_noise,
         rng=rng,
         skew=2.0,

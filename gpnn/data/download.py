@@ -1,4 +1,4 @@
-"""Downloads that resume, verify what they got, and appear under their final name only when they are whole."""
+"""Downloads that resume, are verified, and get their final name only when they are complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
     from io import FileIO
 
-# Told after every chunk: the file's name, the bytes it has, the bytes it will have (None when unknown).
+# Called after every chunk with the file's name, the bytes so far and the bytes in all (None when unknown).
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 
 ATTEMPTS = 4
@@ -29,10 +29,10 @@ def fetch_files(files: Iterable[DataFile], root: Path, progress: Progress | None
     Args:
         files: what to fetch; those without a public home are left out.
         root: the data folder.
-        progress: told about every chunk; None draws a bar on the terminal.
+        progress: called after every chunk; None draws a bar on the terminal.
 
     Raises:
-        ConnectionError: when a file cannot be reached or is cut again and again; what came is kept to resume.
+        ConnectionError: when a file cannot be reached or is cut again and again; received bytes are kept to resume.
         ValueError: when a file's bytes are not the expected ones; nothing of it is kept.
     """
     wanted = [(file, file.url) for file in files if file.url is not None]
@@ -55,7 +55,7 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
     part = path.with_name(path.name + ".part")
     resumed = part.exists()
     _complete(url, part, progress or _silent)
-    if resumed and sha256_of(part) != sha256:  # what stood there was not the beginning of this file
+    if resumed and sha256_of(part) != sha256:  # the old part was not the beginning of this file
         part.unlink()
         _complete(url, part, progress or _silent)
     got = sha256_of(part)
@@ -69,7 +69,7 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
 
 
 def _complete(url: str, part: Path, progress: Progress) -> None:
-    """Transfer until `part` is as long as the server says, from wherever it stands."""
+    """Transfer until `part` has the length that the server announces, resuming from its current length."""
     for _ in range(ATTEMPTS):
         if _transfer(url, part, progress):
             return
@@ -83,7 +83,7 @@ def _transfer(url: str, part: Path, progress: Progress) -> bool:
     """Append what is missing to `part`; whether it is complete now."""
     have = part.stat().st_size if part.exists() else 0
     with _open(url, have, part) as response:
-        if response.status == 416:  # nothing lies past what we have: its checksum will judge
+        if response.status == 416:  # nothing is missing; the checksum decides
             return True
         if response.status != 206 or _range_start(response) != have:
             have = 0
@@ -133,7 +133,7 @@ def _open(url: str, have: int, part: Path) -> Any:
         if error.code == 416:
             return error
         error.close()
-        reason: Any = f"the server answers {error.code}"
+        reason: Any = f"the server returned {error.code}"
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         reason = getattr(reason, "strerror", None) or reason
@@ -156,7 +156,7 @@ def _silent(name: str, have: int, total: int | None) -> None:
 
 @contextmanager
 def _bar(progress: Progress | None) -> Iterator[Progress]:
-    """`progress` itself, or a bar on the terminal with one line a file."""
+    """`progress` itself, or a bar on the terminal with one line per file."""
     if progress is not None:
         yield progress
         return

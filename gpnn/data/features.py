@@ -26,7 +26,7 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
 
     Args:
         data: any dataset.
-        undirected: join every edge by its reverse and keep each distinct edge once.
+        undirected: add the reverse of every edge and keep each distinct edge once.
         scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty), or
             "auto": as :func:`choose_scale` has it.
 
@@ -42,7 +42,7 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
         graph = Graph.from_data(data).to_undirected()
         data.edge_index = torch.stack([graph.src, graph.dst])
         if data.get("edge_weight") is None and graph.edge_weight is not None:
-            del data.edge_attr  # which held the weights of the edges of before
+            del data.edge_attr  # the weights of the edges before
         for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
             if values is not None:
                 data[name] = values
@@ -52,9 +52,9 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
 
 
 def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
-    """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose size a row would lose.
+    """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose magnitude would be lost.
 
-    Scaled rows have no negative values where the others had none, so that the answer stays the same.
+    Scaled rows have no negative values where the others had none, so that the choice stays the same.
 
     >>> choose_scale(torch.tensor([[1.0, 3.0]])), choose_scale(torch.tensor([[1.0, -3.0]]))
     ('rows', 'none')
@@ -69,7 +69,7 @@ def scale_rows(x: Tensor) -> Tensor:
     >>> scale_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
-    if x.dtype in (torch.float16, torch.bfloat16):  # whose sums pass the largest number at once
+    if x.dtype in (torch.float16, torch.bfloat16):  # whose sums overflow at once
         x = x.float()
     if x.layout == torch.strided:
         total = x.abs().sum(dim=1, keepdim=True)
@@ -127,13 +127,13 @@ def _alias(part: Tensor) -> Tensor:
 
 def _csr(ptr: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
-        # torch says once a process that CSR is in beta and that it does not check the indices
+        # torch warns once per process that CSR is in beta and that indices are not checked
         warnings.simplefilter("ignore", UserWarning)
         return torch.sparse_csr_tensor(ptr, columns, values, shape)
 
 
 def from_scipy(matrix: scipy.sparse.csr_matrix, *, sparse: bool, normalize: bool = False) -> Tensor:
-    """A scipy matrix as float32 features, sparse CSR or dense, rows divided by their sums if asked."""
+    """A scipy matrix as float32 features, sparse CSR or dense, rows divided by their sums with `normalize`."""
     matrix = matrix.astype(np.float32)
     if normalize:
         matrix = _normalize_rows(matrix)

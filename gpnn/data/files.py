@@ -1,4 +1,4 @@
-"""Where the files of a dataset are kept, where they come from, and whether they are whole."""
+"""The files of the datasets: their folder, public addresses, checksums and state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DataFile:
     """A file of a dataset.
 
     Attributes:
-        path: where it stands under the data folder.
+        path: relative to the data folder.
         sha256: the checksum of its bytes.
         url: its public home, or None where it has none.
         optional: whether the dataset can be read without it.
@@ -72,7 +72,7 @@ def describe(path: str) -> DataFile:
 
 
 def file_state(file: DataFile, root: Path) -> str:
-    """What stands at the file's place: "ok", "corrupt", "missing", or "optional" (missing, not needed)."""
+    """The state of a file: "ok", "corrupt", "missing", or "optional" (missing, not needed)."""
     path = root / file.path
     if not path.is_file():
         return "optional" if file.optional else "missing"
@@ -86,7 +86,7 @@ def sha256_of(path: Path) -> str:
 
 
 def require(paths: Iterable[str], root: Path) -> None:
-    """See that the files at `paths` are under `root`, fetching from their public homes those that are not."""
+    """Download the files at `paths` that are not under `root` yet."""
     missing = [describe(path) for path in paths if not (root / path).is_file()]
     if missing:
         from gpnn.data.download import fetch_files

@@ -78,7 +78,7 @@ def planted(
         num_nodes: nodes N, spread evenly over the classes.
         num_classes: communities, which are the classes.
         degree: neighbours of a node, on average and before repeated draws are dropped.
-        mixing: share of the edges that end at a node of any class instead of one's own.
+        mixing: share of the edges that end at a node of any class instead of the same class.
         num_features: words, an equal block of them for each class.
         feature_noise: share of a node's ten words that are drawn from all words.
         label_rate: share of each class that trains.
@@ -124,7 +124,7 @@ def rmat(
 
     An edge is drawn bit by bit: each bit of (sender, receiver) falls into a quadrant with the probabilities of
     Graph500. Ids are shuffled; loops and repeated edges are dropped. A node's class is the block of ids that it
-    was drawn in: its words tell it, its degree hints at it, its neighbours' classes hardly do.
+    was drawn in: its words show it, its degree hints at it, its neighbours' classes hardly do.
 
     Args:
         scale: the number of nodes is 2 to this power.
@@ -217,12 +217,12 @@ def chain(
     label_rate: float = 0.01,
     seed: int = 0,
 ) -> Data:
-    """Generated chain: node i is joined to i + 1 in both directions (the paper's appendix); classes are stretches.
+    """Generated chain: node i is joined to i + 1 in both directions (the paper's appendix); classes are node ranges.
 
     Args:
         num_nodes: length of the chain.
-        num_edge_types: types that the links take in turn, the same in both directions; 1: no types.
-        num_classes: number of classes, stretches of consecutive nodes.
+        num_edge_types: edge types, assigned in turn, the same in both directions; 1: no types.
+        num_classes: number of classes, contiguous ranges of nodes.
         num_features: words, an equal block of them for each class.
         feature_noise: share of a node's ten words that are drawn from all words.
         label_rate: share of each class that trains.

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from gpnn.check import check_count
 
-MOST_CLASSES = 1_000_000  # a score for each is kept of every node
+MOST_CLASSES = 1_000_000  # one score per class and node is kept
 NO_LABEL = ("", "-1", "nan")  # as text, in any case
 FEW = 20  # classes that any graph may have
 
 
 def check_labels(y: Any, num_nodes: int) -> Tensor:
-    """The labels in the form that training takes: classes `[N]` int64, or zeros and ones `[N, C]` float32.
+    """The labels in the form that training uses: classes `[N]` int64, or zeros and ones `[N, C]` float32.
 
     Either has -1 where a node is unlabelled (all along its row). More than one column means multi-label.
 
@@ -83,7 +83,7 @@ def _check_classes(y: Any, num_nodes: int) -> Tensor:
         y = _whole_numbers(y)
     if y.dim() != 1:
         raise ValueError(
-            f"`y` must have shape [{num_nodes}], one class a node, or [{num_nodes}, C], C labels a node. "
+            f"`y` must have shape [{num_nodes}], one class per node, or [{num_nodes}, C], C labels per node. "
             f"Got {list(y.shape)}."
         )
     if len(y) != num_nodes:
@@ -174,11 +174,11 @@ def check_names(names: Iterable[Any], where: str) -> None:
 
 
 def check_trainable(y: Tensor, names: Sequence[Any] | np.ndarray | None = None) -> None:
-    """Raise ValueError where labels cannot train a classifier: there are none, or almost each is another.
+    """Raise ValueError where labels cannot train a classifier: there are none, or almost every one is different.
 
-    Classes are shared. More than 20 of them, more than half as many as labelled nodes, are taken for measurements or
+    Nodes share classes. More than 20 classes, more than half as many as labelled nodes, count as measurements or
     ids, unless few nodes are labelled at all (under a tenth) with numbers close together (a range of at most four times
-    their count) or words: a task with one example a class.
+    their count) or words: a task with one example per class.
 
     Args:
         y: checked labels, `[N]` or `[N, C]`.

@@ -23,7 +23,7 @@ CATEGORIES = ("disease", "drug", "ingredient", "symptom")
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """What an entity-extraction set says, lists and items numbered from 0 each.
+    """The content of an entity-extraction set, lists and items numbered from 0 each.
 
     Attributes:
         has_item: (list, item) of each fact, `[2, E]`.
@@ -34,7 +34,7 @@ class Lists:
         seeds: for each category its seed items.
         gold_class: category of each gold pair, `[G]`.
         similar_ptr, similar: the items that are similar to each gold pair's item, `[G + 1]` and `[S]`.
-        recall_k: how many (item, category) pairs a model may name.
+        recall_k: how many (item, category) pairs count as predictions.
     """
 
     has_item: np.ndarray
@@ -107,14 +107,14 @@ def _fifth(nodes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def recall_at_k(data: Data, probabilities: Tensor, k: int | None = None) -> float:
     """The share of the gold (item, category) pairs that the k best-scored pairs find.
 
-    Each test list votes its most likely category to its items; a pair's score is the largest probability of a
+    Each test list votes for its most probable category for its items; a pair's score is the largest probability of a
     vote for it. A gold pair is found when any item similar to its own is among the k best pairs with its
-    category. Equal scores are taken in the order of item and category.
+    category. Ties are broken by item, then category.
 
     Args:
         data: `diel` or `diel_like`.
         probabilities: of each class for each node, `[N, C]`; only the rows of test lists are read.
-        k: how many pairs count as predictions; None takes `data.recall_k` (240,000 at DIEL's full size).
+        k: how many pairs count as predictions; None: `data.recall_k` (240,000 at DIEL's full size).
 
     Raises:
         ValueError: when the shapes do not fit, or `data` has no gold pairs.

@@ -1,4 +1,4 @@
-"""load_dataset: every door by which a graph with features, labels and masks comes in as PyG `Data`."""
+"""load_dataset: a graph with features, labels and masks, as PyG `Data`, from any source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpnn.data.tables import Vocabulary, tables
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# A loader's keyword arguments are the dataset's options; one that reads files takes the data folder first.
+# A loader's keyword arguments are the dataset's options; one that reads files has the data folder as its first.
 DATASETS: dict[str, Callable[..., Data]] = {
     "digits": digits,
     "cora": cora,
@@ -52,8 +52,8 @@ def load_dataset(
         source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`) or of a graph
             file (:func:`gpnn.data.formats.graph_file.graph_file`), a PyG `Data`, or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
-        vocabulary: `vocabulary` of tables read before, whose columns, classes and edge types these are to share.
-        options: what the dataset's loader takes, such as `split="random", seed=1`.
+        vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.
+        options: keyword arguments of the dataset's loader, such as `split="random", seed=1`.
 
     Returns:
         `Data` with `edge_index` `[2, E]`, `x` `[N, F]` dense or sparse CSR, `y` `[N]` (-1 where unknown),
@@ -75,12 +75,12 @@ def load_dataset(
         check_options(loader, str(source), options)
         return check_data(loader(path, vocabulary, **options))
     if options:
-        raise ValueError(f"A {type(source).__name__} takes no options. Got {', '.join(options)}.")
+        raise ValueError(f"A {type(source).__name__} accepts no options. Got {', '.join(options)}.")
     return check_data(_from_object(source))
 
 
 def own_loader(path: Path) -> Callable[..., Data] | None:
-    """Who reads a user's own graph: a folder of tables, or a file by its ending; None where nobody does."""
+    """The reader of a user's own graph, a folder of tables or a file by its ending; None where there is none."""
     if path.is_dir():
         return tables
     return graph_file if path.suffix.lower() in GRAPH_READERS and path.is_file() else None
@@ -95,12 +95,12 @@ def _load(loader: Callable[..., Data], name: str, root: str | Path | None, optio
 
 
 def check_options(loader: Callable[..., Data], name: str, options: Iterable[str]) -> None:
-    """Raise ValueError for an option that the loader does not take."""
+    """Raise ValueError for an option that the loader does not accept."""
     valid = loader_options(loader)
     unknown = [option for option in options if option not in valid]
     if unknown:
         near = _nearest(unknown[0], valid)
-        choices = f"one of {', '.join(valid)}" if valid else "left out: it takes none"
+        choices = f"one of {', '.join(valid)}" if valid else "left out: it accepts none"
         raise ValueError(f"An option of {name} must be {choices}. Got {', '.join(unknown)}{near}.")
 
 
@@ -111,7 +111,7 @@ def loader_options(loader: Callable[..., Data]) -> dict[str, Any]:
 
 
 def _from_object(source: Any) -> Data:
-    """A `Data` itself, or the one graph of a dataset object, with the classes and the split that it knows of."""
+    """A `Data` itself, or the one graph of a dataset object, with the classes and the split of the dataset."""
     from torch_geometric.data import Data, HeteroData
 
     if isinstance(source, Data | HeteroData):
@@ -137,22 +137,22 @@ def _complete(data: Data, dataset: Any) -> Data:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not in `DATASETS`."""
+    """Raise ValueError for a name that is not in `DATASETS`."""
     if name not in DATASETS:
         raise ValueError(unknown_source("A dataset", name))
 
 
 def unknown_source(what: str, name: str) -> str:
-    """What to tell of a name that is no dataset, folder or file: the choices, and the nearest of them.
+    """The error for a name that is not a dataset, folder or file: the choices, and the nearest of them.
 
     Args:
-        what: what was to be named, "A dataset" or a setting.
-        name: what was given.
+        what: the subject of the sentence, "A dataset" or a setting.
+        name: the unknown name.
     """
     path = Path(name).expanduser()
     if path.is_file() and path.suffix.lower() in (".csv", ".tsv", ".parquet", ".npz"):
         return (
-            f"{what} must be the folder that holds nodes.* and edges.* (or give the files with --nodes and --edges). "
+            f"{what} must be the folder that holds nodes.* and edges.* (or name the files with --nodes and --edges). "
             f"Got one table, {str(name)!r}."
         )
     files = f"a folder of tables, or a file that ends in {', '.join(GRAPH_READERS)}"

@@ -28,8 +28,8 @@ def nell(root: Path, *, rate: float = 0.001) -> Data:
     A triple (e1, r, e2) is two edges, (e1, r1) and (e2, r2), with a relation node for each. Entities have 5,414
     sparse counts; each relation node has a column of its own, which makes 61,278. Repeated edges are kept.
 
-    Validation is Kipf's, the 500 entities after the training ones, where `ally` is at hand. Without it (or for
-    want of it) 500 nodes are drawn, seed 0, from those whose label is a test label of another rate.
+    Validation is Kipf's, the 500 entities after the training ones, where `ally` is present. Without it 500 nodes are
+    drawn, seed 0, from those whose label is a test label of another rate.
 
     Args:
         root: the data folder.
@@ -55,7 +55,7 @@ def nell(root: Path, *, rate: float = 0.001) -> Data:
 
 
 def _with_relations(parts: Parts) -> scipy.sparse.csr_matrix:
-    """The entities' counts, and after them one column a relation node, in the order of their ids."""
+    """The entities' counts, and after them one column per relation node, in the order of their ids."""
     from scipy.sparse import csr_matrix, hstack
 
     relation = np.ones(parts.num_nodes, bool)
@@ -81,14 +81,14 @@ def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, np.ndarray]
     y = np.where(known >= 0, known, labels)
     candidates = np.flatnonzero((source & OTHER_TEST > 0) & (source & THIS_RATE == 0))
     if len(candidates) < NUM_VAL:
-        raise ValueError(f"{RECOVERED_LABELS} must give {NUM_VAL} nodes to validate on. Got {len(candidates)}.")
+        raise ValueError(f"{RECOVERED_LABELS} must have {NUM_VAL} nodes to validate on. Got {len(candidates)}.")
     return torch.from_numpy(y), np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
 
 
 def _carried_over(path: Path, key: str, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of all nodes, -1 where unknown, and the bits that say where each comes from, both `[N]`."""
+    """The labels of all nodes, -1 where unknown, and the bits of where each comes from, both `[N]`."""
     arrays, none = read_archive(path), np.empty(0)
     labels, source = (arrays.get(f"{name}_{key}", none) for name in ("labels", "source"))
     if any(each.shape != (num_nodes,) or each.dtype.kind not in "iu" for each in (labels, source)):
-        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}, an integer a node. Got others.")
+        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}, one integer per node. Got others.")
     return labels.astype(np.int64), source

@@ -1,7 +1,7 @@
 """An interpreter of pickles that runs nothing: it knows plain values and the constructors of its caller.
 
 Python's own unpickler calls whatever the file names. With a whitelist it still allocates 64 GiB for a memo index of
-2^32, hashes nested tuples without end, and lets a file set attributes of an admitted function (docs/decisions.md). Here
+2^32, hashes nested tuples without end, and can set attributes of an admitted function (docs/decisions.md). Here
 a name outside the caller's table or an opcode outside `OPCODES` ends the reading. No code is imported or called on the
 file's behalf, every step consumes bytes, and memory stays proportional to the file.
 """
@@ -19,7 +19,7 @@ ATOMS = (int, str, bytes, float, bool, type(None))
 
 
 def interpret(content: bytes, constructors: Constructors, more: Mapping[int, Action] | None = None) -> Any:
-    """What the program leaves: plain values, and notes of what the file named, as `constructors` made them.
+    """The value of the program: plain values, and the notes that `constructors` made for the names in the file.
 
     Args:
         content: the pickle.

@@ -57,11 +57,11 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     Args:
         name: cora, citeseer or pubmed.
         root: the data folder.
-        split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 a
+        split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 per
             class, 500, 1,000, as in the paper's appendix).
         seed: the draw of a random split.
         normalize_features: divide each row of features by its sum.
-        sparse: give the features as a sparse CSR tensor.
+        sparse: return the features as a sparse CSR tensor.
     """
     from torch_geometric.data import Data
 
@@ -171,12 +171,12 @@ def _adjacency(graph: Any, path: Path) -> tuple[Tensor, int]:
 
 
 def _node_list(path: Path) -> np.ndarray:
-    """The integers of a file, one a line."""
+    """The integers of a file, one per line."""
     text = read_text(path)
     try:
         return np.array([int(line) for line in text.split()], np.int64)
     except (ValueError, OverflowError):
-        raise ValueError(f"{path.name} must hold one node a line. Got something else.") from None
+        raise ValueError(f"{path.name} must hold one node per line. Got something else.") from None
 
 
 def _check_parts(parts: Parts, stem: str) -> None:

@@ -29,7 +29,7 @@ def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | 
         y: class of each node, -1 where unknown; such nodes are in no mask, `[N]`.
         per_class: training nodes of each class.
         num_val: validation nodes.
-        num_test: test nodes; None takes all that remain.
+        num_test: test nodes; None: all that remain.
         seed: the draw.
 
     Raises:
@@ -53,7 +53,7 @@ def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | 
 
 
 def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
-    """A split that gives each class's nodes to training and validation in the given shares, the rest to test.
+    """A split with the given shares of each class for training and validation, the rest for testing.
 
     Every class has at least one training node.
 
@@ -111,7 +111,7 @@ def _check_classes(labels: np.ndarray, per_class: int) -> None:
 
 
 def draw_split(data: Data, seed: int) -> str:
-    """Give `data` masks, class by class; the sentence that says so.
+    """Set the masks of `data`, drawn class by class; return a note on the split.
 
     Args:
         data: with labels `y`.

@@ -1,4 +1,4 @@
-"""What generated datasets share: edges in both directions, words that tell the class, a few labels."""
+"""Shared by generated datasets: edges in both directions, words drawn by class, a few labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def labelled_graph(
         y: class of each node, `[N]`.
         num_classes: number of classes C.
         num_features: number of words F, at least C.
-        feature_noise: share of a node's words that say nothing of its class.
+        feature_noise: share of the words per node that are independent of the class.
         label_rate: share of each class that trains; a tenth validates, the rest tests.
         seed: the draw.
     """

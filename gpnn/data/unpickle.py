@@ -119,7 +119,7 @@ class Matrix:
 
 
 def finish(value: Any) -> Any:
-    """The object that the file asked for: an array or a matrix made, anything else as it is."""
+    """The object of the file: an array or a matrix made from its note, anything else as it is."""
     if isinstance(value, Array | Matrix):
         return value.finish()
     if isinstance(value, DType | Name):
@@ -182,7 +182,7 @@ def _text(value: Any) -> str:
     if type(value) is bytes:
         return value.decode("latin1")
     if type(value) is not str:
-        raise ValueError(f"text must stand where a {type(value).__name__} stands.")
+        raise ValueError(f"text is expected instead of a {type(value).__name__}.")
     return value
 
 

@@ -1,1 +1,1 @@
-"""Files that are written whole or not at all, and read with one clear sentence where they are damaged."""
+"""Files that are written atomically, and read with one clear error where they are damaged."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Atomic writes: a file is complete or absent, also after a power cut; temporary folders and locks for them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 ABANDONED = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
-DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # not the fault of who gave the file's name
+DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # not a mistake of the user
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, bring it to the disk, and give it its name.
+    """Call `write` on a temporary file beside `path`, flush it to the disk, and rename it.
 
-    A kill leaves the old file or the new one, and nothing that the next write in the same folder does not remove.
+    A kill leaves the old file or the new one; temporary files are removed by the next write in the same folder.
 
     Raises:
         OSError: naming `path`, when the disk is full or the folder cannot be written.
@@ -49,7 +49,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for every number that is not finite, as JSON asks.
+    """The same value with None for every number that is not finite, as JSON requires.
 
     >>> finite({"loss": float("nan"), "sizes": [1, 2.5]})
     {'loss': None, 'sizes': [1, 2.5]}
@@ -64,7 +64,7 @@ def finite(value: Any) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk (where the system lets a folder be opened)."""
+    """Flush the names in a folder to the disk (where the system can open a folder)."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -82,7 +82,7 @@ def _write(path: Path, text: str) -> None:
 def workplace(path: Path) -> Iterator[Path]:
     """A new folder beside `path` for this process alone, to make in it what will be `path`; it is gone afterwards.
 
-    While it is in use it is locked. A killed process leaves its folder behind, unlocked: the next to ask for a
+    While it is in use it is locked. A killed process leaves its folder behind, unlocked: the next
     workplace in the same parent folder removes it.
 
     Raises:
@@ -115,7 +115,7 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _make(path: Path) -> tuple[Path, int | None]:
-    """The folder and the handle that holds it; anew where one who cleans up came between making and locking it."""
+    """The folder and the handle that holds it; retried where another process removed it before it was locked."""
     while True:
         folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         folder.mkdir()
@@ -155,7 +155,7 @@ def _remove_unless_held(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Let an error of the disk that names no file name `path`, in the system's own words.
+    """Add `path` to an error of the disk that names no file, with the system's message.
 
     >>> with naming("model.safetensors"):
     ...     raise OSError(errno.ENOSPC, "writing failed")
@@ -199,7 +199,7 @@ def lock(handle: int, *, wait: bool) -> bool:
     """Lock an open folder until its handle is closed; False where its file system knows no locks.
 
     Raises:
-        BlockingIOError: when another process holds it and `wait` is not asked for.
+        BlockingIOError: when another process holds it and `wait` is False.
     """
     import fcntl
 

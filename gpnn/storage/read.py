@@ -1,4 +1,4 @@
-"""Text, JSON and TOML that somebody else may have written: what they hold, or one sentence that names the file."""
+"""Reading files that others wrote: text, JSON and TOML, limits on memory, and short values for error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SHARE = 0.5  # of the machine's memory
-WITHOUT_ANSWER = 8 << 30  # bytes, where the system does not say
+UNKNOWN_MEMORY = 8 << 30  # bytes, where the system does not report it
 
 
 def read_text(path: Path) -> str:
@@ -36,7 +36,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: str, name: str) -> dict[str, Any]:
-    """The JSON object that `text` writes; `name` is what the sentence calls it when it does not.
+    """The JSON object that `text` writes; `name` is its name in the error when it is not one.
 
     >>> parse_json('{"epoch": 1}', "history.jsonl, line 1")
     {'epoch': 1}
@@ -81,7 +81,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error, without its full stop, to end a sentence of ours with.
+    """The first line of an error, without its full stop, to end one of our own errors with.
 
     >>> reason(ValueError("no such column.\nsee above")), reason(KeyError())
     ('no such column', 'KeyError')
@@ -91,7 +91,7 @@ def reason(error: BaseException) -> str:
 
 
 def shorten(value: Any, length: int = 80) -> str:
-    """How a sentence shows a value: its `repr`, cut where it is longer than `length`.
+    """A value for an error message: its `repr`, cut where it is longer than `length`.
 
     >>> shorten("ab"), shorten("a" * 100, 10)
     ("'ab'", "'aaaaa…'")
@@ -104,11 +104,11 @@ def shorten(value: Any, length: int = 80) -> str:
 
 
 def check_size(file: str, num_bytes: int) -> None:
-    """Raise ValueError when the content of a file would take more than half of the machine's memory.
+    """Raise ValueError when the content of a file would need more than half of the machine's memory.
 
     Args:
         file: its name, for the error.
-        num_bytes: what its content takes in memory, as it declares or as it was counted.
+        num_bytes: bytes of its content in memory, as declared or counted.
 
     >>> check_size("edges.npz", 1000)
     """
@@ -120,8 +120,8 @@ def check_size(file: str, num_bytes: int) -> None:
 
 @cache
 def memory_limit() -> int:
-    """The bytes that one file may take in memory."""
+    """The bytes that one file may use in memory."""
     try:
         return int(SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        return WITHOUT_ANSWER
+        return UNKNOWN_MEMORY

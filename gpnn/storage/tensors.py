@@ -21,7 +21,7 @@ from gpnn.storage.read import parse_json
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
     """Write tensors and a description, as JSON in the metadata beside its digest, to one file, atomically.
 
-    The same tensors and description give the same bytes.
+    The same tensors and description result in the same bytes.
 
     Raises:
         OSError: when the disk is full or the folder cannot be written.
@@ -45,7 +45,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, 
     try:
         replace_file(path, lambda partial: save_file(contiguous, partial, metadata))
     except SafetensorError as error:
-        number = re.search(r"(?:os error|code:) (\d+)", str(error))  # as new versions say it, or old ones
+        number = re.search(r"(?:os error|code:) (\d+)", str(error))  # in new or old versions
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None

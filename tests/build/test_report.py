@@ -28,7 +28,7 @@ def whole(tmp_path_factory) -> Record:
     folder = tmp_path_factory.mktemp("shared")
     built = build(load_config(overrides=WORDS))
     built.data.node_name = np.array([f"node {number}" for number in range(120)], dtype=object)
-    built.data.remarks = ["split drawn"]
+    built.data.notes = ["split drawn"]
     run = create_run(built, folder / "run")
     train_run(run, built, page=False)
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")

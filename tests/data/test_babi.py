@@ -73,10 +73,10 @@ class TestNodeTask:
     @pytest.mark.parametrize(
         ("stories", "message"),
         [
-            ("1 1\n", r"4_graphs\.txt, line 1: 3 ids from 1 must stand here\. Got '1 1'\."),
-            ("1 1 2\n? 1 2\n", r"line 2: 3 ids from 1 must stand here\. Got '1 2'\."),
-            ("1 1 0\n", r"line 1: 3 ids from 1 must stand here\. Got '1 1 0'\."),
-            ("1 1 b\n", r"line 1: 3 ids from 1 must stand here\. Got '1 1 b'\."),
+            ("1 1\n", r"4_graphs\.txt, line 1: 3 ids from 1 are expected\. Got '1 1'\."),
+            ("1 1 2\n? 1 2\n", r"line 2: 3 ids from 1 are expected\. Got '1 2'\."),
+            ("1 1 0\n", r"line 1: 3 ids from 1 are expected\. Got '1 1 0'\."),
+            ("1 1 b\n", r"line 1: 3 ids from 1 are expected\. Got '1 1 b'\."),
             ("1 3 2\n? 1 2 1\n", r"line 2: ids must be among the 2 of edge_types\. Got 3\."),
             ("1 1 2\n? 5 2 1\n", r"line 2: ids must be among the 2 of question_types\. Got 5\."),
             ("1 1 2\n? 1 2 4\n", r"line 2: the answer must be a node of the story\. Got 4\."),

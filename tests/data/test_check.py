@@ -143,7 +143,7 @@ def example() -> Data:
 
 def test_equal_data_have_equal_digests() -> None:
     data = example()
-    data.remarks = ["anything"]
+    data.notes = ["anything"]
     data.edge_index = data.edge_index.t().contiguous().t()  # other strides
     assert digest_data(data) == digest_data(example())
 

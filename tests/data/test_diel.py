@@ -118,15 +118,15 @@ class TestRefusing:
         ("name", "content", "message"),
         [
             ("hasItem.cfacts", "\n", r"hasItem\.cfacts must hold at least one fact\. Got none\."),
-            ("hasItem.cfacts", "hasItem l1\n", r"hasItem\.cfacts, line 1: 3 fields must stand here\. Got 2\."),
+            ("hasItem.cfacts", "hasItem l1\n", r"hasItem\.cfacts, line 1: 3 fields are expected\. Got 2\."),
             ("list_features.txt", "l1 0\nl2 x\n", r"list_features\.txt, line 2: words must be integers\. Got 'x'\."),
             ("list_features.txt", "l1 --5\n", r"list_features\.txt, line 1: words must be integers\. Got '--5'\."),
             ("list_features.txt", "l1 -1\n", r"list_features\.txt, line 1: words must not be negative\. Got -1\."),
             ("list_features.txt", f"l1 {2**31 - 1}\n", r"line 1: words must be at most 2147483646\. Got 2147483647\."),
-            ("sim.dict", "c\n", r"sim\.dict, line 1: 2 fields must stand here\. Got 1\."),
+            ("sim.dict", "c\n", r"sim\.dict, line 1: 2 fields are expected\. Got 1\."),
             ("3/coverage_eva_multiAdded", "c 5\n", r"line 1: the category must be 1 to 4\. Got '5'\."),
             ("3/coverage_eva_multiAdded", "", r"coverage_eva_multiAdded must hold at least one gold pair\. Got none\."),
-            ("3/drug_devel_50p_proppr_seed_forTrainList", "b\n", r"line 1: 3 fields must stand here\. Got 1\."),
+            ("3/drug_devel_50p_proppr_seed_forTrainList", "b\n", r"line 1: 3 fields are expected\. Got 1\."),
         ],
     )
     def test_names_the_line(self, root: Path, name: str, content: str, message: str) -> None:

@@ -132,7 +132,7 @@ def test_a_wrong_checksum_leaves_nothing(server: Server, tmp_path: Path) -> None
 
 
 def test_a_missing_address_is_named(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(ConnectionError, match=r"could not be fetched from .*/other: the server answers 404\."):
+    with pytest.raises(ConnectionError, match=r"could not be fetched from .*/other: the server returned 404\."):
         download(server.url("/other"), tmp_path / "file", SHA256)
     assert names(tmp_path) == []
 

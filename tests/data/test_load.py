@@ -68,7 +68,7 @@ class TestObjects:
             load_dataset(Single(graph(), graph()))
 
     def test_options_are_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"A Data takes no options\. Got seed\."):
+        with pytest.raises(ValueError, match=r"A Data accepts no options\. Got seed\."):
             load_dataset(graph(), seed=1)
 
     def test_what_is_wrong_in_it_is_named(self) -> None:

@@ -1,4 +1,4 @@
-"""A whole graph in one file: METIS, GraphML, GEXF, or a saved PyG `Data`."""
+"""A graph in one file: METIS, GraphML, GEXF, or a saved PyG `Data`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-EXPANSION = 40  # bytes of Python objects a byte of XML, roughly
+EXPANSION = 40  # bytes of Python objects per byte of XML, roughly
 
 
 def graph_file(
@@ -49,10 +49,10 @@ def graph_file(
         vocabulary: of the graph that a model was trained on: columns, classes and edge types keep its meaning.
         label: the attribute of the nodes that holds the class.
         categorical: attributes, separated by commas, that are categories though they look like numbers.
-        ignore: attributes, separated by commas, that are no features.
-        numbers: "standard" gives attributes of numbers mean 0 and deviation 1; "raw" leaves them as they are.
+        ignore: attributes, separated by commas, that are not features.
+        numbers: "standard" scales attributes of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
-        seed: the draw of a split that the file does not give.
+        seed: of the random split, where the file has none.
 
     Raises:
         ValueError: in one sentence that names the file and what is wrong.
@@ -83,7 +83,7 @@ def _pyg(path: Path, choices: Choices) -> Data:
     if data.get("y") is not None and data.get("train_mask") is None:
         data.y = check_labels(data.y, data.num_nodes)
         known = bool(labelled_nodes(data.y).any())
-        data.remarks = [draw_split(data, choices.seed) if known else "no node is labelled"]
+        data.notes = [draw_split(data, choices.seed) if known else "no node is labelled"]
     return transform_data(data, undirected=choices.undirected)
 
 
@@ -100,17 +100,17 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
     """The nodes and edges of a GraphML file; attributes of nodes are columns, of edges `type` and `weight`.
 
     Raises:
-        ValueError: when it is no such file.
+        ValueError: when it is not such a file.
     """
     graph = _read(path, "GraphML", lambda networkx: networkx.read_graphml(path))
     return _nodes(path, graph, drop=()), _edges(path, graph)
 
 
 def read_gexf(path: Path) -> tuple[Table, Table]:
-    """The nodes and edges of a GEXF file; there a node's label is its display name, so its class is `class`.
+    """The nodes and edges of a GEXF file; `label` is a display name there, so the class is the attribute `class`.
 
     Raises:
-        ValueError: when it is no such file.
+        ValueError: when it is not such a file.
     """
     graph = _read(path, "GEXF", lambda networkx: networkx.read_gexf(path))
     nodes = _nodes(path, graph, drop=("label", "viz", "start", "end", "pid"))

@@ -27,7 +27,7 @@ RAW = {"ogbn-papers100M": "data.npz"}  # the others have edge.csv.gz
 
 
 def read_ogb(name: str, root: Path) -> Data:
-    """A dataset of `NAMES` with its split; nothing is downloaded, and nothing is asked.
+    """A dataset of `NAMES` with its split; nothing is downloaded, and no question is put to the user.
 
     Args:
         name: the dataset.
@@ -46,7 +46,7 @@ def read_ogb(name: str, root: Path) -> Data:
     try:
         return _read(name, root, raw.parent)
     except DAMAGES as error:
-        raise ValueError(f"{folder} must hold the files of {name}, whole. Got: {reason(error)}.") from None
+        raise ValueError(f"{folder} must hold the undamaged files of {name}. Got: {reason(error)}.") from None
 
 
 def raw_file(name: str) -> str:

@@ -40,7 +40,7 @@ class Saved:
 
 
 class SavedHeteroData(Saved):
-    """A `HeteroData`, told apart from a `Data` to say what to do with it."""
+    """A `HeteroData`, which is refused with a hint."""
 
 
 def _layout_word(word: Any) -> str:

@@ -41,7 +41,7 @@ class TorchArchive:
         content: what was saved; a tensor is a note, which :meth:`tensor` reads.
 
     Raises:
-        ValueError: when it is no such file, would take too much memory, or uses another name. What damaged bytes make
+        ValueError: when it is not such a file, needs too much memory, or uses another name. What damaged bytes make
             the standard library raise is left as it is, here and in :meth:`tensor`.
     """
 
@@ -76,7 +76,7 @@ class TorchArchive:
         parts = [self._strided(part) for part in note.parts]
         make: Any = getattr(torch, f"{note.layout.removeprefix('torch.')}_tensor")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # CSR is in beta, torch says once a process
+            warnings.simplefilter("ignore", UserWarning)  # torch warns once per process that CSR is in beta
             try:
                 return make(*parts, note.size, check_invariants=True)
             except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""A user's own tables: nodes, edges, features and labels, in whichever of the known formats they stand."""
+"""A user's own tables of nodes, edges, features and labels, in any of the known formats."""
 
 from gpnn.data.tables.tables import tables
 from gpnn.data.tables.vocabulary import Vocabulary

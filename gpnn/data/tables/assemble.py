@@ -47,7 +47,7 @@ def assemble(
     names = nodes.names("id")
     if not len(names):
         raise ValueError(f"{nodes.file} must hold at least one node. Got none.")
-    data = Data(num_nodes=len(names), node_name=names.to_numpy(zero_copy_only=False), remarks=[])
+    data = Data(num_nodes=len(names), node_name=names.to_numpy(zero_copy_only=False), notes=[])
     _add_edges(data, edges, names, nodes.file, choices)
     columns = add_features(data, nodes, names, features, choices)
     add_labels(data, nodes, names, labels, choices)
@@ -106,34 +106,34 @@ def _edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray
 
 
 def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | None, choices: Choices) -> None:
-    """Give `data` its labels `y`, their names, and the masks of a split, read or drawn; nothing where there are none.
+    """Set labels `y`, their names, and the masks of a split, read or drawn; nothing where the tables have no labels.
 
     Args:
-        data: the graph; `remarks` may grow.
+        data: the graph; `notes` may grow.
         nodes: the table of the nodes.
         names: their ids.
-        labels: zeros and ones for several labels a node, or None.
+        labels: zeros and ones for several labels per node, or None.
         choices: which column holds the class, and the seed of the draw.
 
     Raises:
-        ValueError: when labels stand in both places, or a value is none.
+        ValueError: when both places have labels, or a value cannot be one.
     """
     has_column = choices.label in nodes.columns
     if labels is not None and has_column:
         raise ValueError(
-            f"Labels must stand either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
+            f"Labels must be either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
         )
     if choices.label != "label" and choices.vocabulary is None:
         nodes.require((choices.label,))
     if labels is not None:
-        values = matrix_rows(labels, names, nodes.file, data.remarks).to_dense()
+        values = matrix_rows(labels, names, nodes.file, data.notes).to_dense()
         if values.shape[1] < 2:
-            raise ValueError(f"{labels.file} must have at least two columns, one a label. Got {values.shape[1]}.")
+            raise ValueError(f"{labels.file} must have at least two columns, one per label. Got {values.shape[1]}.")
         data.y = check_labels(values, data.num_nodes)
         if labels.names is not None:
             data.class_names = labels.names
     elif has_column:
-        y, data.class_names = _classes(nodes, choices, data.remarks)
+        y, data.class_names = _classes(nodes, choices, data.notes)
         data.y = torch.from_numpy(y)
         if data.class_names:
             data.num_classes = len(data.class_names)
@@ -141,20 +141,20 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
         _add_split(data, nodes, choices)
 
 
-def _classes(nodes: Table, choices: Choices, remarks: list[str]) -> tuple[np.ndarray, list[str | int]]:
+def _classes(nodes: Table, choices: Choices, notes: list[str]) -> tuple[np.ndarray, list[str | int]]:
     """The class of each node, -1 where it is unknown, `[N]`, and the classes."""
     import pyarrow
 
     y, found = nodes.numbered(choices.label, is_unlabelled)
     if choices.vocabulary is None or choices.vocabulary.classes is None:
         check_names(found, f"{nodes.file}, column {choices.label[:80]}:")
-        remarks += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
+        notes += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
         return y, found
     known = list(choices.vocabulary.classes)
     place = places(pyarrow.array(found), pyarrow.array(known)) if found else np.empty(0, np.int64)
     unseen = [name for name, where in zip(found, place) if where < 0]
     if unseen:
-        remarks.append(f"nodes of classes that the model does not know count as unlabelled: {unseen[:5]}")
+        notes.append(f"nodes of classes that the model does not know count as unlabelled: {unseen[:5]}")
     return np.append(place, -1)[y], known
 
 
@@ -170,12 +170,12 @@ def _add_split(data: Data, nodes: Table, choices: Choices) -> None:
     known = labelled_nodes(data.y)
     part = _parts(nodes) if "split" in nodes.columns else None
     if part is None or (part < 0).all():
-        remark = draw_split(data, choices.seed) if known.any() else "no node is labelled"
-        if choices.vocabulary is None:  # a model that is trained already does not care
-            data.remarks.append(remark)
+        note = draw_split(data, choices.seed) if known.any() else "no node is labelled"
+        if choices.vocabulary is None:  # a trained model does not use it
+            data.notes.append(note)
         return
     unlabelled = (part >= 0) & (part != PARTS["test"]) & ~known.numpy()
-    if choices.vocabulary is not None:  # these are to be predicted, whatever they were to be once
+    if choices.vocabulary is not None:  # these are predicted, whatever their part was
         part[unlabelled] = -1
         if not (part == PARTS["train"]).any():
             return

@@ -32,7 +32,7 @@ def read_archive(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an `.npz` file by name.
 
     Raises:
-        ValueError: when it is no archive of arrays of numbers or text, or its content is too large.
+        ValueError: when it is not an archive of arrays of numbers or text, or its content is too large.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -70,7 +70,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
 
 
 def _read(file: IO[bytes], size: int) -> np.ndarray:
-    """The array of a stream of `size` bytes, whose header must announce just these bytes."""
+    """The array of a stream of `size` bytes, whose header must declare exactly these bytes."""
     version = np.lib.format.read_magic(file)
     readers: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
@@ -99,7 +99,7 @@ def read_npz(path: Path) -> Table:
     """A table whose columns are the arrays of an archive; `edge_index` `[2, E]` stands for `source` and `target`.
 
     Raises:
-        ValueError: when an array is no column, or their lengths differ.
+        ValueError: when an array is not a column, or their lengths differ.
     """
     arrays = read_archive(path)
     pair = arrays.pop("edge_index", None)
@@ -133,7 +133,7 @@ def read_parquet(path: Path) -> Table:
     """A table of columns of text and numbers.
 
     Raises:
-        ValueError: when it is no Parquet file, holds other columns, or unpacks to too much.
+        ValueError: when it is not a Parquet file, holds other columns, or unpacks to too much.
     """
     import pyarrow
 
@@ -173,5 +173,5 @@ def read_parquet_columns(path: Path) -> pyarrow.Table:
 
 
 def place(row: int) -> str:
-    """Where a row stands in a file without lines."""
+    """The place of a row in a file without lines."""
     return f"row {row} (from 0)"

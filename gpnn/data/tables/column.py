@@ -112,7 +112,7 @@ def _integers(text: Any) -> pyarrow.Array | None:
 
 
 def _total_length(numbers: np.ndarray) -> int:
-    """How many characters the numbers take when printed."""
+    """The number of characters of the printed numbers."""
     least = int(numbers.min())
     total = len(numbers) + int(np.count_nonzero(numbers < 0))
     size = numbers if least >= 0 else np.abs(numbers.astype(np.float64)) if least == -(2**63) else np.abs(numbers)

@@ -1,4 +1,4 @@
-"""Tables as text: a header line, then one row a line, values separated by commas or tabs."""
+"""Tables as text: a header line, then one row per line, values separated by commas or tabs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ BLOCK = 1 << 24  # bytes; no line may be longer
 
 
 def read_csv(path: Path) -> Table:
-    """A table of values separated by commas; empty lines are passed over.
+    """A table of values separated by commas; empty lines are skipped.
 
     Raises:
-        ValueError: when it is no such table, naming the line.
+        ValueError: when it is not such a table, naming the line.
     """
     return _read(path, ",")
 
 
 def read_tsv(path: Path) -> Table:
-    """A table of values separated by tabs; empty lines are passed over.
+    """A table of values separated by tabs; empty lines are skipped.
 
     Raises:
-        ValueError: when it is no such table, naming the line.
+        ValueError: when it is not such a table, naming the line.
     """
     return _read(path, "\t")
 
@@ -103,7 +103,7 @@ def _filled_rows(columns: list[pyarrow.Array]) -> np.ndarray | None:
 
 
 class _Lines:
-    """Where rows stand: "line 7", counted by reading the file again, since only an error asks."""
+    """The line of a row ("line 7"), counted by reading the file again, since only errors need it."""
 
     def __init__(self, path: Path, delimiter: str) -> None:
         self.path, self.delimiter = path, delimiter
@@ -128,19 +128,19 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             for values in reader:
                 yield start, values
                 start = reader.line_num + 1
-        except csv.Error:  # a value longer than Python's reader takes
+        except csv.Error:  # a value longer than Python's reader accepts
             return
 
 
 def _explain(path: Path, delimiter: str, reason: str) -> str:
-    """The sentence for a file that arrow refuses."""
+    """The error for a file that arrow refuses."""
     if "Expected" in reason and "columns" in reason:
         width = None
         for line, values in _rows(path, delimiter):
             width = len(values) if width is None else width
             if values and len(values) != width:
                 shown = f"{len(values)}: {delimiter.join(values)[:200]!r}"
-                return f"{path.name}, line {line}: {width} values must stand here. Got {shown}."
+                return f"{path.name}, line {line}: {width} values are expected. Got {shown}."
     if "straddling" in reason:
         return f"{path.name} must have lines of at most {BLOCK >> 20} MiB. Got a longer one."
     return f"{path.name} must be a table in UTF-8 with a header: {reason.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""Matrices of features: one row a node, dense or sparse, by the node's id or in the order of the nodes."""
+"""Matrices of features: one row per node, dense or sparse, by id or in the order of the nodes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ INDICES = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Features as they stand in a file.
+    """Features as a file has them.
 
     Attributes:
         file: the file's name, for errors.
         values: `[R, F]` float32, an array or a scipy CSR matrix.
-        names: the name of each column, where the file gives them.
-        ids: a table whose column `id` says whose rows these are; None where they are in the order of the nodes.
+        names: the name of each column, where the file has them.
+        ids: a table with the node of each row in its column `id`; None where they are in the order of the nodes.
     """
 
     file: str
@@ -170,7 +170,7 @@ def read_sparse(path: Path, arrays: dict[str, np.ndarray]) -> csr_matrix:
         arrays: its arrays by name.
 
     Raises:
-        ValueError: when they make no matrix of numbers.
+        ValueError: when they are not a matrix of numbers.
     """
     try:
         return _assemble(path, arrays)

@@ -33,17 +33,17 @@ class _Words:
     comments: np.ndarray
 
     def place(self, line: int) -> str:
-        """Where a line stands in the file, comments counted."""
+        """The place of a line in the file, comments counted."""
         return f"line {_number(line, self.comments)}"
 
 
 def read_metis(path: Path) -> tuple[Table, int]:
-    """The edges of a METIS file, both directions as they stand there, with their weights; and the number of nodes.
+    """The edges of a METIS file, in both directions as in the file, with their weights; and the number of nodes.
 
-    Nodes are named 1 to N. Weights and sizes of nodes are passed over.
+    Nodes are named 1 to N. Weights and sizes of nodes are ignored.
 
     Raises:
-        ValueError: when it is no such file, naming the line.
+        ValueError: when it is not such a file, naming the line.
     """
     words = _read_words(path)
     header = words.values[words.line == 0]
@@ -56,7 +56,7 @@ def read_metis(path: Path) -> tuple[Table, int]:
     source, columns = _neighbours(words, header, num_nodes)
     if len(source) != 2 * num_edges:
         found = f"{len(source)} for {num_edges} edges"
-        raise ValueError(f"{path.name} must name every edge twice, once a direction. Got {found}.")
+        raise ValueError(f"{path.name} must name every edge twice, once per direction. Got {found}.")
     outside = (columns[0] < 1) | (columns[0] > num_nodes)
     if outside.any():
         entry = int(outside.argmax())
@@ -121,7 +121,7 @@ def _read_words(path: Path) -> _Words:
 
 
 def _integers(content: bytes, num_words: int) -> np.ndarray | None:
-    """Every word of the file as a whole number; None where one is none."""
+    """Every word of the file as a whole number; None where one is not."""
     import pyarrow
     from pyarrow import csv
 
@@ -136,7 +136,7 @@ def _integers(content: bytes, num_words: int) -> np.ndarray | None:
 
 
 def _name_word(path: Path, content: bytes, starts: np.ndarray, line: np.ndarray, comments: list[int]) -> str:
-    """The sentence for the first word that is no whole number."""
+    """The error for the first word that is not a whole number."""
     for begin, where in zip(starts.tolist(), line.tolist()):
         text = content[begin : begin + 40].split(maxsplit=1)[0]
         if not re.fullmatch(rb"-?\d{1,18}", text):

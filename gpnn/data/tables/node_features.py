@@ -30,47 +30,47 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix | None, choices: Choices) -> Columns:
-    """Give `data` its `x` and `feature_names`; the columns of the nodes that they were made of.
+    """Set `x` and `feature_names` of `data`; return the columns of the nodes that they were made of.
 
     Args:
-        data: the graph; `remarks` may grow.
+        data: the graph; `notes` may grow.
         nodes: the table of the nodes.
         names: their ids.
-        matrix: features that stand in a file of their own, or None.
+        matrix: features from a separate file, or None.
         choices: which columns count, and how.
 
     Raises:
-        ValueError: when features stand in both places, or a value is none.
+        ValueError: when both places have features, or a value cannot be one.
     """
     further = [name for name in nodes.columns if name not in ("id", choices.label, "split", *choices.ignore)]
     if matrix is not None:
         if further and choices.vocabulary is None:
             shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in further[:12]]
             raise ValueError(
-                f"Features must stand either in {matrix.file} or in columns of {nodes.file} "
+                f"Features must be either in {matrix.file} or in columns of {nodes.file} "
                 f"(data.ignore={','.join(shown[:5])} leaves columns out). Got both: {', '.join(shown)}."
             )
         check_finite(matrix)
-        data.x = matrix_rows(matrix, names, nodes.file, data.remarks)
+        data.x = matrix_rows(matrix, names, nodes.file, data.notes)
         if matrix.names is not None:
             data.feature_names = matrix.names
         return ()
-    columns = _choose(nodes, further, choices, data.remarks)
+    columns = _choose(nodes, further, choices, data.notes)
     if columns:
-        data.x, remarks = encode_columns(nodes, columns)
+        data.x, notes = encode_columns(nodes, columns)
         data.feature_names = [name for column in columns for name in column.feature_names]
-        data.remarks += remarks
+        data.notes += notes
     return columns
 
 
-def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, remarks: list[str]) -> Tensor:
+def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[str]) -> Tensor:
     """The matrix with one row for each node, in the order of the nodes, dense or sparse CSR.
 
     Args:
         matrix: what was read.
         names: the ids of the nodes.
         where: the file of the nodes, for errors.
-        remarks: grows by a line when there are rows for other nodes.
+        notes: gets a line when there are rows for other nodes.
     """
     values, count = matrix.values, matrix.values.shape[0]
     if matrix.ids is None:
@@ -82,29 +82,29 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, remarks: list[
             node = names[int(place.argmin())].as_py()
             raise ValueError(f"{matrix.file}, column id: must name every node of {where}. Got no row for {node!r}.")
         if count > len(names):
-            remarks.append(f"{count - len(names)} rows of {matrix.file} belong to no node")
+            notes.append(f"{count - len(names)} rows of {matrix.file} belong to no node")
         values = values[place]
     if isinstance(values, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(values))
     return from_scipy(values, sparse=True)
 
 
-def _choose(nodes: Table, further: Sequence[str], choices: Choices, remarks: list[str]) -> Columns:
+def _choose(nodes: Table, further: Sequence[str], choices: Choices, notes: list[str]) -> Columns:
     """What the further columns mean: by the vocabulary where there is one, else by their values."""
     if choices.vocabulary is not None:
         known = [column.name for column in choices.vocabulary.columns]
         nodes.require(known)
         if extra := [name for name in further if name not in known]:
-            remarks.append(f"columns that the model was not trained on are left out: {', '.join(extra[:12])}")
+            notes.append(f"columns that the model was not trained on are left out: {', '.join(extra[:12])}")
         return choices.vocabulary.columns
     columns: list[NumberColumn | CategoryColumn] = []
     for name in further:
         column = choose_column(nodes, name, categorical=choices.categorical, numbers=choices.numbers)
         if not column.feature_names:
-            remarks.append(f"column {name} is empty and left out")
+            notes.append(f"column {name} is empty and left out")
             continue
         if isinstance(column, CategoryColumn) and len(column.categories) == nodes.num_rows > 20:
-            remarks.append(f"column {name} has a category for every node, so it tells nothing: data.ignore={name}")
+            notes.append(f"column {name} has a category for every node, so it has no information: data.ignore={name}")
         columns.append(column)
     return tuple(columns)
 
@@ -118,7 +118,7 @@ def choose_column(
         nodes: the table.
         name: the column.
         categorical: columns that are categories even if their values are numbers.
-        numbers: "standard" gives a number's feature mean 0 and deviation 1; "raw" leaves it as it is.
+        numbers: "standard" scales numbers to mean 0 and deviation 1; "raw" leaves them as they are.
 
     Raises:
         ValueError: for numbers and text side by side, a missing number, or more than 1,000 categories.
@@ -144,29 +144,29 @@ def choose_column(
 
 
 def encode_columns(nodes: Table, columns: Sequence[NumberColumn | CategoryColumn]) -> tuple[Tensor, list[str]]:
-    """The features of the nodes, `[N, F]`, dense, or sparse CSR where few are not zero; and remarks.
+    """The features of the nodes, `[N, F]`, dense, or sparse CSR where few are not zero; and notes.
 
     Raises:
-        ValueError: when the table lacks a column, or a value is no number where one is asked for.
+        ValueError: when the table lacks a column, or a value is not a number where one is needed.
     """
-    remarks: list[str] = []
+    notes: list[str] = []
     width = sum(len(column.feature_names) for column in columns)
     if width * SPARSE_BELOW > len(columns):
-        return _sparse(nodes, columns, width, remarks), remarks
+        return _sparse(nodes, columns, width, notes), notes
     check_size(nodes.file, 4 * nodes.num_rows * width)
     x, start = np.zeros((nodes.num_rows, width), np.float32), 0
     for column in columns:
         if isinstance(column, NumberColumn):
             x[:, start] = _standard(nodes, column)
         else:
-            place = _places(nodes, column, remarks)
+            place = _places(nodes, column, notes)
             known = np.flatnonzero(place >= 0)
             x[known, start + place[known]] = 1
         start += len(column.feature_names)
-    return torch.from_numpy(x), remarks
+    return torch.from_numpy(x), notes
 
 
-def _sparse(nodes: Table, columns: Sequence[Any], width: int, remarks: list[str]) -> Tensor:
+def _sparse(nodes: Table, columns: Sequence[Any], width: int, notes: list[str]) -> Tensor:
     """Each column puts at most one entry in each row, `[N, F]` CSR."""
     entries = np.full((nodes.num_rows, len(columns)), -1, np.int64)  # the column of the matrix, or none
     values = np.ones((nodes.num_rows, len(columns)), np.float32)
@@ -175,7 +175,7 @@ def _sparse(nodes: Table, columns: Sequence[Any], width: int, remarks: list[str]
         if isinstance(column, NumberColumn):
             entries[:, number], values[:, number] = start, _standard(nodes, column)
         else:
-            place = _places(nodes, column, remarks)
+            place = _places(nodes, column, notes)
             entries[:, number] = np.where(place >= 0, start + place, -1)
         start += len(column.feature_names)
     filled = entries >= 0
@@ -192,14 +192,14 @@ def _standard(nodes: Table, column: NumberColumn) -> np.ndarray:
     return scaled
 
 
-def _places(nodes: Table, column: CategoryColumn, remarks: list[str]) -> np.ndarray:
-    """Of each node its category, -1 where it has none or another; unseen ones are remarked on."""
+def _places(nodes: Table, column: CategoryColumn, notes: list[str]) -> np.ndarray:
+    """Of each node its category, -1 where it has none or another; unseen ones get a note."""
     found, names = nodes.numbered(column.name)
     known = places(_names(names), _names(list(column.categories)))
     unseen = [name for name, place in zip(names, known) if place < 0]
     if unseen:
         shown = ", ".join(map(repr, unseen[:3])) + ("…" if len(unseen) > 3 else "")
-        remarks.append(f"column {column.name}: {len(unseen)} unseen categories ({shown}) count as unknown")
+        notes.append(f"column {column.name}: {len(unseen)} unseen categories ({shown}) count as unknown")
     return np.append(known, -1)[found]  # -1 finds the entry that was appended
 
 

@@ -23,8 +23,8 @@ class Table:
 
     Attributes:
         file: the file's name, for errors.
-        columns: name -> values as :func:`gpnn.data.tables.column.plain_column` gives them, `[R]`.
-        place: where a row stands in the file ("line 7"); asked on the way to an error only, so it may be slow.
+        columns: name -> values as :func:`gpnn.data.tables.column.plain_column` returns them, `[R]`.
+        place: the place of a row in the file ("line 7"); called only for an error, so it may be slow.
     """
 
     file: str
@@ -71,11 +71,11 @@ class Table:
             if value == "":
                 self.refuse(column, row, "must not be empty")
             if seen.setdefault(value, row) != row:
-                self.refuse(column, row, f"must be distinct and stands on {self.place(seen[value])} already")
-        raise AssertionError("a repeated or empty value was announced")
+                self.refuse(column, row, f"must be distinct and is on {self.place(seen[value])} already")
+        raise AssertionError("one value is repeated or empty")
 
     def positions(self, column: str, names: pyarrow.Array, where: str) -> np.ndarray:
-        """Of each value its place among the distinct `names`, which stand in the file `where`, `[R]` int64."""
+        """Of each value its place among the distinct `names`, of the file `where`, `[R]` int64."""
         found = places(named(self.columns[column]), names)
         if len(found) and found.min() < 0:
             row = int(found.argmin())
@@ -100,7 +100,7 @@ class Table:
 
 
 def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
-    """Of each value its place among the distinct `names`, -1 where it is none of them, `[R]` int64.
+    """Of each value its place among the distinct `names`, -1 where it is not among them, `[R]` int64.
 
     A number is the name that it is printed as.
 
@@ -123,7 +123,7 @@ def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
 
 
 def parse_numbers(values: pyarrow.Array) -> tuple[np.ndarray, int | None]:
-    """The values as float64, `[R]`, in a copy that may be written; and the first row that is no number."""
+    """The values as float64, `[R]`, in a copy that may be written; and the first row that is not a number."""
     import pyarrow
     from pyarrow import compute
 
@@ -134,7 +134,7 @@ def parse_numbers(values: pyarrow.Array) -> tuple[np.ndarray, int | None]:
 
 
 def _first_that_fails(values: pyarrow.Array) -> int:
-    """The first value that is no number, by bisection: one that arrow refuses is among `values[low:high]`."""
+    """The first value that is not a number, by bisection: one that arrow refuses is among `values[low:high]`."""
     import pyarrow
     from pyarrow import compute
 
@@ -184,10 +184,10 @@ def _known_names(values: pyarrow.Array, is_unknown: Callable[[Any], bool]) -> py
     return pyarrow.array(filled, mask=gaps)
 
 
-def _each(values: pyarrow.Array, stretch: int = 1 << 14) -> Iterator[Any]:
-    """The values one by one; those after the last that is asked for are not made."""
-    for start in range(0, len(values), stretch):
-        yield from values.slice(start, stretch).to_pylist()
+def _each(values: pyarrow.Array, batch: int = 1 << 14) -> Iterator[Any]:
+    """The values one by one, converted batch by batch as they are needed."""
+    for start in range(0, len(values), batch):
+        yield from values.slice(start, batch).to_pylist()
 
 
 def _first_empty(values: pyarrow.Array) -> int | None:

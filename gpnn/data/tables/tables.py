@@ -1,4 +1,4 @@
-"""A folder of the user's own tables: `nodes.*`, `edges.*` and, if wanted, `features.*` and `labels.*`."""
+"""A folder of the user's own tables: `nodes.*`, `edges.*` and optionally `features.*` and `labels.*`."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def tables(
     (empty where unknown), `split` (train, val, test or empty) and further columns, which are the features: numbers,
     or categories. `edges` (the same, or a METIS .graph) has `source` and `target`, and may have `type` and `weight`.
     `features` (.npy, dense or sparse .npz, .parquet, .csv, .tsv) holds instead of further columns one row of features
-    a node, by a column `id` or in the order of the nodes. Where a node may have several labels, `labels` holds instead
-    of `label` zeros and ones, one row a node and one column a label; a row of -1 or NaN is unlabelled.
+    per node, by a column `id` or in the order of the nodes. Where a node may have several labels, `labels` holds
+    instead of `label` zeros and ones, one row per node and one column per label; a row of -1 or NaN is unlabelled.
     Without `split`, 60 % of each class train, 20 % validate.
 
     The result has `node_name` (the ids), `vocabulary` (what columns, classes and edge types mean), `class_names`,
-    `edge_type_names` and `feature_names` where the tables name them, and `remarks`: what was decided on the way.
+    `edge_type_names` and `feature_names` where the tables name them, and `notes` on what was decided while reading.
 
     Args:
         folder: the folder; relative paths start from it.
@@ -86,10 +86,10 @@ def tables(
         nodes, edges, features, labels: files to read; where `edges` is given, only files given are read.
         label: the column of the nodes that holds the class.
         categorical: columns, separated by commas, that are categories though they look like numbers.
-        ignore: columns, separated by commas, that are no features.
-        numbers: "standard" gives columns of numbers mean 0 and deviation 1; "raw" leaves them as they are.
+        ignore: columns, separated by commas, that are not features.
+        numbers: "standard" scales columns of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
-        seed: the draw of a split that the tables do not give.
+        seed: of the random split, where the tables have none.
 
     Raises:
         ValueError: in one sentence that names the file, the line, the column and the value.
@@ -123,7 +123,7 @@ def find_files(folder: Path, given: dict[str, str]) -> TableFiles:
         given: paths of nodes, edges, features and labels; "" where not given.
 
     Raises:
-        ValueError: when a file is missing, stands there twice, or has an ending that nobody reads.
+        ValueError: when a file is missing, is there twice, or has an unknown ending.
     """
     found = {part: _check(folder / path, READERS[part]) for part, path in given.items() if path}
     if "edges" not in found:

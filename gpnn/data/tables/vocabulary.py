@@ -1,4 +1,4 @@
-"""How tables are read: a person's choices, and the meaning of columns, classes and edge types."""
+"""How tables are read: the user's options, and the meaning of columns, classes and edge types."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories, which becomes one feature a category: 1 for the node's own.
+    """A column of categories, which becomes one feature per category: 1 for the category of the node.
 
-    A node whose value is empty, or none of `categories`, has zeros.
+    A node whose value is empty, or not one of `categories`, has zeros.
     """
 
     name: str
@@ -44,7 +44,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a graph's tables were understood to say.
+    """The meaning of a graph's tables.
 
     Attributes:
         columns: the columns of the nodes that are features, in the order of the features.
@@ -76,7 +76,7 @@ class Vocabulary:
         """The vocabulary that :meth:`to_mapping` wrote.
 
         Raises:
-            ValueError: when it is none.
+            ValueError: when it is not a vocabulary.
         """
         try:
             columns = tuple(_read_column(column) for column in mapping["columns"])

@@ -48,12 +48,12 @@ def test_the_form_of_a_dataset_of_one_graph(tmp_path: Path) -> None:
 def test_a_split_is_drawn_and_stated(tmp_path: Path) -> None:
     data = load_dataset(save(small(), tmp_path))
     assert data.train_mask.tolist() == [True, True, False]
-    assert data.remarks == ["split drawn with seed 0, 60/20/20 % of each class: 2 nodes train, 0 validate, 0 test"]
+    assert data.notes == ["split drawn with seed 0, 60/20/20 % of each class: 2 nodes train, 0 validate, 0 test"]
 
 
 def test_masks_are_kept_and_nodes_counted_without_features(tmp_path: Path) -> None:
     masks = {"train_mask": torch.tensor([True, False, False]), "val_mask": torch.tensor([False, True, False])}
-    assert load_dataset(save(small(**masks), tmp_path)).get("remarks") is None
+    assert load_dataset(save(small(**masks), tmp_path)).get("notes") is None
     assert read_pyg(save(Data(edge_index=torch.tensor([[0], [4]])), tmp_path)).num_nodes == 5
 
 

@@ -122,7 +122,7 @@ def test_features_by_id(tmp_path: Path, ending: str) -> None:
         write(tmp_path / f"features{ending}", rows)
     data = load_dataset(tmp_path)
     assert data.x.tolist() == [[1], [2], [3]]
-    assert data.remarks == [f"1 rows of features{ending} belong to no node"]
+    assert data.notes == [f"1 rows of features{ending} belong to no node"]
 
 
 def test_a_node_without_features_is_named(tmp_path: Path) -> None:
@@ -176,19 +176,19 @@ def test_the_vocabulary_keeps_its_meaning(tmp_path: Path) -> None:
     assert second.x.tolist() == [[0, 0, 1], [3, 0, 0]]
     assert second.class_names == ["blue", "red"]
     assert second.y.tolist() == [1, -1]
-    assert second.remarks[0] == "column city: 1 unseen categories ('Kyiv') count as unknown"
+    assert second.notes[0] == "column city: 1 unseen categories ('Kyiv') count as unknown"
 
 
 def test_a_later_table_needs_neither_labels_nor_training_nodes(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     (tmp_path / "nodes.csv").write_text("id,colour,split\na,red,train\nb,blue,train\n")
     first = load_dataset(tmp_path, label="colour")
-    assert first.remarks == []
+    assert first.notes == []
     for nodes in ("id\na\nb\n", "id,colour,split\na,,train\nb,,test\n", "id,colour\na,\nb,\n"):
         (tmp_path / "nodes.csv").write_text(nodes)
         later = load_dataset(tmp_path, label="colour", vocabulary=first.vocabulary)
         assert later.get("train_mask") is None
-        assert later.remarks == []
+        assert later.notes == []
 
 
 def test_two_tables_of_the_same_are_refused(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_as_a_dataset_and_beside_a_table_of_nodes(tmp_path: Path) -> None:
         ("3\n", r"line 1: must be N, M and perhaps a format and a count\. Got '3'\."),
         ("2 1\n2\n3\n", r"line 3: neighbours must be from 1 to 2\. Got 3\."),
         ("% one\n2 1\n% two\n2\n0\n", r"line 5: neighbours must be from 1 to 2\. Got 0\."),
-        ("2 2\n2\n1\n", r"must name every edge twice, once a direction\. Got 2 for 2 edges\."),
+        ("2 2\n2\n1\n", r"must name every edge twice, once per direction\. Got 2 for 2 edges\."),
         ("2 1\n2\nx\n", r"line 3: must hold whole numbers\. Got 'x'\."),
         ("2 1\n2\n99999999999999999999\n", r"line 3: must hold whole numbers\. Got '99999999999999999999'\."),
         ("9999999999999 1\n2\n1\n", r"must have a line for each of the 9999999999999 nodes\. Got 2\."),

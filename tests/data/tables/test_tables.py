@@ -45,11 +45,11 @@ class TestReading:
         assert data.edge_index.tolist() == [[0], [3]]
 
     @pytest.mark.parametrize("word", ["NA", "None", "?"])
-    def test_a_class_that_may_mean_no_class_is_remarked_on(self, tmp_path: Path, word: str) -> None:
+    def test_a_class_that_may_mean_no_class_gets_a_note(self, tmp_path: Path, word: str) -> None:
         data = load_dataset(write(tmp_path, f"id,label\n1,a\n2,{word}\n3,b\n4,{word}\n", "source,target\n1,2\n"))
         assert word in data.class_names
         doubt = f"{word!r} counts as a class, of 2 nodes: leave their labels empty if it means unknown"
-        assert data.remarks[0] == doubt
+        assert data.notes[0] == doubt
 
     def test_further_columns_are_features(self, tmp_path: Path) -> None:
         data = load_dataset(write(tmp_path, "id,age,size\na,1,0.5\nb,2,-1e3\n", "source,target\na,b\n"), numbers="raw")
@@ -148,7 +148,7 @@ class TestRefusing:
                 r"edges\.csv, line 2, column weight: must be a finite number\. Got 'heavy'\.",
             ),
             (NODES, "source,target,weight\nanna,bert,nan\n", r"column weight: must be a finite number\. Got 'nan'\."),
-            (NODES, "source,target\nanna\n", r"edges\.csv, line 2: 2 values must stand here\. Got 1: 'anna'\."),
+            (NODES, "source,target\nanna\n", r"edges\.csv, line 2: 2 values are expected\. Got 1: 'anna'\."),
             (
                 NODES,
                 "source,target\n\nanna,bert\n\nanna,zoe\n",
@@ -157,7 +157,7 @@ class TestRefusing:
             (
                 "id\na\nb\na\n",
                 EDGES,
-                r"nodes\.csv, line 4, column id: must be distinct and stands on line 2 already\. Got 'a'\.",
+                r"nodes\.csv, line 4, column id: must be distinct and is on line 2 already\. Got 'a'\.",
             ),
             ("id,label\na,x\n,y\n", EDGES, r"nodes\.csv, line 3, column id: must not be empty\. Got ''\."),
             (NODES, "7,8\nanna,bert\n", r"edges\.csv must have a column source, named in its first line\. Got 7, 8\."),
@@ -251,7 +251,7 @@ class TestRefusing:
         ):
             load_dataset(tmp_path)
         np.savez(write(tmp_path, "id\na\n", "source,target\n") / "labels.npz", np.ones((1, 1)))
-        with pytest.raises(ValueError, match=r"labels\.npz must have at least two columns, one a label\. Got 1\."):
+        with pytest.raises(ValueError, match=r"labels\.npz must have at least two columns, one per label\. Got 1\."):
             load_dataset(tmp_path)
 
     def test_an_unknown_option(self, tmp_path: Path) -> None:
