@@ -11,8 +11,8 @@ from gpnn.data.features import csr_tensor
 from gpnn.nn import GPNN, UPDATES, Draw, row_chunks
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
 from gpnn.nn.row_chunks import map_rows
+from gpnn.pipeline import resolve_options
 from gpnn.train import Recipe
-from gpnn.train.assemble import resolve_options
 from gpnn.train.estimate import estimate_memory
 from gpnn.train.probe import probe
 from tests.oracle.engine_cases import make_schedule, multigraph, states

@@ -17,7 +17,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 import gpnn
 from gpnn.train import Recipe, fit
-from gpnn.train.assemble import resolve_options
+from gpnn.pipeline import resolve_options
 from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.estimate import estimate_memory
 torch.set_num_threads(1)
