@@ -8,7 +8,7 @@ DATASETS = (
     "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
 )  # fmt: skip
 PARTITIONERS = (
-    "flood_fill", "refined", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",
+    "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""cluster_parts: parts of a graph that lies on a GPU, by label propagation there."""
+"""Clustered: parts made of clusters that label propagation finds, on a CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -8,10 +8,54 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
+from gpnn.graph import Graph
+from gpnn.partition.partition import Partition
 
-SAMPLE = 64  # neighbours that a node asks
-SMALLEST = 32  # a cluster may always have so many nodes
-IMBALANCE = 0.05  # how far above the mean a part may grow before it takes no more nodes
+SAMPLE = 64  # neighbours of a node that are counted
+SMALLEST = 32  # nodes that a cluster may always have
+IMBALANCE = 0.05  # how far above the mean a part may lie before it accepts no more nodes
+
+
+def clustered(
+    graph: Graph,
+    k: int,
+    *,
+    seed: int = 0,
+    train_nodes: Tensor | None = None,
+    rounds: int = 16,
+    refinements: int = 6,
+    device: str = "cpu",
+) -> Partition:
+    """Divide the graph into k parts of about equal size that cut few edges, by :func:`cluster_parts`.
+
+    A CPU and a GPU give the same parts. Direction, edge types and edge weights play no role.
+
+    Args:
+        graph: the graph.
+        k: number of subgraphs K.
+        seed: of the choices among labels that equally many neighbours have.
+        train_nodes: not used.
+        rounds: rounds of the clustering.
+        refinements: rounds of label propagation between the parts.
+        device: where the label propagation runs.
+
+    Raises:
+        ValueError: for a GPU that torch does not find.
+
+    >>> two = Graph([0, 1, 2, 0, 3, 4, 5, 3, 2], [1, 2, 0, 2, 4, 5, 3, 5, 3], num_nodes=6)
+    >>> clustered(two, 2).sizes.tolist()
+    [3, 3]
+    """
+    from gpnn.partition.multilevel.rebalance import fill_empty
+    from gpnn.partition.neighbours import neighbours
+
+    if torch.device(device).type != "cpu" and not torch.cuda.is_available():
+        raise ValueError(f"`device` must be cpu where torch finds no GPU. Got {device!r}.")
+    ptr, col = (torch.from_numpy(array).to(device) for array in neighbours(graph))
+    parts = cluster_parts(ptr, col, k, seed=seed, rounds=rounds, refinements=refinements)
+    labels = parts.labels().cpu().numpy()
+    fill_empty(labels, k)
+    return Partition(torch.from_numpy(labels), k)
 
 
 class Parts(NamedTuple):
@@ -34,21 +78,22 @@ class Parts(NamedTuple):
         )
 
 
-def cluster_parts(ptr: Tensor, col: Tensor, k: int, *, seed: int = 0, turns: int = 16, refinements: int = 6) -> Parts:
+def cluster_parts(ptr: Tensor, col: Tensor, k: int, *, seed: int = 0, rounds: int = 16, refinements: int = 6) -> Parts:
     """Divide a symmetric graph in CSR form into k parts of about equal size that cut few edges, on its own device.
 
-    Every node starts as a cluster of its own and, turn by turn, takes the label that most of its neighbours have; a
-    cluster that reaches an eighth of a part takes no more. Clusters are then put one after the other, the list is cut
-    into k runs at their borders, and a few turns more let nodes move to the part where most of their neighbours are.
-    It is a tenth of the work of `refined` and finds clusters, not the best arrangement of them.
+    Every node starts as a cluster of its own. In each round half of the nodes adopt the label that most of their
+    neighbours have; a cluster that reaches an eighth of a part accepts no more. The clusters are then ordered by label
+    and divided into k contiguous ranges of about equally many nodes, and a few more rounds move nodes to the part where
+    most of their neighbours are. It is a tenth of the work of `refined` and finds clusters, not the best arrangement of
+    them.
 
     Args:
         ptr: where each node's neighbours begin, `[N + 1]`.
         col: the neighbours, `[E]`.
         k: number of parts K.
-        seed: where the choices among equals come from.
-        turns: turns of the clustering.
-        refinements: turns of the parts.
+        seed: of the choices among labels that equally many neighbours have.
+        rounds: rounds of the clustering.
+        refinements: rounds of label propagation between the parts.
 
     Raises:
         ValueError: when there are fewer nodes than parts.
@@ -57,33 +102,38 @@ def cluster_parts(ptr: Tensor, col: Tensor, k: int, *, seed: int = 0, turns: int
     if not 1 <= k <= num_nodes:
         raise ValueError(f"`k` must be from 1 to the {num_nodes} nodes. Got {k}.")
     clusters = torch.arange(num_nodes, dtype=torch.int32, device=ptr.device)
-    for turn in range(turns):
+    for number in range(rounds):
         sizes = torch.bincount(clusters, minlength=num_nodes)
-        clusters = _take_turn(ptr, col, clusters, sizes > max(SMALLEST, num_nodes // k // 8), seed, turn)
+        clusters = _propagate(ptr, col, clusters, sizes > max(SMALLEST, num_nodes // k // 8), seed, number)
     _, clusters, sizes = clusters.unique(return_inverse=True, return_counts=True)
-    parts = _cut_runs(sizes, k)[clusters]
-    for turn in range(turns, turns + refinements):
+    parts = _cut_ranges(sizes, k)[clusters]
+    for number in range(rounds, rounds + refinements):
         sizes = torch.bincount(parts, minlength=k)
-        parts = _take_turn(ptr, col, parts, sizes > (1 + IMBALANCE) * num_nodes / k, seed, turn)
+        parts = _propagate(ptr, col, parts, sizes > (1 + IMBALANCE) * num_nodes / k, seed, number)
     return _group(clusters, parts, k)
 
 
-def _take_turn(ptr: Tensor, col: Tensor, labels: Tensor, closed: Tensor, seed: int, turn: int) -> Tensor:
-    from gpnn.partition.clustered_kernel import adopt
-
+def _propagate(ptr: Tensor, col: Tensor, labels: Tensor, closed: Tensor, seed: int, number: int) -> Tensor:
+    """The labels after one round, int32, `[N]`; labels that are `closed` `[L]` accept no new nodes."""
     out = torch.empty_like(labels)
-    marks = (seed * 0x9E3779B1 & 0x7FFFFFFF, (turn * 0x85EBCA6B + seed) & 0x7FFFFFFF)
-    adopt[(labels.numel(),)](ptr, col, labels, closed.to(torch.int8), out, *marks, SAMPLE=SAMPLE, num_warps=2)
+    salts = (seed * 0x9E3779B1 & 0x7FFFFFFF, (number * 0x85EBCA6B + seed) & 0x7FFFFFFF)
+    if labels.device.type == "cpu":
+        from gpnn.partition.kernels import adopt_labels
+
+        adopt_labels(*(each.numpy() for each in (ptr, col, labels, closed, out)), *salts, SAMPLE)
+    else:
+        from gpnn.partition.clustered_gpu import adopt_labels as launch
+
+        launch[(labels.numel(),)](ptr, col, labels, closed.to(torch.int8), out, *salts, SAMPLE=SAMPLE, num_warps=2)
     return out
 
 
-def _cut_runs(sizes: Tensor, k: int) -> Tensor:
-    """Part of each cluster, int32: runs of clusters of about equally many nodes each, none empty if it can be."""
+def _cut_ranges(sizes: Tensor, k: int) -> Tensor:
+    """Part of each cluster, int32: contiguous ranges of clusters with about equally many nodes."""
     middle = sizes.cumsum(0) - sizes / 2
     return (middle * k / sizes.sum()).floor().clamp_(max=k - 1).int()
 
 
 def _group(clusters: Tensor, parts: Tensor, k: int) -> Parts:
     order = (parts.long() * (int(clusters.max()) + 1) + clusters).argsort(stable=True)
-    sizes = torch.bincount(parts, minlength=k)
-    return Parts(order, pointers(sizes))
+    return Parts(order, pointers(torch.bincount(parts, minlength=k)))

@@ -6,6 +6,7 @@ from numba import njit
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
+_ONE, _WORD = np.uint64(1), np.uint64(0xFFFFFFFF)
 
 
 def stream(seed: int) -> np.ndarray:
@@ -203,3 +204,47 @@ def tally(ptr, index, labels, num_parts):  # type: ignore[no-untyped-def]
                 last[other] = node
                 halo[other] += 1
     return ends, crossing, halo, num_cut, touched.sum()
+
+
+@njit(cache=True)
+def adopt_labels(ptr, index, labels, closed, out, seed, number, sample):  # type: ignore[no-untyped-def]
+    """out[v] = the label that most of v's neighbours have, if more have it than v's own; half of the nodes per round.
+
+    Of more than `sample` neighbours, `sample` evenly spaced ones are counted. Labels in `closed` `[L]` accept no new
+    nodes. Ties are broken by a hash of (label, seed), the same for all nodes, so that neighbours choose alike.
+    """
+    near, votes = np.empty(sample, np.int64), np.empty(sample, np.int64)
+    for node in range(len(labels)):
+        own, first, count = labels[node], ptr[node], ptr[node + 1] - ptr[node]
+        out[node] = own
+        if count == 0 or _hash(node ^ number) & _ONE:
+            continue
+        found, kept = 0, 0
+        for slot in range(min(count, sample)):
+            label = labels[index[first + (slot * count // sample if count > sample else slot)]]
+            kept += label == own
+            at = 0
+            while at < found and near[at] != label:
+                at += 1
+            if at == found:
+                near[at], votes[at] = label, 0
+                found += 1
+            votes[at] += 1
+        best, chosen = np.int64(-1), np.int64(-1)
+        for at in range(found):
+            score = votes[at] * 1024 + np.int64(_hash(near[at] ^ seed) >> np.uint64(22))
+            if (near[at] == own or not closed[near[at]]) and (score, near[at]) > (best, chosen):
+                best, chosen = score, near[at]
+        if best >= (kept + 1) * 1024:
+            out[node] = chosen
+
+
+@njit(cache=True)
+def _hash(value):  # type: ignore[no-untyped-def]
+    """The 32-bit hash "lowbias32" (Wellons 2018) of the low 32 bits, as uint64."""
+    x = np.uint64(value) & _WORD
+    x ^= x >> np.uint64(16)
+    x = (x * np.uint64(0x7FEB352D)) & _WORD
+    x ^= x >> np.uint64(15)
+    x = (x * np.uint64(0x846CA68B)) & _WORD
+    return x ^ (x >> np.uint64(16))

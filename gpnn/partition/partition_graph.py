@@ -11,6 +11,7 @@ from torch import Tensor
 from gpnn.check import check_choice, check_count
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition.candidates import as_nodes, training_nodes
+from gpnn.partition.clustered import clustered
 from gpnn.partition.components import components
 from gpnn.partition.flood_fill import flood_fill
 from gpnn.partition.given import given
@@ -43,6 +44,7 @@ def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = No
 PARTITIONERS: dict[str, Callable[..., Partition]] = {
     "flood_fill": flood_fill,
     "refined": refined,
+    "clustered": clustered,
     "spectral": spectral,
     "metis": metis,
     "mtkahypar": mtkahypar,
