@@ -1,13 +1,17 @@
-"""A finished run: the notes that follow from its history, and what is stored beside its weights."""
+"""A finished run: the notes that follow from its history, what is stored beside its weights, and its sizes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from gpnn.build.objects import Built
+from gpnn.engine.sharded import group_of
 from gpnn.train.divergence import training_notes
 from gpnn.train.known_nodes import RowDigests
 from gpnn.train.notes import Note
+from gpnn.train.parameters import own_names
 from gpnn.train.run_folder import RunFolder
 
 
@@ -31,4 +35,22 @@ def describe_model(built: Built, digests: RowDigests | None) -> dict[str, Any]:
         "multi_label": data.y.dim() == 2,
         "vocabulary": None if words is None else words.to_mapping(),
         "rows": None if digests is None else digests._asdict(),
+    }
+
+
+def describe_sizes(built: Built) -> dict[str, Any]:
+    """How large a run was, over all processes; messages and updates are those of an epoch, over all its passes."""
+    passes, totals = built.config.train.passes, built.totals
+    counts = {name: each.numel() for name, each in built.model.named_parameters()}
+    own = sum(counts.pop(name) for name in own_names(built.model))
+    return {
+        "num_messages": built.plan.num_messages * passes,
+        "num_updates": built.plan.num_updates * passes,
+        "multi_label": built.data.y.dim() == 2,
+        "num_nodes": totals.num_nodes,
+        "num_edges": totals.num_edges,
+        "num_parts": totals.num_parts,
+        "num_rounds": built.plan.num_rounds,
+        "num_parameters": int(group_of(built.plan).total(torch.tensor(own))) + sum(counts.values()),
+        "seed": built.config.seed,
     }

@@ -12,6 +12,7 @@ from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.engine import Plan
+from gpnn.engine.sharded import ShardedPlan, Totals
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline, most_parts
@@ -48,6 +49,14 @@ class Built:
     model_arguments: dict[str, Any]
     engine: EngineChoice | None = None
     notes: Sequence[Note] = ()
+
+    @property
+    def totals(self) -> Totals:
+        """The sizes of the whole graph, over all processes."""
+        if isinstance(self.plan, ShardedPlan):
+            return self.plan.shard.totals
+        parts = 1 if self.partition is None else self.partition.num_parts
+        return Totals(self.data.num_nodes, self.data.num_edges, self.plan.num_edge_types, parts)
 
 
 def build(config: Config, data: Data | None = None) -> Built:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gpnn.build.objects import rebuild
 from gpnn.config import Config
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
-from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
 from gpnn.nn.embedding import NodeEmbedding
@@ -106,7 +105,8 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
         arguments = arguments | {"num_nodes": data.num_nodes}
     part = None if known is None else known.partition(data, row)
     model, plan = rebuild(config, trained.model, arguments, data, part)
-    likely = predict(model, data, plan, config.train.precision, multi_label=trained.multi_label)
+    precision = config.train.precision
+    likely = predict_probabilities(model, data.get("x"), plan, precision=precision, multi_label=trained.multi_label)
     classes = trained.classes
     if classes is not None and not (isinstance(classes, list) and len(classes) == likely.shape[1]):
         name = trained.run.model.name
@@ -114,11 +114,6 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     also = {} if row is None else {"new": row < 0}
     nodes, labelled = data.get("node_name"), known_labels(data)
     return predictions_table(likely, nodes=nodes, classes=classes, labelled=labelled, also=also)
-
-
-def predict(model: GPNN, data: Data, plan: Plan, precision: str, *, multi_label: bool) -> Tensor:
-    """The probability of each class for every node, `[N, C]`, on the CPU."""
-    return predict_probabilities(model, data.get("x"), plan, precision=precision, multi_label=multi_label)
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

@@ -45,31 +45,33 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
     _check_same(trained, built)
     _load_weights(built, trained)
-    write_run_report(run, built, out)
+    write_run_report(run, built, out=out)
     return out or run.report
 
 
-def write_run_report(run: RunFolder, built: Built, out: Path | None = None) -> None:
+def write_run_report(run: RunFolder, built: Built, logits: Tensor | None = None, out: Path | None = None) -> None:
     """Write the report of a finished run whose model holds the run's weights, where rank 0 can; collective.
 
     Args:
         run: the run.
         built: this process's objects.
+        logits: of this process's nodes, where they are known already.
         out: where to write; None: the run's `report.html`.
     """
     group = group_of(built.plan)
     if int(group.from_first(torch.tensor(can_write()))):
-        record = record_run(run, built)
+        record = record_run(run, built, logits)
         if record is not None:
             write_report(record, out or run.report)
         group.wait_for_all()
 
 
-def record_run(run: RunFolder, built: Built) -> Record | None:
+def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Record | None:
     """In rank 0 the record of a finished run whose model holds the run's weights, elsewhere None; collective."""
     data, plan, config = built.data, built.plan, built.config
     x, precision = None if data.get("x") is None else data.x.to(plan.device), config.train.precision
-    logits = predict_logits(built.model, x, plan, precision=precision)
+    if logits is None:
+        logits = predict_logits(built.model, x, plan, precision=precision)
     states, states_name = _final_states(built, x, logits)
     return gather_record(
         run_facts(run, config) | {"notes": [*built.notes, *history_notes(run, built)]},

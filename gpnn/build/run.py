@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from gpnn.build.finished import describe_model
+from gpnn.build.finished import describe_model, describe_sizes
 from gpnn.build.objects import Built, build
-from gpnn.build.predict import predict
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
@@ -17,6 +15,7 @@ from gpnn.data import recall_at_k
 from gpnn.data.check import digest_data, digest_labels
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
+from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.known_nodes import RowDigests
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_both
@@ -72,15 +71,15 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
     elif result.stopped != "interrupted":
         _finish(run, built, result)
         if page:
-            write_run_report(run, built)
+            write_run_report(run, built, result.logits)
     return result
 
 
 def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
     """Write weights, predictions and, last of all, metrics: where they stand the run is finished."""
     data, multi_label, names = built.data, built.data.y.dim() == 2, built.data.get("class_names")
-    precision = built.config.train.precision
-    likely = predict(built.model, data, built.plan, precision, multi_label=multi_label)
+    assert result.logits is not None
+    likely = probabilities(result.logits, multi_label=multi_label).cpu()
     digests = RowDigests.of(data) if data.get("node_name") is None else None
     run.write_model(built.model.state_dict(), describe_model(built, digests))
     also = {"split": split_names(data)}
@@ -88,10 +87,10 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
         also["subgraph"] = built.partition.labels.numpy()
     rows = {"nodes": data.get("node_name"), "classes": names, "labelled": known_labels(data)}
     write_both(predictions_table(likely, **rows, also=also), run.predictions)
-    figures = result.metrics | _figures(built)
+    metrics = result.metrics | describe_sizes(built)
     if data.get("gold_class") is not None:
-        figures["test_recall"] = recall_at_k(data, likely)
-    run.write_metrics(figures)
+        metrics["test_recall"] = recall_at_k(data, likely)
+    run.write_metrics(metrics)
 
 
 def _digests(built: Built) -> dict[str, str]:
@@ -100,19 +99,3 @@ def _digests(built: Built) -> dict[str, str]:
     if built.partition is not None and built.config.partition.file:
         found["partition_sha256"] = digest_labels(built.partition.labels)
     return found
-
-
-def _figures(built: Built) -> dict[str, Any]:
-    """What a run cost and how large it was; messages and updates are an epoch's, over all its passes."""
-    passes = built.config.train.passes
-    return {
-        "num_messages": built.plan.num_messages * passes,
-        "num_updates": built.plan.num_updates * passes,
-        "multi_label": built.data.y.dim() == 2,
-        "num_nodes": built.data.num_nodes,
-        "num_edges": built.data.num_edges,
-        "num_parts": 1 if built.partition is None else built.partition.num_parts,
-        "num_rounds": built.plan.num_rounds,
-        "num_parameters": sum(parameter.numel() for parameter in built.model.parameters()),
-        "seed": built.config.seed,
-    }

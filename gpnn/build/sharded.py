@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from gpnn.build.finished import describe_model
+from gpnn.build.finished import describe_model, describe_sizes
 from gpnn.build.objects import Built, build_data, model_options, resolve
 from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
@@ -33,11 +33,11 @@ from gpnn.pipeline import model_arguments
 from gpnn.schedule.make_schedule import needs_partition
 from gpnn.train.atomic import finite
 from gpnn.train.environment import describe_environment
-from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.known_nodes import RowDigests
 from gpnn.train.merge_predictions import merge_predictions
-from gpnn.train.parameters import own_names, split_parameters
+from gpnn.train.parameters import own_names
 from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
 from gpnn.train.processes import shared_workplace
 from gpnn.train.recipe import resolve_recipe
@@ -179,9 +179,8 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     """Write weights, predictions and, last of all, metrics."""
     data, names = built.data, built.data.get("class_names")
     multi_label = data.y.dim() == 2
-    x = None if data.get("x") is None else data.x.to(plan.device)
-    logits = predict_logits(built.model, x, plan, precision=built.config.train.precision)
-    likely = probabilities(logits, multi_label=multi_label)
+    assert result.logits is not None
+    likely = probabilities(result.logits, multi_label=multi_label)
     weights = _whole_weights(built, plan)
     nodes = plan.shard.nodes.numpy()
     ids = nodes if data.get("node_name") is None else data.node_name
@@ -189,7 +188,7 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     if needs_partition(built.config.schedule.name):
         also["subgraph"] = number_parts(plan.shard, None, plan.peers).parts[: len(nodes)].numpy()
     table = predictions_table(likely.cpu(), nodes=ids, classes=names, also=also)
-    figures = result.metrics | _figures(built, plan)
+    metrics = result.metrics | describe_sizes(built)
     with shared_workplace(run.predictions, plan.peers) as place:
         parts = [place / f"{rank}.parquet" for rank in range(plan.peers.size)]
         write_predictions(table, parts[plan.peers.rank])
@@ -199,7 +198,7 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
             digests = None if rows is None else RowDigests.parse(rows, "shards.json")
             run.write_model(weights, describe_model(built, digests))
             merge_predictions(parts, run.predictions)
-            run.write_metrics(figures)
+            run.write_metrics(metrics)
         plan.peers.wait_for_all()
 
 
@@ -213,23 +212,6 @@ def _whole_weights(built: Built, plan: ShardedPlan) -> dict[str, Tensor]:
             whole[torch.cat(places)] = torch.cat(rows)
             weights[name] = whole
     return weights
-
-
-def _figures(built: Built, plan: ShardedPlan) -> dict[str, Any]:
-    passes, totals = built.config.train.passes, plan.shard.totals
-    own, shared = split_parameters(built.model)
-    rows = int(plan.peers.total(torch.tensor(sum(each.numel() for each in own))))
-    return {
-        "num_messages": plan.num_messages * passes,
-        "num_updates": plan.num_updates * passes,
-        "multi_label": built.data.y.dim() == 2,
-        "num_nodes": totals.num_nodes,
-        "num_edges": totals.num_edges,
-        "num_parts": totals.num_parts,
-        "num_rounds": plan.num_rounds,
-        "num_parameters": rows + sum(each.numel() for each in shared),
-        "seed": built.config.seed,
-    }
 
 
 def resolve_sizes(config: Config, index: ShardIndex) -> Config:

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gpnn.cli.show import messages
+from gpnn.text import percent
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -89,9 +90,9 @@ def describe_validation(record: Record) -> str:
     if not names:
         return ""
     if names == ["val_accuracy"]:
-        return f"validation {100 * record['val_accuracy']:.1f} %"
+        return f"validation {percent(record['val_accuracy'])}"
     name = next(name for name in names if name != "val_accuracy")
-    return f"validation {name.removeprefix('val_').replace('_', ' ')} {100 * record[name]:.1f} %"
+    return f"validation {name.removeprefix('val_').replace('_', ' ')} {percent(record[name])}"
 
 
 class Interrupt:

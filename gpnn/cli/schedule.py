@@ -10,8 +10,9 @@ import typer
 
 from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
 from gpnn.cli.progress import waiting
-from gpnn.cli.show import messages, output, percent, print_json, table
+from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import read_config
+from gpnn.text import percent
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -78,8 +78,3 @@ def figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
     return str(value)
-
-
-def percent(value: float | None) -> str:
-    """A fraction as a percentage with one decimal."""
-    return "-" if value is None else f"{100 * value:.1f} %"

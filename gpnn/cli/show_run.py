@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gpnn.cli.show import messages, output, percent, print_json, table
+from gpnn.cli.show import messages, output, print_json, table
+from gpnn.text import percent
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 
 
 def headline(built: Built) -> str:
-    """Data and schedule in a line."""
-    data, config = built.data, built.config
-    parts = "" if built.partition is None else f"{built.partition.num_parts} subgraphs, "
+    """Data, schedule and process group in a line."""
+    from gpnn.engine.sharded import group_of
+
+    config, totals, group = built.config, built.totals, group_of(built.plan)
+    processes = f" in {group.size} processes ({group.backend})" if group.size > 1 else ""
+    parts = f"{totals.num_parts} subgraphs{processes}, " if totals.num_parts > 1 else ""
     return (
-        f"{Path(config.data.name).name}: {data.num_nodes:,} nodes, {data.num_edges:,} edges, "
-        f"{data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
+        f"{Path(config.data.name).name}: {totals.num_nodes:,} nodes, {totals.num_edges:,} edges, "
+        f"{built.data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
         f"{config.model.hidden_channels} channels, {built.plan.device}"
     )
 
@@ -28,7 +32,7 @@ def headline(built: Built) -> str:
 def show_trial(row: dict[str, Any]) -> None:
     """A trial's settings and its figure."""
     value = row["value"]
-    figure = "not finite" if value is None else f"{100 * value:.1f} %"
+    figure = "not finite" if value is None else percent(value)
     settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
     messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}", markup=False)
 

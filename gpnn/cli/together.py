@@ -17,6 +17,7 @@ import typer
 from gpnn.cli.errors import FAILED, INTERRUPTED, USER_MISTAKE
 from gpnn.cli.progress import Interrupt, progress_watcher
 from gpnn.cli.show import messages, print_notes
+from gpnn.cli.show_run import headline
 
 if TYPE_CHECKING:
     import torch
@@ -192,26 +193,17 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
         if leads and request.curves:
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if leads and not request.silent:
-            messages().print(_headline(built, peers), markup=False)
+            messages().print(headline(built), markup=False)
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
             if request.page and not can_write():
                 messages().print(advice(), markup=False)
         result = train_sharded_run(run, built, watchers)
         if request.page and result.metrics:
-            write_run_report(run, built)
+            write_run_report(run, built, result.logits)
     if leads and not request.silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result
-
-
-def _headline(built: Built, peers: Peers) -> str:
-    totals = built.plan.shard.totals  # type: ignore[attr-defined]
-    return (
-        f"{Path(built.config.data.name).name}: {totals.num_nodes:,} nodes, {totals.num_edges:,} edges; "
-        f"{totals.num_parts} subgraphs in {peers.size} processes ({peers.backend}), {built.plan.num_rounds} rounds, "
-        f"{built.config.model.hidden_channels} channels, {built.plan.device}"
-    )
 
 
 @contextmanager

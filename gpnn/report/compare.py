@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.content import Chart, Section, Table, Trace, color, label, percent
+from gpnn.report.content import Chart, Section, Table, Trace, color, label
 from gpnn.report.history import history_column
 from gpnn.report.html import check_extra, render
 from gpnn.storage.read import flatten, read_json, read_toml
+from gpnn.text import percent
 from gpnn.train.atomic import write_text
 from gpnn.train.run_folder import RunFolder
 

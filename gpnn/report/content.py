@@ -100,25 +100,3 @@ def label(text: object, limit: int = 40) -> str:
     """
     words = str(text)
     return escape(words if len(words) <= limit else words[: limit - 1] + "…", quote=False)
-
-
-def percent(value: float | None) -> str:
-    """A fraction as a percentage with one decimal.
-
-    >>> percent(0.1234)
-    '12.3 %'
-    """
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-def size(num_bytes: float) -> str:
-    """A number of bytes in the unit that suits it.
-
-    >>> size(3_500_000)
-    '3.3 MiB'
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if num_bytes < 1024 or unit == "GiB":
-            break
-        num_bytes /= 1024
-    return f"{num_bytes:.0f} {unit}" if unit == "B" or num_bytes >= 100 else f"{num_bytes:.1f} {unit}"

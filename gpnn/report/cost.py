@@ -16,7 +16,8 @@ from gpnn.engine import Block, CellLike, Plan, Step
 from gpnn.engine.propagate import RUNNERS
 from gpnn.engine.sharded import group_of
 from gpnn.nn import GPNN, Draw
-from gpnn.report.content import Chart, Section, Table, Trace, color, size
+from gpnn.report.content import Chart, Section, Table, Trace, color
+from gpnn.text import size
 from gpnn.train.evaluate import autocast, products
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from gpnn.graph import Graph
-from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
+from gpnn.report.content import MUTED, Chart, Section, Trace, color, label
 from gpnn.report.counts import Quotient
 from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout
 from gpnn.report.record import Record, SmallGraph
 from gpnn.report.states import PLANE, coloured_points, placed_points
+from gpnn.text import percent
 
 MAX_PAIRS = 15_000
 

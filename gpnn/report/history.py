@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpnn.report.content import Chart, Section, Table, Trace, color, percent, size
+from gpnn.report.content import Chart, Section, Table, Trace, color
 from gpnn.report.record import Record
+from gpnn.text import percent, size
 
 MAX_POINTS = 1000
 LINES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.extra import install_command
-from gpnn.report.content import Chart, Drawing, Listing, Section, Table, percent
+from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
 from gpnn.report.history import learning_curves, traffic
@@ -22,6 +22,7 @@ from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
 from gpnn.report.structure import phases, subgraphs
+from gpnn.text import percent
 from gpnn.train.atomic import finite, write_text
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {

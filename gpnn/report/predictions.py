@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.report.content import MUTED, Chart, Section, Trace, color, label, percent
+from gpnn.report.content import MUTED, Chart, Section, Trace, color, label
 from gpnn.report.counts import BINS, MAX_CLASSES, PredictionCounts
 from gpnn.report.record import Record
+from gpnn.text import percent
 
 
 def classes(record: Record) -> Section | None:

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.report.content import MAX_LEGEND, Chart, Section, Trace, color, label, percent
+from gpnn.report.content import MAX_LEGEND, Chart, Section, Trace, color, label
 from gpnn.report.counts import SPLIT_NAMES
 from gpnn.report.record import NodeFacts, Record
+from gpnn.text import percent
 
 STEPS = 300
 UNKNOWN = "#b0b7bf"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpnn.partition import Quality
-from gpnn.report.content import Chart, Drawing, Section, Table, Trace, color, percent
+from gpnn.report.content import Chart, Drawing, Section, Table, Trace, color
 from gpnn.report.counts import PhaseRow
 from gpnn.report.record import Record
 from gpnn.schedule import draw_schedule
 from gpnn.schedule.draw import MAX_NODES
+from gpnn.text import percent
 
 MAX_BARS = 200
 MAX_PHASES = 60

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
 from gpnn.kernels.pages import release_pages
@@ -56,12 +56,14 @@ class FitResult:
         history: one record an epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
+        logits: of every node with the best weights, `[N, C]`, on the model's device; None where there are no metrics.
     """
 
     metrics: dict[str, Any]
     history: list[Record]
     stopped: str
     problem: str | None = None
+    logits: Tensor | None = field(default=None, repr=False, compare=False)
 
 
 def fit(
@@ -103,11 +105,13 @@ def fit(
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}
+    logits = None
     if stopped in ENDS:
-        metrics, problem = trainer.finish(stopped)
+        logits = trainer.predict()
+        metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
     release_pages()
-    return FitResult(metrics, progress.history, stopped, problem)
+    return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None)
 
 
 @dataclass
@@ -175,12 +179,12 @@ class _Trainer:
                 return "interrupted", None
         return ("patience" if self._out_of_patience() else "epochs"), None
 
-    def finish(self, stopped: str) -> tuple[dict[str, Any], str | None]:
-        """The final figures with the weights that the model holds now; if a prediction is not finite, the problem.
+    def finish(self, stopped: str, logits: Tensor) -> tuple[dict[str, Any], str | None]:
+        """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.
 
         Weights of a last step that nothing validated, or nodes outside all splits, may be the first to show it.
         """
-        logits, progress = self._predict(), self.progress
+        progress = self.progress
         if self.group.any(not bool(logits.isfinite().all()))[0]:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
@@ -236,12 +240,12 @@ class _Trainer:
         if not self.num_validation:
             return {}
         names = sorted({"accuracy", self.metric} - {"loss"})
-        scores = score(self._predict(), self.task, "val", names, self.group)
+        scores = score(self.predict(), self.task, "val", names, self.group)
         value = -scores["val_loss"] if self.metric == "loss" else scores[f"val_{self.metric}"]
         self.progress.check(self.model, value, scores["val_loss"])
         return scores
 
-    def _predict(self) -> torch.Tensor:
+    def predict(self) -> Tensor:
         return predict_logits(self.model, self.task.x, self.plan, precision=self.recipe.precision)
 
     def _save(self, checkpoint: Path) -> None:

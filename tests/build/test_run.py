@@ -76,3 +76,23 @@ def test_a_run_of_a_version_that_kept_no_digest_opens(tmp_path):
     assert len(kept.pop("data_sha256")) == 64
     run.environment.write_text(json.dumps(kept))
     open_run(run.path)
+
+
+def test_a_trained_model_is_evaluated_once(tmp_path, monkeypatch):
+    """Metrics, predictions and report are made of the same logits."""
+    words = ["data.name=planted", "data.num_nodes=60", "data.label_rate=0.3", "train.epochs=2", "train.check_every=2"]
+    built = build(load_config(overrides=[*words, "partition.k=2", "model.hidden_channels=8"]))
+    forward, evaluations = built.model.forward, []
+
+    def noting(*args, **kwargs):
+        if not built.model.training:
+            evaluations.append(1)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(built.model, "forward", noting)
+    run = create_run(built, tmp_path / "run")
+    result = train_run(run, built)
+    assert run.report.exists()
+    assert len(evaluations) == 2  # one for validation, one after training
+    table = parquet.read_table(run.predictions)
+    assert table["prediction"].to_pylist() == result.logits.argmax(1).tolist()
