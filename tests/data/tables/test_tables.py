@@ -259,3 +259,9 @@ class TestRefusing:
             ValueError, match=r"must be one of nodes, .*undirected, seed\. Got undirect \(the nearest is undirected\)"
         ):
             load_dataset(write(tmp_path), undirect=True)
+
+    def test_two_tables_of_the_same(self, tmp_path: Path) -> None:
+        write(tmp_path)
+        (tmp_path / "nodes.parquet").touch()
+        with pytest.raises(ValueError, match=r"must hold one table of nodes\. Got nodes\.csv, nodes\.parquet\."):
+            load_dataset(tmp_path)

@@ -1,4 +1,4 @@
-"""Random tables in random formats, against the same by plain loops."""
+"""Tables in every format make the same graph; random ones against plain loops."""
 
 import tempfile
 from pathlib import Path
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from gpnn.data import load_dataset
+from tests.data.tables.example import EDGES, NODES, write
 from tests.oracle.tables import encode, match_ids, number_labels
 
 WORDS = st.text(alphabet="abcdé0159-_. ", min_size=1, max_size=6).map(str.strip).filter(bool)
@@ -33,7 +34,7 @@ def graphs(draw: Any) -> dict[str, Any]:
     return {"nodes": nodes, "edges": {"source": sources, "target": targets}}
 
 
-def write(folder: Path, stem: str, ending: str, columns: dict[str, list[Any]]) -> None:
+def write_graph(folder: Path, stem: str, ending: str, columns: dict[str, list[Any]]) -> None:
     path = folder / f"{stem}{ending}"
     text = {name: pyarrow.array(values or [""][:0]) for name, values in columns.items()}
     if ending == ".npz":
@@ -45,13 +46,27 @@ def write(folder: Path, stem: str, ending: str, columns: dict[str, list[Any]]) -
         csv.write_csv(pyarrow.table(text), path, options)
 
 
+@pytest.mark.parametrize("nodes", [".csv", ".tsv", ".parquet", ".npz"])
+@pytest.mark.parametrize("edges", [".csv", ".tsv", ".parquet", ".npz"])
+def test_every_pair_of_formats(tmp_path: Path, nodes: str, edges: str) -> None:
+    write(tmp_path / f"nodes{nodes}", NODES)
+    write(tmp_path / f"edges{edges}", EDGES)
+    data = load_dataset(tmp_path, numbers="raw")
+    assert data.node_name.tolist() == ["anna", "bert", "cleo"]
+    assert data.y.tolist() == [1, 0, -1]
+    assert data.x.tolist() == [[1.5], [2.5], [3.5]]
+    assert data.edge_index.tolist() == [[0, 2], [1, 0]]
+    assert data.edge_type.tolist() == [0, 1]
+    assert data.edge_weight.tolist() == [1, 0.5]
+
+
 @given(graphs(), st.sampled_from([".csv", ".tsv", ".parquet", ".npz"]), st.sampled_from([".csv", ".parquet", ".npz"]))
 @settings(max_examples=120, deadline=None)
 def test_any_graph_in_any_format(graph: dict[str, Any], nodes: str, edges: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, "nodes", nodes, graph["nodes"])
-        write(folder, "edges", edges, graph["edges"])
+        write_graph(folder, "nodes", nodes, graph["nodes"])
+        write_graph(folder, "edges", edges, graph["edges"])
         columns = {key: graph["nodes"][key] for key in ("age", "city")}
         wide = sum(len(set(values) - {""}) for values in [columns["city"]])
         y, classes = number_labels(graph["nodes"]["label"])
@@ -72,7 +87,7 @@ def test_an_end_is_found_or_refused_with_its_line(ids: list[Any], ends: list[Any
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for stem, columns in (("nodes", {"id": ids}), ("edges", {"source": ends, "target": [ids[0]] * len(ends)})):
-            write(folder, stem, ".csv", {key: list(map(str, values)) for key, values in columns.items()})
+            write_graph(folder, stem, ".csv", {key: list(map(str, values)) for key, values in columns.items()})
         expected = match_ids(ids, ends)
         if expected is None:
             line = next(number for number, end in enumerate(ends) if match_ids(ids, [end]) is None) + 2

@@ -1,4 +1,4 @@
-"""Files that ask for too much or hold what they must not: one sentence, before memory is taken."""
+"""Binary tables that ask for too much or hold what they must not: one error, before memory is used."""
 
 import io
 import struct
@@ -12,8 +12,6 @@ import pytest
 from pyarrow import parquet
 
 from gpnn.data.tables.binary import read_archive, read_array, read_npz, read_parquet
-from gpnn.data.tables.delimited import BLOCK, read_csv
-from gpnn.data.tables.matrix import read_npz_matrix, read_parquet_matrix
 from gpnn.storage import read
 
 
@@ -74,41 +72,6 @@ def test_members_that_are_no_arrays_or_encrypted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"shape": [4, 2**40]}, r"Got: shape"),
-        ({"shape": [4]}, r"Got: shape \[4\]"),
-        ({"format": "dia"}, r"Got: the format 'dia' \(csr, csc and coo are read\)"),
-        ({"indices": [7]}, r"Got: "),
-        ({"indices": [-1]}, r"Got: "),
-        ({"indptr": [0, 5, 1, 1, 1]}, r"Got: "),
-        ({"indptr": [0, 1]}, r"Got: "),
-        ({"data": ["a"]}, r"Got: an array of 1 dimensions and type <U1"),
-    ],
-)
-def test_sparse_matrices_that_point_outside(tmp_path: Path, parts: dict[str, Any], message: str) -> None:
-    sound = {"format": "csr", "shape": [4, 2], "data": [1.0], "indices": [1], "indptr": [0, 1, 1, 1, 1]}
-    np.savez(tmp_path / "a.npz", **{name: np.array(value) for name, value in (sound | parts).items()})
-    with pytest.raises(ValueError, match=rf"a\.npz must hold one array of numbers or a scipy matrix\. {message}"):
-        read_npz_matrix(tmp_path / "a.npz")
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"x": [[1.0], [1.0, 2.0]]}, r"column x: must hold lists of one length\. Got 1 to 2\."),
-        ({"x": [1.0, None]}, r"column x: must hold numbers, none missing\. Got 1 gaps\."),
-        ({"x": ["a", "b"]}, r"column x: must hold numbers, none missing\. Got string\."),
-        ({"id": [1, 2]}, r"must have columns of numbers\. Got none\."),
-    ],
-)
-def test_parquet_features_that_are_none(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
-    parquet.write_table(pyarrow.table(columns), tmp_path / "f.parquet")
-    with pytest.raises(ValueError, match=message):
-        read_parquet_matrix(tmp_path / "f.parquet")
-
-
-@pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"source": [1], "target": [1, 2]}, r"must hold arrays of one length\. Got source 1, target 2\."),
@@ -126,19 +89,3 @@ def test_columns_that_are_no_values(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"id": [[1]]}), tmp_path / "n.parquet")
     with pytest.raises(ValueError, match=r"n\.parquet, column id: must hold text or numbers\. Got list"):
         read_parquet(tmp_path / "n.parquet")
-
-
-def test_a_line_without_end(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_bytes(b"id\na\n" + b"x" * (2 * BLOCK) + b"\n")
-    with pytest.raises(ValueError, match=r"n\.csv must have lines of at most 16 MiB\. Got a longer one\."):
-        read_csv(tmp_path / "n.csv")
-
-
-def test_lines_are_counted_through_quotes_and_blanks(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text('id,label\n"a\nb",x\n\n,\nc,y\n')
-    table = read_csv(tmp_path / "n.csv")
-    assert table.columns["id"].to_pylist() == ["a\nb", "c"]
-    assert [table.place(0), table.place(1)] == ["line 2", "line 6"]
-    (tmp_path / "n.csv").write_text("id;label\na;x\n")
-    with pytest.raises(ValueError, match=r"n\.csv must have a column id, set apart by commas\. Got id;label\."):
-        read_csv(tmp_path / "n.csv").require(("id",))

@@ -1,0 +1,44 @@
+"""Files of others: what they hold, or one error that names the file; and how errors show values."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpnn.storage import read
+from gpnn.storage.read import check_size, memory_limit, read_json, read_text, read_toml, reason, shorten
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "message"),
+    [
+        (read_text, b"a\xff", r"^a\.txt must be text in UTF-8\. Got invalid start byte at byte 1\.$"),
+        (read_json, b"{", r"^a\.txt must be JSON\. Got a damaged text: .*\.$"),
+        (read_json, b"[" * 100_000, r"^a\.txt must be JSON\. Got brackets nested too deep\.$"),
+        (read_json, b"[1]", r"^a\.txt must be a JSON object\. Got \[1\]\.$"),
+        (read_toml, b"x", r"a\.txt must be TOML\. .*\.$"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, reader: Callable[[Path], Any], content: bytes, message: str) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        reader(tmp_path / "a.txt")
+
+
+def test_a_file_may_use_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_size("edges.npz", memory_limit())
+    monkeypatch.setattr(read, "memory_limit", lambda: 2 << 30)
+    with pytest.raises(ValueError, match=r"^edges\.npz must unpack to at most the 2\.0 GiB .* Got 3\.0 GiB\.$"):
+        check_size("edges.npz", 3 << 30)
+
+
+def test_the_reason_of_an_error_is_one_line_of_bounded_length() -> None:
+    assert reason(ValueError("\nno column.\nsee line 3")) == "no column"
+    assert len(reason(ValueError("x" * 1000))) == 200
+    assert reason(ValueError(" ")) == "ValueError"
+    assert reason(ValueError("...")) == "ValueError"
+
+
+def test_an_integer_that_python_does_not_print() -> None:
+    assert shorten(10**5000) == "an integer of thousands of digits"
