@@ -44,8 +44,15 @@ def lowering_bytes(plan: Plan) -> float:
     return max((_LOWERING_EDGE * phase.num_edges for phase in _unbuilt(plan)), default=0)
 
 
+def runner_bytes(plan: Plan, sizes: StateBytes, *, recomputes: bool) -> tuple[float, float]:
+    """Bytes that a runner of the plan keeps for the backward pass, and those that this pass takes besides."""
+    if plan.runners is not None:
+        return _sharded_bytes(plan, sizes, recomputes)
+    return streamed_bytes(plan, sizes) if recomputes else fused_bytes(plan, sizes)
+
+
 def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
-    """Bytes that the fused runner keeps for the backward pass, and those that this pass takes besides."""
+    """The same for the fused runner."""
     num_nodes = plan.num_nodes + plan.num_virtual
     kept = 0.0
     for phase in (phase for phases in plan.rounds for phase in phases):
@@ -70,8 +77,23 @@ def largest_piece_bytes(plan: Plan, sizes: StateBytes) -> float:
     return max((_piece_bytes(phase, sizes, plan.device) for phase in plan.distinct_phases()), default=0.0)
 
 
+def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[float, float]:
+    """The same for a process's share: recomputing keeps what enters a phase, or a step of one that exchanges rows."""
+    num_rows, kept, inside = plan.num_nodes + plan.num_virtual, 0.0, 0.0
+    for phase in (phase for phases in plan.rounds for phase in phases):
+        steps, step = phase.repeat, phase.num_rows * sizes.kept
+        exchange = getattr(phase, "exchange", None)
+        read = num_rows if exchange is None else phase.num_rows + exchange.num_received
+        alone = steps if exchange is None else 1  # steps that are computed again in one go
+        kept += (steps / alone) * read * sizes.state if recomputes else steps * (step + read * sizes.state)
+        inside = max(inside, alone * step if recomputes else step)
+    return kept, 3 * num_rows * sizes.state + inside
+
+
 def _unbuilt(plan: Plan) -> list[LoweredPhase]:
     """The phases whose arrays are yet to come, as far as a plan says; those of a built plan are there."""
+    if plan.runners is not None:  # several processes build theirs together, when they lower
+        return []
     return [phase for phase in plan.distinct_phases() if isinstance(phase, LoweredPhase)]
 
 

@@ -15,7 +15,8 @@ from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
-from gpnn.train.estimate import Estimate, available_bytes, estimate_memory
+from gpnn.train.available import available_bytes
+from gpnn.train.estimate import Estimate, estimate_memory
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
@@ -33,6 +34,7 @@ class Engine(NamedTuple):
         needs_folder: whether it writes files.
         devices: the kinds of device that it is for.
         maps_features: whether the features lie in files too.
+        exact: whether it gives the numbers of all others; one that does not is taken by name only.
     """
 
     words: str
@@ -40,6 +42,7 @@ class Engine(NamedTuple):
     needs_folder: bool = False
     devices: tuple[str, ...] = ("cpu", "cuda")
     maps_features: bool = False
+    exact: bool = True
 
 
 ENGINES: dict[str, Engine] = {  # the fastest first
@@ -52,7 +55,9 @@ ENGINES: dict[str, Engine] = {  # the fastest first
         "streamed, states between rounds in files", lambda folder: Streamed(folder=folder), needs_folder=True
     ),
     "streamed_bf16": Engine(
-        "streamed, states between rounds in memory as bfloat16", lambda folder: Streamed(dtype=torch.bfloat16)
+        "streamed, states between rounds in memory as bfloat16",
+        lambda folder: Streamed(dtype=torch.bfloat16),
+        exact=False,
     ),
     "mapped": Engine(
         "streamed, states between rounds and features in files",
@@ -124,8 +129,9 @@ def choose_engine(
     engine: str = "auto",
     memory: float | None = None,
     folder: Path | str | None = None,
+    sharing: int = 1,
 ) -> EngineChoice:
-    """The fastest way to train that fits in memory, of `ENGINES`; a way that is named is taken as it is.
+    """The fastest exact way to train that fits in memory, of `ENGINES`; a way that is named is taken as it is.
 
     Args:
         model: at its initial weights, on the plan's device.
@@ -135,12 +141,13 @@ def choose_engine(
         engine: "auto" or a name of `ENGINES`.
         memory: bytes that the process may take; None is what is free.
         folder: where states and features may be kept in memory-mapped files; None allows none.
+        sharing: how many processes on this machine divide what is free.
 
     Raises:
-        ValueError: when the engine is unknown or lacks its folder.
+        ValueError: when the engine is unknown, lacks its folder, or is not for this plan.
         DoesNotFit: when nothing fits, with what would make it fit.
     """
-    room = MARGIN * available_bytes(plan.device) if memory is None else memory
+    room = MARGIN * available_bytes(plan.device, sharing=sharing) if memory is None else memory
     for name in _names(engine, plan, folder):
         estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder))
         if ENGINES[name].maps_features and x is not None:
@@ -148,7 +155,8 @@ def choose_engine(
         choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)
         if engine != "auto" or estimate.peak <= room:
             return choice
-    raise DoesNotFit(_refusal(choice, room, plan, folder), choice.estimate, room)
+    rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak
+    raise DoesNotFit(_refusal(choice, room, plan, folder, rounded <= room), choice.estimate, room)
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:
@@ -161,10 +169,14 @@ def check_engine(engine: str, folder: Path | str | None) -> None:
 def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:
     """The engines to try, in turn."""
     check_engine(engine, folder)
+    if plan.runners is not None and engine not in ("auto", *plan.runners):
+        known = ", ".join(["auto", *plan.runners])
+        raise ValueError(f"Under several processes `engine` must be one of {known}. Got {engine!r}.")
     if engine != "auto":
         return [engine]
-    fits = {name: each for name, each in ENGINES.items() if plan.device.type in each.devices}
-    return [name for name, each in fits.items() if folder is not None or not each.needs_folder]
+    fits = {name: each for name, each in ENGINES.items() if each.exact and plan.device.type in each.devices}
+    names = [name for name, each in fits.items() if folder is not None or not each.needs_folder]
+    return [name for name in names if plan.runners is None or name in plan.runners]
 
 
 def _without_features(estimate: Estimate, x: Tensor) -> Estimate:
@@ -173,13 +185,15 @@ def _without_features(estimate: Estimate, x: Tensor) -> Estimate:
     return replace(estimate, resident=max(0.0, estimate.resident - held))
 
 
-def _refusal(least: EngineChoice, room: float, plan: Plan, folder: Path | str | None) -> str:
-    """Why nothing fits, and what would."""
+def _refusal(least: EngineChoice, room: float, plan: Plan, folder: Path | str | None, rounded: bool) -> str:
+    """Why nothing fits, and what would; `rounded`: rounded states would."""
     estimate = least.estimate
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
     share = (room - fixed) / max(1.0, estimate.peak - fixed)
     ways = [f"{estimate.peak / 1e9:.1f} GB of memory"]
-    if folder is None:
+    if rounded and plan.runners is None:
+        ways.append("engine=streamed_bf16, which rounds the states between rounds")
+    if folder is None and plan.runners is None:
         ways.append("disk=FOLDER, which lets states and features lie in files")
     if share > 0.05:
         ways.append(f"about {share:.0%} of the hidden channels")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from gpnn.engine import Plan, Streamed, recomputes
-from gpnn.engine.memory import StateBytes, fused_bytes, largest_piece_bytes, lowering_bytes, plan_bytes, streamed_bytes
+from gpnn.engine.memory import StateBytes, largest_piece_bytes, lowering_bytes, plan_bytes, runner_bytes
 from gpnn.engine.propagate import Runner
 from gpnn.nn import GPNN
 from gpnn.nn.row_chunks import chunk_rows
+from gpnn.train.available import resident_bytes
 from gpnn.train.probe import probe
 from gpnn.train.recipe import Recipe
 
@@ -87,7 +87,7 @@ def estimate_memory(
     each = probe(model, x, plan, recomputes=streams)
     num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
     sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner), each.kernel)
-    held, work = (streamed_bytes if streams else fused_bytes)(plan, sizes)
+    held, work = runner_bytes(plan, sizes, recomputes=streams)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
     held += num_nodes * (each.by_model + outputs) + order
     after = num_nodes * each.after
@@ -96,7 +96,7 @@ def estimate_memory(
         outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
     if plan.device.type == "cpu":
         work += _HELD * num_nodes * each.state
-    piece = largest_piece_bytes(plan, sizes) if streams else 0.0
+    piece = largest_piece_bytes(plan, sizes) if streams and plan.runners is None else 0.0
     parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     return Estimate(
         resident=resident_bytes(plan.device),
@@ -126,24 +126,3 @@ def _feature_bytes(x: Tensor | None, masked: int) -> float:
         return 0.0
     entries = x.values().numel() if x.layout != torch.sparse_coo else x._nnz()
     return entries * (16 + 4 * masked) + 8.0 * (x.shape[0] + x.shape[1])
-
-
-def resident_bytes(device: torch.device | str = "cpu") -> float:
-    """Bytes that this process holds on a device now; 0 where the system does not say."""
-    if torch.device(device).type == "cuda":
-        return float(torch.cuda.memory_allocated(device))
-    status = Path("/proc/self/statm")
-    return float(status.read_text().split()[1]) * 4096 if status.exists() else 0.0
-
-
-def available_bytes(device: torch.device | str = "cpu") -> float:
-    """Bytes that this process could hold on a device: its own now and those that are free."""
-    if torch.device(device).type == "cuda":
-        return float(torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device))
-    meminfo = Path("/proc/meminfo")
-    if not meminfo.exists():
-        return float("inf")
-    free = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
-    limit = Path("/sys/fs/cgroup/memory.max")
-    bound = limit.read_text().strip() if limit.exists() else "max"
-    return min(resident_bytes() + int(free.split()[1]) * 1024, float("inf") if bound == "max" else float(bound))

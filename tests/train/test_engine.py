@@ -59,10 +59,28 @@ def test_the_fastest_that_fits_is_chosen(tmp_path):
     assert choose_engine(model, data.x, plan, RECIPE).name == "fused"
 
 
-def test_files_are_written_only_where_they_are_allowed():
+def test_rounded_states_are_taken_by_name_only():
+    """They move losses: where they alone fit, the refusal names them, and the user decides."""
     data, plan, model = parts()
     peak = needs("streamed_bf16", data, plan, model, None)
-    assert choose_engine(model, data.x, plan, RECIPE, memory=peak + 1).name == "streamed_bf16"
+    assert peak < needs("streamed", data, plan, model, None)
+    with pytest.raises(DoesNotFit, match="engine=streamed_bf16, which rounds the states between rounds"):
+        choose_engine(model, data.x, plan, RECIPE, memory=peak + 1)
+    assert choose_engine(model, data.x, plan, RECIPE, engine="streamed_bf16", memory=1).name == "streamed_bf16"
+    with pytest.raises(DoesNotFit) as refusal:
+        choose_engine(model, data.x, plan, RECIPE, memory=peak - 1)
+    assert "bf16" not in str(refusal.value)
+
+
+def test_auto_takes_exact_engines_only(tmp_path):
+    data, plan, model = parts()
+    for share in range(1, 40):
+        try:
+            choice = choose_engine(model, data.x, plan, RECIPE, memory=share * 5e6 + 1.5e8, folder=tmp_path)
+        except DoesNotFit:
+            continue
+        assert ENGINES[choice.name].exact
+    assert [name for name, each in ENGINES.items() if not each.exact] == ["streamed_bf16"]
 
 
 def test_what_cannot_fit_is_refused_with_what_would():

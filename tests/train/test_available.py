@@ -1,0 +1,142 @@
+"""What a process may still take: limits are made up in folders, or set on a process of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpnn.train import available
+from gpnn.train.available import available_bytes, group_rooms, resident_bytes
+
+ON_LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+NO_LIMIT = 9223372036854771712  # what cgroup v1 writes
+
+
+def group(root: Path, path: str, **files: object) -> None:
+    """A control group's files, by their names after "memory."."""
+    folder = root / "sys/fs/cgroup" / path
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / f"memory.{name}").write_text(f"{content}\n")
+
+
+def member(root: Path, *lines: str) -> None:
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_a_group_of_version_2_leaves_its_limit_less_what_is_taken(tmp_path):
+    member(tmp_path, "0::/user/job")
+    group(tmp_path, "user/job", max=8000, current=3000, stat="anon 1500\nactive_file 700\ninactive_file 300")
+    assert list(group_rooms(tmp_path)) == [8000 - 2000]
+
+
+def test_groups_around_it_count_too(tmp_path):
+    member(tmp_path, "0::/user/job")
+    group(tmp_path, "user/job", max=8000, current=3000)
+    group(tmp_path, "user", max=4000, current=3500)
+    group(tmp_path, "", max="max", current=9000)
+    assert list(group_rooms(tmp_path)) == [5000, 500]
+
+
+def test_a_group_of_version_1(tmp_path):
+    member(tmp_path, "9:name=systemd:/", "4:cpu,memory:/docker/a", "0::/")
+    stat = "active_file 5\ntotal_active_file 100\ntotal_inactive_file 200"
+    group(tmp_path, "memory/docker/a", limit_in_bytes=9000, usage_in_bytes=4300, stat=stat)
+    group(tmp_path, "memory/docker", limit_in_bytes=NO_LIMIT, usage_in_bytes=4300)
+    group(tmp_path, "memory", limit_in_bytes=NO_LIMIT, usage_in_bytes=4300)
+    assert list(group_rooms(tmp_path)) == [9000 - 4000]
+
+
+@pytest.mark.parametrize(("line", "folder"), [("0::/outside/name", ""), ("4:memory:/outside/name", "memory")])
+def test_in_a_container_the_mount_is_the_group(tmp_path, line, folder):
+    member(tmp_path, line)
+    files = {"max": 700, "current": 100} if not folder else {"limit_in_bytes": 700, "usage_in_bytes": 100}
+    group(tmp_path, folder, **files)
+    assert list(group_rooms(tmp_path)) == [600]
+
+
+def test_a_group_that_is_full_leaves_nothing(tmp_path, monkeypatch):
+    member(tmp_path, "0::/")
+    group(tmp_path, "", max=1000, current=2000)
+    assert list(group_rooms(tmp_path)) == [-1000]
+    rooms = list(group_rooms(tmp_path))
+    monkeypatch.setattr(available, "group_rooms", lambda: iter(rooms))
+    assert available_bytes() - resident_bytes() < 1e6
+
+
+def test_without_groups_there_is_no_limit(tmp_path):
+    assert list(group_rooms(tmp_path)) == []
+    member(tmp_path, "0::/")
+    assert list(group_rooms(tmp_path)) == []
+
+
+@ON_LINUX
+def test_memory_of_this_process():
+    before = resident_bytes()
+    held = torch.ones(1 << 24)
+    assert resident_bytes() - before > 0.9 * held.numel() * 4
+    assert available_bytes() > resident_bytes()
+
+
+@ON_LINUX
+def test_processes_divide_what_is_free():
+    alone, among = available_bytes(), available_bytes(sharing=4)
+    assert resident_bytes() < among < resident_bytes() + 0.3 * (alone - resident_bytes())
+
+
+LIMITED = """
+import json, resource, torch
+from gpnn.train.available import available_bytes, resident_bytes
+kind, column = {"AS": (resource.RLIMIT_AS, 0), "DATA": (resource.RLIMIT_DATA, 5)}["KIND"]
+taken = int(open("/proc/self/statm").read().split()[column]) * 4096
+resource.setrlimit(kind, (taken + 300_000_000, resource.RLIM_INFINITY))
+room = available_bytes(sharing=1000) - resident_bytes(), available_bytes() - resident_bytes()
+print(json.dumps(room))
+"""
+
+
+@ON_LINUX
+@pytest.mark.parametrize("kind", ["AS", "DATA"])
+def test_the_limits_of_a_process_are_seen_and_are_its_own(kind):
+    done = subprocess.run([sys.executable, "-c", LIMITED.replace("KIND", kind)], capture_output=True, text=True)
+    among, alone = json.loads(done.stdout)
+    assert 2.5e8 < alone <= 3.0e8
+    assert among <= alone
+
+
+CHOSEN = """
+import json, resource, torch
+from torch_geometric.data import Data
+import gpnn
+from gpnn.train import Recipe, fit
+from gpnn.train.engine import MARGIN, choose_engine
+torch.set_num_threads(1)
+random, size = torch.Generator().manual_seed(0), 60_000
+src = torch.randint(size, (4 * size,), generator=random)
+dst = (src + torch.randint(1, 50, src.shape, generator=random)) % size
+mask = torch.rand(size, generator=random) < 0.1
+data = Data(x=torch.randn(size, 8), y=torch.arange(size) % 3, edge_index=torch.stack([src, dst]), train_mask=mask)
+data.num_classes = 3
+plan = gpnn.lower(data, gpnn.schedule.partitioned(data, torch.arange(size) * 8 // size, rounds=4))
+model, recipe = gpnn.nn.GPNN(8, 128, 3, num_rounds=4), Recipe(epochs=1)
+choices = [choose_engine(model, data.x, plan, recipe, engine=name) for name in ("fused", "streamed")]
+between = sum(choice.estimate.peak - choice.estimate.resident for choice in choices) / 2
+taken = int(open("/proc/self/statm").read().split()[0]) * 4096
+room = (between + choices[0].estimate.resident) / MARGIN - choices[0].estimate.resident
+resource.setrlimit(resource.RLIMIT_AS, (int(taken + room), resource.RLIM_INFINITY))
+choice = choose_engine(model, data.x, plan, recipe)
+model.runner = choice.runner
+print(json.dumps([choice.name, fit(model, data, plan, recipe=recipe).stopped]))
+"""
+
+
+@ON_LINUX
+def test_auto_keeps_to_a_limit_on_the_address_space():
+    """It chose the fused engine by what the machine had free, and the training died."""
+    done = subprocess.run([sys.executable, "-c", CHOSEN], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["streamed", "epochs"]
