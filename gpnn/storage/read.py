@@ -83,7 +83,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 def reason(error: BaseException) -> str:
     """The first line of an error, without its full stop, to end one of our own errors with.
 
-    >>> reason(ValueError("no such column.\nsee above")), reason(KeyError())
+    >>> reason(ValueError("no such column.")), reason(KeyError())
     ('no such column', 'KeyError')
     """
     lines = str(error).strip().splitlines()
