@@ -22,20 +22,19 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes, most_parts
+from gpnn.run.folder import RunFolder
+from gpnn.run.known_nodes import KnownNodes, RowDigests
+from gpnn.run.predictions import write_predictions
+from gpnn.run.restore import LEAST_BOUND, restore_model
+from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
-from gpnn.train.atomic import write_json
-from gpnn.train.default import DEFAULT_RECIPE
 from gpnn.train.device import choose_device
 from gpnn.train.divergence import training_notes
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
-from gpnn.train.known_nodes import KnownNodes, RowDigests
 from gpnn.train.notes import Facts, NoteWarning, take_notes
-from gpnn.train.predictions import write_predictions
-from gpnn.train.recipe import Recipe
-from gpnn.train.restore import LEAST_BOUND, restore_model
-from gpnn.train.run_folder import RunFolder
+from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -208,7 +207,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
         The rows sum to one, unless a node may have several labels (`multilabel_`). The graph may be the one
         learnt from, grown since, or another; embeddings know their own graph only. Nodes learnt from keep their
-        subgraph (:meth:`gpnn.train.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's.
+        subgraph (:meth:`gpnn.run.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's.
         """
         check_is_fitted(self, "model_")
         data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features_)

@@ -17,6 +17,7 @@ ROWS = [
     {"kernels"},
     {"engine"},
     {"nn"},
+    {"run"},
     {"train"},
     {"pipeline"},
     {"estimator", "report"},

@@ -8,11 +8,11 @@ import torch
 
 from gpnn.build.objects import Built
 from gpnn.engine.sharded import group_of
+from gpnn.run.folder import RunFolder
+from gpnn.run.known_nodes import RowDigests
 from gpnn.train.divergence import training_notes
-from gpnn.train.known_nodes import RowDigests
 from gpnn.train.notes import Note
 from gpnn.train.parameters import own_names
-from gpnn.train.run_folder import RunFolder
 
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:

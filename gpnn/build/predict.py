@@ -16,12 +16,12 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
 from gpnn.nn.embedding import NodeEmbedding
+from gpnn.run.folder import RunFolder
+from gpnn.run.known_nodes import KnownNodes, RowDigests
+from gpnn.run.predictions import known_labels, predictions_table
+from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
 from gpnn.train.evaluate import predict_probabilities
-from gpnn.train.known_nodes import KnownNodes, RowDigests
-from gpnn.train.predictions import known_labels, predictions_table
-from gpnn.train.restore import restore_model
-from gpnn.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow

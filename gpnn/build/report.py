@@ -18,11 +18,11 @@ from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
 from gpnn.engine.sharded import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
+from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
 from gpnn.train.parameters import own_names
-from gpnn.train.run_folder import RunFolder
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:

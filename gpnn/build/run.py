@@ -13,13 +13,13 @@ from gpnn.build.search import Search
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.data import recall_at_k
 from gpnn.data.check import digest_data, digest_labels
-from gpnn.train.atomic import finite
-from gpnn.train.environment import describe_environment
+from gpnn.run.environment import describe_environment
+from gpnn.run.folder import HistoryFile, RunFolder
+from gpnn.run.known_nodes import RowDigests
+from gpnn.run.predictions import known_labels, predictions_table, split_names, write_both
+from gpnn.storage.atomic import finite
 from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
-from gpnn.train.known_nodes import RowDigests
-from gpnn.train.predictions import known_labels, predictions_table, split_names, write_both
-from gpnn.train.run_folder import HistoryFile, RunFolder
 
 
 def create_run(built: Built, path: Path, search: Search | None = None) -> RunFolder:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from gpnn.build.objects import Built, build
 from gpnn.build.unchanged import record_settings
 from gpnn.config import Config, parse_config
+from gpnn.storage.atomic import write_json, write_text
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.atomic import write_json, write_text
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.metrics import choose_metric
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gpnn.train.run_folder import RunFolder
+    from gpnn.run.folder import RunFolder
 
 Settings = dict[str, Any]
 

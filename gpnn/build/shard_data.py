@@ -15,7 +15,7 @@ from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
-from gpnn.train.known_nodes import RowDigests
+from gpnn.run.known_nodes import RowDigests
 from gpnn.train.notes import Facts, Note, take_notes
 
 if TYPE_CHECKING:

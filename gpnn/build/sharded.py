@@ -30,18 +30,17 @@ from gpnn.graph import Graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.pipeline import model_arguments
+from gpnn.run.environment import describe_environment
+from gpnn.run.folder import HistoryFile, RunFolder
+from gpnn.run.known_nodes import RowDigests
+from gpnn.run.predictions import known_labels, merge_predictions, predictions_table, split_names, write_predictions
 from gpnn.schedule.make_schedule import needs_partition
-from gpnn.train.atomic import finite
-from gpnn.train.environment import describe_environment
+from gpnn.storage.atomic import finite
 from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
-from gpnn.train.known_nodes import RowDigests
-from gpnn.train.merge_predictions import merge_predictions
 from gpnn.train.parameters import own_names
-from gpnn.train.predictions import known_labels, predictions_table, split_names, write_predictions
 from gpnn.train.processes import shared_workplace
 from gpnn.train.recipe import resolve_recipe
-from gpnn.train.run_folder import HistoryFile, RunFolder
 from gpnn.train.sizes import choose_hidden, choose_rounds
 
 if TYPE_CHECKING:

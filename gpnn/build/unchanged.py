@@ -7,9 +7,9 @@ from typing import Any
 
 from gpnn.build.names import load_config
 from gpnn.config import Config
+from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import finite, write_json
 from gpnn.storage.read import flatten, read_json, shorten
-from gpnn.train.run_folder import RunFolder
 
 HOW_LONG = ("train.epochs", "train.patience", "train.checkpoint_every", "train.checkpoint_seconds")
 WHERE = ("device", "threads", "engine", "memory", "disk")

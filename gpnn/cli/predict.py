@@ -47,8 +47,8 @@ def predict(
     `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
     """
     from gpnn.build import build_data, load_run_config, predict_trained, read_trained
+    from gpnn.run.predictions import check_suffix, write_predictions
     from gpnn.train import RunFolder
-    from gpnn.train.predictions import check_suffix, write_predictions
 
     check_suffix(out)
     folder = RunFolder.open(run)

@@ -131,8 +131,8 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     from gpnn.build import load_run_config
     from gpnn.build.sharded import check_shards, prepare_shards
     from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
-    from gpnn.train.lock import remove_unfinished
 
     path = request.resume
     if path is None and launch.restarts and request.out is not None and RunFolder(request.out).config.exists():
@@ -156,8 +156,8 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
 def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     from gpnn.build.sharded import create_sharded_run, prepare_shards, resolve_sizes
     from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.run.folder import check_free, default_run_path
     from gpnn.storage.atomic import workplace
-    from gpnn.train.run_folder import check_free, default_run_path
 
     if launch.max_restarts and request.out is None:
         raise ValueError("With torchrun --max-restarts there must be `--out`, so that a restart finds the run.")
@@ -181,8 +181,8 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
     from gpnn.build.report import write_run_report
     from gpnn.build.sharded import train_sharded_run
     from gpnn.report import advice, can_write
-    from gpnn.train.lock import lock_run
-    from gpnn.train.tensorboard import TensorBoard
+    from gpnn.run.lock import lock_run
+    from gpnn.run.tensorboard import TensorBoard
 
     leads = peers.rank == 0
     with ExitStack() as stack:

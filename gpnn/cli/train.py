@@ -59,7 +59,7 @@ def train(
     `torchrun --nproc-per-node 2 -m gpnn train cora --out runs/two`
     """
     if tensorboard:
-        from gpnn.train.tensorboard import check_tensorboard
+        from gpnn.run.tensorboard import check_tensorboard
 
         check_tensorboard()
     if resume is not None and (words or config or out or root or search or nodes or edges or features):
@@ -112,7 +112,7 @@ def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> Non
 def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) -> tuple[RunFolder, Built]:
     """Build first, so that a mistake leaves no folder behind."""
     from gpnn.build import Search, build, create_run
-    from gpnn.train.run_folder import check_free, default_run_path
+    from gpnn.run.folder import check_free, default_run_path
 
     path = out or default_run_path(Path(config.data.name).name)
     check_free(path)
@@ -125,8 +125,8 @@ def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) 
 def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     """A run to continue; one that is finished has nothing left to build."""
     from gpnn.build import open_run
+    from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
-    from gpnn.train.lock import remove_unfinished
 
     run = RunFolder.open(path)
     if run.finished:
@@ -140,7 +140,7 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
 
 def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
-    from gpnn.train.lock import lock_run
+    from gpnn.run.lock import lock_run
 
     try:
         with lock_run(run.path), Interrupt(silent=silent) as interrupt:
@@ -188,7 +188,7 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
 def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, page: bool) -> FitResult:
     from gpnn.build import history_notes, train_run
     from gpnn.report import advice, can_write
-    from gpnn.train.tensorboard import TensorBoard
+    from gpnn.run.tensorboard import TensorBoard
 
     watchers: list[Watcher] = [interrupt]
     with ExitStack() as stack:

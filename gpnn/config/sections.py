@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from gpnn.config.toml import dump_toml
 from gpnn.pipeline import Auto
-from gpnn.train.default import DEFAULT_RECIPE
-from gpnn.train.recipe import Recipe
+from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 
 Options = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import Any
 from gpnn.report.content import Chart, Section, Table, Trace, color, label
 from gpnn.report.history import history_column
 from gpnn.report.html import check_extra, render
+from gpnn.run.folder import RunFolder
+from gpnn.storage.atomic import write_text
 from gpnn.storage.read import flatten, read_json, read_toml
 from gpnn.text import percent
-from gpnn.train.atomic import write_text
-from gpnn.train.run_folder import RunFolder
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "recall")

@@ -22,8 +22,8 @@ from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
 from gpnn.report.structure import phases, subgraphs
+from gpnn.storage.atomic import finite, write_text
 from gpnn.text import percent
-from gpnn.train.atomic import finite, write_text
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "notes": notes,

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import Draw
+from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
+from gpnn.run.progress import Progress
 from gpnn.train import sharded_checkpoint
-from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
-from gpnn.train.progress import Progress
 from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.task import SPLITS, Task, check_plan
 

@@ -21,13 +21,13 @@ from torch.optim import Optimizer
 
 from gpnn.data.files import sha256_of
 from gpnn.engine.sharded import Peers, ShardedPlan
+from gpnn.run.checkpoint import check_progress, load_checkpoint
+from gpnn.run.progress import Progress
+from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.atomic import sync_folder, write_text
-from gpnn.train.checkpoint import check_progress, load_checkpoint
 from gpnn.train.checkpoint_rows import CheckpointRows
 from gpnn.train.parameters import own_names
 from gpnn.train.processes import shared_workplace
-from gpnn.train.progress import Progress
 
 FORMAT = 2
 DIGEST = 32  # bytes of a sha256

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpnn.config import Config, parse_config, read_settings, setting_names
-from gpnn.train.default import DEFAULT_RECIPE
+from gpnn.train.recipe import DEFAULT_RECIPE
 
 
 def test_nothing_said_is_the_default():

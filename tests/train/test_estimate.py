@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn.train import Recipe, fit
 from gpnn.pipeline import resolve_options
-from gpnn.train.default import DEFAULT_RECIPE
+from gpnn.train.recipe import DEFAULT_RECIPE
 from gpnn.train.estimate import estimate_memory
 torch.set_num_threads(1)
 random, size = torch.Generator().manual_seed(0), SIZE

@@ -76,7 +76,7 @@ def _sound_run(answer: Any) -> None:
 
 
 def _read_checkpoint(folder: Path) -> Any:
-    from gpnn.train.checkpoint import load_checkpoint
+    from gpnn.run.checkpoint import load_checkpoint
     from gpnn.train.optimizer import make_optimizer
 
     optimizer = make_optimizer(_built().model)
@@ -120,9 +120,9 @@ def _sharded() -> tuple[Any, Any]:
 
 def write_sharded_checkpoint(folder: Path, epoch: int = 1) -> None:
     """Save what several processes save together, in the one process of a group."""
+    from gpnn.run.progress import Progress, copy_weights
     from gpnn.train import sharded_checkpoint
     from gpnn.train.optimizer import make_optimizer
-    from gpnn.train.progress import Progress, copy_weights
 
     plan, model = _sharded()
     optimizer = make_optimizer(model)

@@ -6,9 +6,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from gpnn.train.checkpoint import load_checkpoint, save_checkpoint
+from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
+from gpnn.run.progress import Progress, copy_weights
 from gpnn.train.optimizer import make_optimizer
-from gpnn.train.progress import Progress, copy_weights
 
 
 def trained(seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:

@@ -1,4 +1,4 @@
-"""Predictions as a table: the node, its class, how sure the model is, and the probability of each class."""
+"""Predictions: what a model says of every node, as a table that is written as Parquet and CSV."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gpnn.storage.atomic import replace_file
 if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
+
 
 SUFFIXES = (".parquet", ".csv")
 SPLITS = ("train", "val", "test")
@@ -108,3 +109,35 @@ def check_suffix(path: Path) -> None:
     """Raise ValueError unless the name ends in a format that predictions are written in."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"A predictions file must end in {' or '.join(SUFFIXES)}. Got {path.name!r}.")
+
+
+SORTED_ROWS = 10_000_000  # a larger table is never held at once
+
+
+def merge_predictions(parts: Sequence[Path], path: Path) -> None:
+    """Write the tables of several processes as a run's.
+
+    Their column `row`, the number of each node, orders the rows and is left out. Above `SORTED_ROWS` rows the tables
+    follow each other as they are, as Parquet alone, and only one is held at a time.
+
+    Args:
+        parts: Parquet files of :func:`gpnn.run.predictions.predictions_table` with a column `row`.
+        path: the Parquet file to write.
+    """
+    from pyarrow import concat_tables, parquet
+
+    if sum(parquet.read_metadata(part).num_rows for part in parts) <= SORTED_ROWS:
+        together = concat_tables([parquet.read_table(part) for part in parts])
+        write_both(together.sort_by("row").drop_columns("row"), path)
+    else:
+        replace_file(path, lambda partial: _follow(parts, partial))
+
+
+def _follow(parts: Sequence[Path], path: Path) -> None:
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(parts[0])
+    kept = schema.remove(schema.get_field_index("row"))
+    with parquet.ParquetWriter(path, kept, write_page_checksum=True) as writer:
+        for part in parts:
+            writer.write_table(parquet.read_table(part).drop_columns("row"))

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gpnn.run.progress import Progress
 from gpnn.storage.read import shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
-from gpnn.train.progress import Progress
 
 FORMAT = 1
 _HINTS = {each.name: each.type for each in fields(Progress) if each.name != "best_weights"}

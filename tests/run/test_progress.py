@@ -3,7 +3,7 @@ import math
 import torch
 from torch import nn
 
-from gpnn.train.progress import Progress
+from gpnn.run.progress import Progress
 
 
 def check(progress: Progress, model: nn.Module, value: float, loss: float) -> bool:

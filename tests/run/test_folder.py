@@ -4,7 +4,7 @@ import re
 import pytest
 import torch
 
-from gpnn.train.run_folder import RunFolder, default_run_path
+from gpnn.run.folder import RunFolder, default_run_path
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.train.lock import lock_run
+from gpnn.run.lock import lock_run
 
 
 def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
-from gpnn.train.predictions import predictions_table, write_predictions
+from gpnn.run.predictions import predictions_table, write_predictions
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from gpnn.data.features import csr_tensor
 from gpnn.partition import Partition
-from gpnn.train.known_nodes import KnownNodes, RowDigests, digest_rows
+from gpnn.run.known_nodes import KnownNodes, RowDigests, digest_rows
 
 PATH = [[0, 1, 2, 3], [1, 2, 3, 4]]
 PART = Partition([0, 0, 1, 1, 2], 3)

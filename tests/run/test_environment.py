@@ -1,7 +1,7 @@
 import json
 
 import gpnn
-from gpnn.train.environment import describe_environment
+from gpnn.run.environment import describe_environment
 
 
 def test_it_names_versions_and_machine_and_is_json():

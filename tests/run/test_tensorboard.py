@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gpnn.extra import install_command
-from gpnn.train.tensorboard import TensorBoard, check_tensorboard
+from gpnn.run.tensorboard import TensorBoard, check_tensorboard
 
 pytest.importorskip("tensorboard")
 
