@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("triton") else ["gpnn/kernels/gpu*.py", "gpnn/partition/clustered_kernel.py"]
+collect_ignore_glob = [] if find_spec("triton") else ["gpnn/kernels/gpu*.py", "gpnn/partition/clustered_gpu.py"]

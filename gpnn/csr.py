@@ -80,7 +80,7 @@ def index_type(bound: int) -> type[np.signedinteger]:
 
 
 def connect(rows: np.ndarray, columns: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Label of each node's connected component, edges taken both ways, numbered by their first node, `[N]`.
+    """Label of each node's connected component, edges in both directions, numbered by their first node, `[N]`.
 
     >>> connect(np.array([3, 1]), np.array([1, 4]), 5).tolist()
     [0, 1, 2, 1, 1]

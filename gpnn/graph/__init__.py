@@ -1,4 +1,4 @@
-"""Graph: the structure that messages travel on."""
+"""Graph: the structure that messages are sent on."""
 
 from gpnn.graph.edges import EdgeDigest, digest_edges
 from gpnn.graph.graph import Graph, GraphLike, as_graph

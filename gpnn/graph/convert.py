@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Fields(NamedTuple):
-    """The arguments of :class:`gpnn.Graph`, not checked yet."""
+    """The arguments of :class:`gpnn.Graph`, unchecked."""
 
     src: Tensor
     dst: Tensor
@@ -38,7 +38,7 @@ def read_data(data: Data) -> Fields:
 
 
 def read_edges(data: Data) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Sender, receiver, type and weight of each edge of a PyG `Data`, not checked yet."""
+    """Sender, receiver, type and weight of each edge of a PyG `Data`, unchecked."""
     edge_index = data.edge_index
     if edge_index is None:
         raise ValueError("`data` must have `edge_index`. Got none.")
@@ -90,7 +90,7 @@ def read_networkx(graph: networkx.Graph, nodes: Iterable[Any] | Mapping[Any, int
     edges = [(row[u], row[v], attributes) for u, v, attributes in graph.edges(data=True)]
     if not graph.is_directed():
         edges += [(v, u, attributes) for u, v, attributes in edges if u != v]
-    edges.sort(key=lambda edge: edge[:2])  # networkx has them in the order in which it met their nodes
+    edges.sort(key=lambda edge: edge[:2])  # networkx orders them by when their nodes were added
     return Fields(
         torch.tensor([u for u, _, _ in edges], dtype=torch.int64),
         torch.tensor([v for _, v, _ in edges], dtype=torch.int64),
@@ -125,7 +125,7 @@ def _given_rows(graph: networkx.Graph, nodes: Iterable[Any] | Mapping[Any, int])
 
 
 def edge_weight(store: Any) -> Tensor | None:
-    """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number an edge."""
+    """`edge_weight` of a PyG storage, else an `edge_attr` that is one floating-point number per edge."""
     weight, attribute = store.get("edge_weight"), store.get("edge_attr")
     if weight is not None or attribute is None or not attribute.is_floating_point():
         return weight
@@ -133,7 +133,7 @@ def edge_weight(store: Any) -> Tensor | None:
 
 
 def _check_range(kind: tuple[str, str, str], edge_index: Tensor, *sizes: int) -> None:
-    """Ids of one edge type must be those of its own ends: past them lie the next node type's."""
+    """Ids of one edge type must be those of its own ends: larger ids are of the next node type."""
     for name, ids, size in zip((kind[0], kind[2]), edge_index, sizes):
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())

@@ -1,7 +1,7 @@
-"""A digest of edges, cheap enough to take again: it tells another graph, or a graph that was changed in place.
+"""Distinct edges, and a digest of edges that detects another graph or a graph that was changed in place.
 
-The digest sums a 64-bit hash over the edges, so that it can be taken piece by piece, on any device. It tells apart what
-differs by mistake; it is no defence against someone who wants two graphs to agree.
+The digest sums a 64-bit hash over the edges, so that it can be computed piece by piece, on any device. It detects
+mistakes; it is not a cryptographic digest.
 """
 
 from __future__ import annotations

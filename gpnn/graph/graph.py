@@ -35,7 +35,7 @@ GraphLike: TypeAlias = "Graph | Data | HeteroData | scipy.sparse.spmatrix | netw
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The structure that messages travel on: edge e carries a message from `src[e]` to `dst[e]`.
+    """The structure that messages are sent on: edge e carries a message from `src[e]` to `dst[e]`.
 
     An edge's id is its position. Multi-edges and self-loops are legal. Features, labels and masks live in
     PyG's `Data` (see :func:`gpnn.data.check_data`).
@@ -124,7 +124,7 @@ class Graph:
         """Distinct edges only, sorted by (src, dst, type); weights of equal edges are reduced.
 
         Args:
-            reduce: what becomes of the weights of equal edges: "sum", "mean", "max" or "first".
+            reduce: how the weights of equal edges are combined: "sum", "mean", "max" or "first".
         """
         check_choice("reduce", reduce, ("sum", "mean", "max", "first"))
         order, first = distinct_edges(self)
@@ -199,7 +199,7 @@ class Graph:
                 the graph lacks have no edges. None: its nodes are the integers 0…N−1, each its own row.
 
         Raises:
-            ValueError: when nodes have other names and `nodes` does not say which rows they are.
+            ValueError: when nodes have other names and `nodes` does not give their rows.
 
         >>> import networkx
         >>> Graph.from_networkx(networkx.Graph([("b", "a")]), nodes=["a", "b", "c"])
@@ -221,10 +221,10 @@ class Graph:
 
 
 def as_graph(graph: GraphLike) -> Graph:
-    """Whatever a user calls a graph, as a :class:`Graph`: ours, PyG's, scipy's or networkx's.
+    """A graph of gpnn, PyG, scipy or networkx as a :class:`Graph`.
 
     Raises:
-        ValueError: when it is none of these.
+        ValueError: for any other type.
     """
     if isinstance(graph, Graph):
         return graph

@@ -1,4 +1,4 @@
-"""Partitions of a graph into subgraphs: the paper's flood fill, spectral, and what scales beyond them."""
+"""Partitions of a graph: the paper's flood fill and spectral clustering, and methods for large graphs."""
 
 from gpnn.partition.compare import PartitionRow, compare_partitions
 from gpnn.partition.partition import Partition

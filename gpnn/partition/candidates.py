@@ -12,10 +12,10 @@ _CHUNK = 1 << 16  # candidates whose keys are held at one time
 
 
 def training_nodes(graph: Any) -> Tensor | None:
-    """The labelled nodes that `graph` knows of, or None: its `train_mask`, else where `y` is not -1.
+    """The labelled nodes of `graph`, or None: its `train_mask`, else where `y` is not -1.
 
-    A `HeteroData`'s masks follow each other in the order of its node types, as its nodes do; a node type
-    without a mask has no training nodes.
+    The masks of a `HeteroData` are concatenated in the order of its node types; a node type without a mask has
+    no training nodes.
     """
     if hasattr(graph, "node_types"):
         masks = [store.get("train_mask", torch.zeros(store.num_nodes, dtype=torch.bool)) for store in graph.node_stores]
@@ -38,7 +38,7 @@ def as_nodes(mask: Tensor) -> Tensor:
 def draw_seeds(ptr: np.ndarray, k: int, generator: np.random.Generator, nodes: np.ndarray | None) -> np.ndarray:
     """Draw k distinct nodes in proportion to out-degree, without replacement, `[K]`.
 
-    Node u waits an exponential time of rate d_u; the k that finish first, in that order, are distributed as
+    Node u draws an exponential time of rate d_u; the k smallest, in that order, are distributed as
     k successive draws with p_u = d_u / Σ d_v. Nodes of degree zero come after all others, in random order.
 
     Args:

@@ -22,12 +22,12 @@ Methods = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class PartitionRow:
-    """One partitioner's row of the table: figures, or the reason why there are none.
+    """One partitioner's row of the table: measurements, or the reason why there are none.
 
     Attributes:
         method: its name in `PARTITIONERS`.
         seconds: wall time of the partition, compilation left out.
-        peak_memory: bytes of resident memory above those before; None where the system does not tell.
+        peak_memory: bytes of resident memory above those before; None where the system does not report it.
         quality: what the partition costs.
         left_out: why the method gave no partition, or None.
     """
@@ -40,13 +40,12 @@ class PartitionRow:
 
 
 def compare_partitions(graph: GraphLike, k: int, methods: Methods | None = None, seed: int = 0) -> list[PartitionRow]:
-    """One row a method, in the order given; one that cannot divide this graph into k parts states why.
+    """One row per method, in the order given; a method that cannot divide this graph into k parts states why.
 
     Args:
-        graph: anything that :func:`gpnn.graph.as_graph` takes.
+        graph: anything that :func:`gpnn.graph.as_graph` accepts.
         k: number of subgraphs K.
-        methods: names in `PARTITIONERS`, or name → options; None: all that need no labels
-            and are no other's name.
+        methods: names in `PARTITIONERS`, or name → options; None: all but "given" and "auto".
         seed: of every method.
 
     Raises:
@@ -92,17 +91,17 @@ def _warm_up(method: str) -> None:
     ring_and_node = Graph(nodes, (nodes + 1) % _WARM, num_nodes=_WARM + 1)
     try:
         partition_graph(ring_and_node, 2, method)
-    except ValueError:  # an extra is missing: the caller's own call says so
+    except ValueError:  # an extra is missing: the caller's own call reports it
         return
 
 
 def _reset_peak() -> int | None:
-    """Forget the process's peak of resident memory (Linux only), and return the present bytes."""
+    """Reset the peak of resident memory (Linux only) and return the present bytes."""
     peak = Path("/proc/self/clear_refs")
     if not peak.exists():
         return None
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)  # memory that was freed but kept would hide what the method takes
+        trim(0)  # memory that was freed but kept would hide what the method allocates
     try:
         peak.write_text("5")
     except OSError:

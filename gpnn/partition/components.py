@@ -30,12 +30,12 @@ def components(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | Non
     >>> components(pairs, 2).labels.tolist()
     [0, 0, 1, 1, 0, 0, 1]
     """
-    from gpnn.partition.kernels import spread
+    from gpnn.partition.kernels import assign_components
 
     count = int(graph.components().max()) + 1
     if k > count:
         raise ValueError(f"`k` must be at most the {count} connected components. Got {k}.")
     rows = graph.out_edges(with_edge=False)
     labels = np.full(graph.num_nodes, -1, np.int32)
-    spread(rows.ptr, rows.index, labels, np.empty(graph.num_nodes, np.int32), k)
+    assign_components(rows.ptr, rows.index, labels, np.empty(graph.num_nodes, np.int32), k)
     return Partition(torch.from_numpy(labels), k)

@@ -16,21 +16,21 @@ _CLUSTER = 8  # nodes of the largest cluster, from one level to the next
 _ROUNDS = 30
 _DEGREES = (8, 160)  # of the filter, least and most
 _GROWTH = 2.5  # the filter amplifies the last wanted mode by about half of e to this, over unwanted ones
-_RANGE = 10.0  # and the constant mode by at most half of e to this: float32 has no room for more
+_RANGE = 10.0  # and the constant mode by at most half of e to this: float32 cannot hold more
 
 
 def slowest_modes(weights: csr_matrix, count: int, seed: int = 0, tolerance: float = 1e-3) -> np.ndarray:
     """The eigenvectors of L = I − D⁻¹W of smallest eigenvalue, `[n, count]`, the constant one first.
 
-    A few more vectors than asked for are kept. They start as the modes of a coarser graph, made constant on
+    A few more vectors than requested are kept. They start as the modes of a coarser graph, made constant on
     its clusters, and are refined in rounds: a Chebyshev polynomial of L damps the rest of the spectrum, then
-    the best combinations are taken (Rayleigh and Ritz). The rounds end when the wanted eigenvalues together
+    the best combinations are kept (Rayleigh and Ritz). The rounds end when the wanted eigenvalues together
     fall by less than `tolerance` of their sum.
 
     Args:
         weights: W, symmetric, not negative, of a connected graph, `[n, n]`.
         count: how many.
-        seed: where the random choices come from.
+        seed: of the random choices.
         tolerance: the relative fall of the sum of eigenvalues that ends the iteration.
     """
     width = min(weights.shape[0], count + max(8, count // 4))

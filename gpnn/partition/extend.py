@@ -13,7 +13,7 @@ from gpnn.partition.partition import Partition
 def extend(graph: Graph, labels: np.ndarray, num_parts: int) -> Partition:
     """Keep the subgraph of known nodes; a new node joins the one that most of its known neighbours are in.
 
-    New nodes are taken breadth first from the known ones: first those with a known neighbour, then the neighbours of
+    New nodes are visited breadth first from the known ones: first those with a known neighbour, then the neighbours of
     these, and so on, directions aside. Ties go to the lowest number. Components without a known node, isolated nodes
     among them, join the smallest subgraph at that moment, the largest component first. Nothing is random.
 
@@ -28,14 +28,14 @@ def extend(graph: Graph, labels: np.ndarray, num_parts: int) -> Partition:
     """
     if labels.min() >= 0:
         return Partition(torch.from_numpy(labels), num_parts)
-    from gpnn.partition.kernels import spread
+    from gpnn.partition.kernels import assign_components
     from gpnn.partition.neighbours import neighbours
 
     ptr, index = neighbours(graph)
     joined = labels.astype(np.int32)
     queue = np.empty(len(joined), np.int32)
     join_neighbours(ptr, index, joined, queue, num_parts)
-    spread(ptr, index, joined, queue, num_parts)
+    assign_components(ptr, index, joined, queue, num_parts)
     return Partition(torch.from_numpy(joined), num_parts)
 
 
@@ -43,7 +43,7 @@ def extend(graph: Graph, labels: np.ndarray, num_parts: int) -> Partition:
 def join_neighbours(ptr, index, labels, queue, num_parts):  # type: ignore[no-untyped-def]
     """Label what labelled nodes reach, breadth first: each node by most of its neighbours of earlier levels.
 
-    `labels` `[N]` holds -1 where a node has no part yet and is changed; `queue` `[N]` is scratch.
+    `labels` `[N]` holds -1 where a node has no part and is changed; `queue` `[N]` is scratch.
     """
     queued = labels >= 0
     votes = np.zeros(num_parts, np.int64)
@@ -61,7 +61,7 @@ def join_neighbours(ptr, index, labels, queue, num_parts):  # type: ignore[no-un
         end = tail
         for at in range(head, end):
             node = queue[at]
-            labels[node] = -2 - _majority(ptr, index, labels, votes, node)  # not seen by its own level
+            labels[node] = -2 - _majority(ptr, index, labels, votes, node)  # not visible to its own level
         for at in range(head, end):
             node = queue[at]
             labels[node] = -2 - labels[node]
@@ -75,7 +75,7 @@ def join_neighbours(ptr, index, labels, queue, num_parts):  # type: ignore[no-un
 
 @njit(cache=True)
 def _majority(ptr, index, labels, votes, node):  # type: ignore[no-untyped-def]
-    """The most frequent label among a node's neighbours, the lowest of several; `votes` `[K]` is zero again after."""
+    """The most frequent label among the neighbours of `node`, the lowest of several; `votes` `[K]` stays zero."""
     best = -1
     for e in range(ptr[node], ptr[node + 1]):
         label = labels[index[e]]

@@ -17,21 +17,21 @@ LEFTOVER = ("smallest", "spread")
 def flood_fill(
     graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None, leftover: str = "smallest"
 ) -> Partition:
-    """Grow k subgraphs from seeds, one node each a sweep, until none grows (Algorithm 2 of the paper).
+    """Grow k subgraphs from seeds, one node per iteration, until none grows (Algorithm 2 of the paper).
 
     Seeds are drawn from the training nodes in proportion to out-degree. Each subgraph has a
-    first-in-first-out queue; each sweep visits the subgraphs in a new random order, and each takes one node
-    from its queue and claims that node's unclaimed children. Only subgraphs whose queue is not empty are
+    first-in-first-out queue; each iteration visits the subgraphs in a new random order, and each removes one
+    node from its queue and claims that node's unclaimed children. Only subgraphs whose queue is not empty are
     permuted: an empty queue stays empty, and a random order of all subgraphs is a random order of those.
 
     Args:
         graph: the graph.
         k: number of subgraphs K.
-        seed: where the seeds and the orders come from.
+        seed: of the seeds and the orders.
         train_nodes: ids of the candidates, `[C]`, or None: all nodes.
         leftover: what becomes of nodes that no seed reaches: "smallest" puts all of them into the subgraph
-            that was smallest when growth stopped (the paper's rule); "spread" gives their components,
-            heaviest first, each to the smallest subgraph at that moment.
+            that was smallest when growth stopped (the paper's rule); "spread" assigns their components,
+            largest first, each to the smallest subgraph at that moment.
 
     Raises:
         ValueError: when k is above the number of candidates.
@@ -41,7 +41,7 @@ def flood_fill(
     4
     """
     check_choice("leftover", leftover, LEFTOVER)
-    from gpnn.partition.kernels import grow, pile, spread, stream
+    from gpnn.partition.kernels import assign_components, assign_to_smallest, grow, stream
 
     generator = np.random.default_rng(seed)
     rows = graph.out_edges(with_edge=False)
@@ -49,8 +49,8 @@ def flood_fill(
     seeds = draw_seeds(rows.ptr, k, generator, nodes)
     labels, queue = grow(rows.ptr, rows.index, seeds, stream(seed))
     if leftover == "spread":
-        spread(rows.ptr, rows.index, labels, queue, k)
+        assign_components(rows.ptr, rows.index, labels, queue, k)
     else:
-        pile(labels, k)
+        assign_to_smallest(labels, k)
     del rows, queue  # before the labels widen
     return Partition(torch.from_numpy(labels), k)

@@ -19,7 +19,7 @@ Labels: TypeAlias = "Partition | Tensor | np.ndarray | Sequence[int] | str | Pat
 def given(
     graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None, labels: Labels | None = None
 ) -> Partition:
-    """The partition that `labels` states.
+    """The partition that `labels` gives.
 
     Args:
         graph: the graph that it divides.
@@ -28,7 +28,7 @@ def given(
         seed: not used.
         train_nodes: not used.
         labels: part of each node, integers `[N]`; or a :class:`Partition`; or the path of a partition that
-            was saved or of METIS's text (the name ends in `.part.K`, one part a line).
+            was saved or of METIS's text (the name ends in `.part.K`, one part per line).
 
     Raises:
         ValueError: when there are no labels, they are not integers, or do not fit the graph or k.

@@ -35,7 +35,7 @@ def shuffle(state, values, length):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def grow(ptr, index, seeds, state):  # type: ignore[no-untyped-def]
-    """Labels `[N]` (-1 where no seed reaches), and the memory of the queues `[N]` for reuse.
+    """Labels `[N]` (-1 where no seed reaches), and the buffer of the queues `[N]` for reuse.
 
     A node enters one queue once, so the queues are linked lists through one array.
     """
@@ -69,8 +69,8 @@ def grow(ptr, index, seeds, state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def pile(labels, num_parts):  # type: ignore[no-untyped-def]
-    """Give every unlabelled node to the part that is smallest now (the first of several)."""
+def assign_to_smallest(labels, num_parts):  # type: ignore[no-untyped-def]
+    """Assign every unlabelled node to the part that is smallest now (the first of several)."""
     smallest = np.argmin(_sizes(labels, num_parts))
     for node in range(len(labels)):
         if labels[node] < 0:
@@ -78,8 +78,8 @@ def pile(labels, num_parts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def spread(ptr, index, labels, parent, num_parts):  # type: ignore[no-untyped-def]
-    """Give each component of unlabelled nodes, heaviest first, to the part that is smallest then.
+def assign_components(ptr, index, labels, parent, num_parts):  # type: ignore[no-untyped-def]
+    """Assign each component of unlabelled nodes, largest first, to the part that is smallest then.
 
     Components of equal weight go by their first node, equal parts by their number. `parent` `[N]` is scratch.
     """

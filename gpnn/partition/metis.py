@@ -21,16 +21,16 @@ def metis(
 ) -> Partition:
     """Divide the graph into k parts of nearly equal weight that cut few edges (Karypis and Kumar 1998).
 
-    METIS takes simple undirected graphs and may crash on others: directions and self-loops are dropped first,
+    METIS needs simple undirected graphs and may crash on others: directions and self-loops are ignored,
     and edges between the same two nodes become one that weighs their number, so that what is minimised is the
     number of messages between parts.
 
     Args:
         graph: the graph.
         k: number of subgraphs K.
-        seed: where METIS's random choices come from.
+        seed: of METIS's random choices.
         train_nodes: not used.
-        balance: what the parts are to have equally much of: "nodes", or "edges" (a node weighs its degree).
+        balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
 
     Raises:
         ValueError: for an unknown balance, or where pymetis is not installed.
@@ -40,7 +40,7 @@ def metis(
     check_choice("balance", balance, BALANCE)
     pymetis = _import()
     ptr, index, weight = distinct_neighbours(graph)
-    options = pymetis.Options(seed=seed % (2**31 - 2) + 1)  # METIS takes 0 for 1
+    options = pymetis.Options(seed=seed % (2**31 - 2) + 1)  # METIS reads 0 as 1
     _, labels = pymetis.part_graph(
         k,
         pymetis.CSRAdjacency(ptr, index),

@@ -29,15 +29,15 @@ def mtkahypar(
 ) -> Partition:
     """Divide the graph into k parts of nearly equal weight that cut few edges (Gottesbüren et al. 2021).
 
-    Its deterministic preset gives the same parts for any number of threads but knows no seed: the seed is the
-    order that its nodes come in. The package takes edges as Python pairs, some 200 bytes each.
+    Its deterministic preset gives the same parts for any number of threads but has no seed: the seed
+    permutes the nodes. The package accepts edges as Python pairs, about 200 bytes each.
 
     Args:
         graph: the graph; directions, self-loops and repeated edges are treated as in `metis`.
         k: number of subgraphs K.
-        seed: where the order of the nodes comes from.
+        seed: of the order of the nodes.
         train_nodes: not used.
-        balance: what the parts are to have equally much of: "nodes", or "edges" (a node weighs its degree).
+        balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
         imbalance: how far above the mean a part may lie.
 
     Raises:
@@ -70,7 +70,7 @@ def mtkahypar(
 
 @cache
 def _start(package: ModuleType) -> Any:
-    """The package's thread pool, which it makes once a process."""
+    """The package's thread pool, which it makes once per process."""
     return package.initialize(os.cpu_count() or 1)
 
 

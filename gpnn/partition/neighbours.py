@@ -1,4 +1,4 @@
-"""Neighbours: the symmetric rows that partitioners which cut edges work on."""
+"""Neighbours: symmetric CSR rows of a graph, with or without repeated entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
     An entry stands for one message: a pair of nodes joined by several edges repeats. A graph that holds the
     reverse of each edge keeps its E entries; any other gets 2E, one in each direction. Equal sums of a hash
-    over all edges and over all reverses tell which (they differ for an asymmetric graph but once in 2⁶⁴).
+    over all edges and over all reverses show which (for an asymmetric graph they agree once in 2⁶⁴).
     """
     source, target = graph.src.numpy(), graph.dst.numpy()
     symmetric, num_loops = survey(source, target)
@@ -34,7 +34,7 @@ def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row pointers `[N + 1]`, neighbours `[M]` in ascending order, and edges between the two `[M]`, int64.
 
-    Directions and self-loops are dropped. Edges between the same two nodes become one that weighs their
+    Directions and self-loops are ignored. Edges between the same two nodes become one that weighs their
     number, so that the weight between two parts is the number of messages.
 
     >>> rows = distinct_neighbours(Graph([0, 1, 1], [1, 0, 2], num_nodes=3))
@@ -77,7 +77,7 @@ def _hash(first, second):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def count_both(source, target, ptr):  # type: ignore[no-untyped-def]
-    """Add each edge to the counts of both its ends, one place on."""
+    """Add each edge to the counts of both its ends, shifted by one."""
     for e in range(len(source)):
         ptr[source[e] + 1] += 1
         ptr[target[e] + 1] += 1

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Partition:
     """Which of `num_parts` subgraphs each node belongs to; it checks itself when it is made.
 
-    A part may be empty: `ptr` then repeats, and whoever walks the parts meets no node there. Flood fill and
-    `refined` never make one; the user's own labels and `metis` may.
+    A part may be empty: `ptr` then repeats. Flood fill and `refined` never return one; the user's own labels and
+    `metis` may.
 
     Attributes:
         labels: part of each node, int64, `[N]`.
@@ -133,7 +133,7 @@ def _write(partition: Partition, path: str | PathLike[str]) -> None:
 
 
 def _read(path: str | PathLike[str]) -> Partition:
-    """The partition in a saved file, or in a METIS `.part.K` file (one part a line, from 0).
+    """The partition in a saved file, or in a METIS `.part.K` file (one part per line, from 0).
 
     Raises:
         ValueError: when the file is neither.
@@ -156,7 +156,7 @@ def _read_metis(path: Path) -> torch.Tensor:
             warnings.simplefilter("error")  # numpy only warns when it stops before the end
             labels = np.fromstring(path.read_text(), dtype=np.int64, sep="\n")
     except (DeprecationWarning, ValueError, UnicodeDecodeError):
-        raise ValueError(f"{path.name} must hold one integer a line. Got something else.") from None
+        raise ValueError(f"{path.name} must hold one integer per line. Got something else.") from None
     return torch.from_numpy(labels)
 
 

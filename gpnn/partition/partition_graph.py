@@ -1,4 +1,4 @@
-"""partition_graph: the one door to every partitioner, and the table of them."""
+"""partition_graph: the entry point to every partitioner, and the table of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpnn.partition.random import random
 from gpnn.partition.refined import refined
 from gpnn.partition.spectral import spectral
 
-LARGE = 100_000  # nodes from which on a graph is large
+LARGE = 100_000  # nodes of the smallest large graph
 
 
 def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
@@ -31,7 +31,7 @@ def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = No
     Args:
         graph: the graph.
         k: number of subgraphs K.
-        seed: where the random choices come from.
+        seed: of the random choices.
         train_nodes: labelled nodes, `[C]`, which seeds are drawn from.
 
     >>> auto(Graph([0, 1], [1, 0], num_nodes=2), 2).sizes.tolist()
@@ -62,14 +62,14 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
     own), else those whose `y` is not -1, else unknown: then every node is a candidate.
 
     Args:
-        graph: anything that :func:`gpnn.graph.as_graph` takes.
+        graph: anything that :func:`gpnn.graph.as_graph` accepts.
         k: number of subgraphs K.
         method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes and `refined` from there on.
         seed: the same seed gives the same partition.
-        **options: `train_mask`, and what the method takes (see its own docstring).
+        **options: `train_mask`, and the options of the method (see its docstring).
 
     Raises:
-        ValueError: for an unknown method or option, or a k that the method cannot give.
+        ValueError: for an unknown method or option, or a k that the method cannot reach.
 
     >>> from gpnn import Graph
     >>> ring = Graph([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3], num_nodes=4)

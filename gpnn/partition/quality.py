@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quality:
-    """What a partition costs: figures of the whole, then one entry a part; it prints as a table.
+    """What a partition costs: metrics of the whole, then one entry per part; it prints as a table.
 
     Attributes:
         num_parts: number of parts K.
@@ -49,12 +49,12 @@ class Quality:
     train_labels: tuple[int, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Every figure by name, per-part figures as lists: what JSON takes."""
-        figures = asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in figures.items()}
+        """Every metric by name, those per part as lists, ready for JSON."""
+        metrics = asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in metrics.items()}
 
     def summary(self) -> dict[str, Any]:
-        """One figure a name, the per-part ones by their largest (labels also by their smallest)."""
+        """One number per name; metrics per part by their largest (labels also by their smallest)."""
         labels = self.train_labels
         return {
             "parts": self.num_parts,

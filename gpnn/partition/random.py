@@ -1,4 +1,4 @@
-"""Random: parts of equal size without regard to the edges, the yardstick that others must beat."""
+"""Random: parts of equal size without regard to the edges, the baseline for the others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpnn.partition.partition import Partition
 
 
 def random(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
-    """Deal the nodes out to k parts in random order, so that sizes differ by one at most.
+    """Assign the nodes to k parts in random order, so that sizes differ by one at most.
 
     On average it cuts a fraction (1 − 1/k) of the edges.
 
     Args:
         graph: the graph; only its number of nodes counts.
         k: number of subgraphs K.
-        seed: where the order comes from.
+        seed: of the order.
         train_nodes: not used.
 
     >>> random(Graph([0], [1], num_nodes=7), 3, seed=0).sizes.tolist()

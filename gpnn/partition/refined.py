@@ -28,16 +28,16 @@ def refined(
     Size-constrained label propagation clusters the nodes, the clusters become the nodes of a coarser graph,
     and so on; the coarsest graph is divided by growing parts from seeds (labelled, of large degree, as in
     Algorithm 2 of the paper); on the way back each level is balanced and refined. Direction, edge types and
-    edge weights play no role: what is counted is messages between parts. Nodes without neighbours are dealt
-    out last, so that the others are balanced among themselves.
+    edge weights play no role: what is counted is messages between parts. Nodes without neighbours are
+    assigned last, so that the others are balanced among themselves.
 
     Args:
         graph: the graph.
         k: number of subgraphs K.
-        seed: where the random choices come from.
+        seed: of the random choices.
         train_nodes: labelled nodes, `[C]`, which seeds are drawn from where there are any.
-        balance: what the parts are to have equally much of: "nodes", or "edges" (a node weighs its degree).
-        balance_labels: whether they are to have equally many training nodes too.
+        balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
+        balance_labels: also balance the training nodes.
         imbalance: how far above the mean a part may lie (one node more than the mean is always allowed; a
             node that weighs more than a part cannot be divided).
 
@@ -52,7 +52,7 @@ def refined(
     from gpnn.partition.kernels import stream
     from gpnn.partition.multilevel.hierarchy import coarsen, partition_levels
     from gpnn.partition.multilevel.level import Level
-    from gpnn.partition.multilevel.rebalance import deal_out, fill_empty
+    from gpnn.partition.multilevel.rebalance import assign_isolated, fill_empty
     from gpnn.partition.neighbours import neighbours
 
     ptr, index = neighbours(graph)
@@ -63,7 +63,7 @@ def refined(
     levels, names = coarsen(Level(ptr, index, np.empty(0, np.int32), weight), k, state)
     prefer = _preference(degree, names, train_nodes, len(levels[-1].node_weight))
     labels = partition_levels(levels, names, cap, prefer, state)
-    deal_out(labels, weight, k)
+    assign_isolated(labels, weight, k)
     fill_empty(labels, k)
     return Partition(torch.from_numpy(labels), k)
 

@@ -27,18 +27,18 @@ def spectral(
     """Cluster the nodes by the k slowest modes of the random walk: the eigenvectors of L = I − D⁻¹W.
 
     W counts the edges between two nodes in either direction; self-loops, types and weights play no role. The
-    modes do not say how to divide several components, so that these are told apart first: large ones are
-    shared out to parts by their nodes and divided each by itself; small ones, isolated nodes among them, stay
-    whole and go, heaviest first, to the smallest part. Sizes follow the graph and may differ much; none is 0.
+    modes do not divide several components, so these are separated first: large ones get parts in proportion to
+    their nodes and are divided independently; small ones, isolated nodes among them, stay whole and are assigned,
+    largest first, to the smallest part. Sizes follow the graph and may differ much; none is 0.
 
     Time and memory grow as k · (N + E); two blocks of about 1.25 · k float32 vectors are held.
 
     Args:
         graph: the graph.
         k: number of subgraphs K.
-        seed: where the random choices come from.
+        seed: of the random choices.
         train_nodes: not used.
-        points: what k-means clusters: "modes", a node's entries in the modes (Shi and Malik 2000, whose
+        points: what k-means clusters: "modes", the entries per node in the modes (Shi and Malik 2000, whose
             normalised cut they minimise), or "directions", those entries scaled to length 1 (after Ng, Jordan
             and Weiss 2001), which cuts more edges and gives more even parts; or "released", the vectors of the
             paper's released code, which are not modes (:func:`gpnn.partition.spectral.released_spectral`):
@@ -74,7 +74,7 @@ def share_parts(size: np.ndarray, k: int) -> np.ndarray:
 
     Components of less than half a mean part are packed, and parts in proportion to their nodes are kept free
     for them. The others get one part each, and what is left goes, one at a time, to the component that has
-    most nodes a part.
+    most nodes per part.
 
     >>> share_parts(np.array([2, 70, 30, 1, 1]), 4).tolist()
     [0, 3, 1, 0, 0]
@@ -120,7 +120,7 @@ def _divide(weights: csr_matrix, k: int, seed: int, points: str) -> np.ndarray:
 
 
 def _pack(labels: np.ndarray, member: np.ndarray, size: np.ndarray, k: int) -> None:
-    """Give the components without a part, heaviest first, to the part that is smallest then, in place."""
+    """Assign the components without a part, largest first, to the part that is smallest then, in place."""
     left = labels < 0
     heap = [(int(count), part) for part, count in enumerate(np.bincount(labels[~left], minlength=k))]
     heapq.heapify(heap)
@@ -142,11 +142,11 @@ def released_spectral(weights: csr_matrix, k: int, seed: int = 0) -> np.ndarray:
     """Part of each node, int32, `[N]`: k-means on what the Lanczos iteration makes of L = I − D⁻¹W.
 
     The iteration (ARPACK's for symmetric matrices, in float32) is applied to L although L is not symmetric, so that its
-    vectors are not eigenvectors and depend on the random start. Components are not told apart. On Cora at K = 5 the
+    vectors are not eigenvectors and depend on the random start. Components are not separated. On Cora at K = 5 the
     largest part has about 2,650 of 2,708 nodes: over 200 starts 2,516 to 2,683 in nine of ten, and 1,807 at least.
 
     The released code draws its start anew in every run; here it comes from the seed. Where an iteration has not
-    converged after 300 restarts another start is tried; the released code goes on, which at K = 30 on NELL took it an
+    converged after 300 restarts another start is tried; the released code goes on, which at K = 30 on NELL lasted an
     hour.
 
     Args:
@@ -189,7 +189,7 @@ def _lanczos_vectors(laplacian: csr_matrix, k: int, seed: int) -> np.ndarray:
     raise ValueError(f"The iteration of the points 'released' must converge. It did from none of {_STARTS} starts.")
 
 
-_SAMPLE = 50  # points a cluster that it starts from, and the least in all
+_SAMPLE = 50  # points per cluster that it starts from, and the least in all
 _LEAST_SAMPLE = 5_000
 _SAMPLE_STARTS = 3
 _LAST_ROUNDS = 15

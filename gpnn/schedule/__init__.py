@@ -1,4 +1,4 @@
-"""Propagation schedules as data: who sends to whom, when.
+"""Propagation schedules as data: which messages are sent when.
 
 A builder turns a graph into a :class:`Schedule`; one engine executes every schedule.
 """

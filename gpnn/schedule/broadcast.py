@@ -16,7 +16,7 @@ from gpnn.schedule.phase import Phase
 from gpnn.schedule.schedule import Schedule
 
 MAX_NODES = 100_000
-_ROOM = 1 << 26  # bytes for the bits of one group of sources
+_BUFFER = 1 << 26  # bytes for the bits of one group of sources
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
     Args:
         data: the graph that the schedule was built for.
         schedule: the schedule to follow.
-        sources: the nodes whose information is followed, ids or how many to draw; None: all of them.
+        sources: the nodes whose information is followed, ids or their number, drawn at random; None: all nodes.
         seed: of the draw.
 
     Raises:
         ValueError: when the schedule is another graph's, when `sources` are not distinct nodes, or when all
-            nodes are asked for in a graph of more than 100,000 (the work grows with N·E).
+            nodes are requested in a graph of more than 100,000 (the work grows with N·E).
 
     >>> from gpnn import Graph
     >>> from gpnn.schedule import partitioned, synchronous
@@ -86,15 +86,15 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
     labels = schedule.graph.components().numpy()  # [N + virtual]
     component_sizes = np.bincount(labels[: graph.num_nodes])
     within = int((component_sizes[labels[followed]] - 1).sum())
-    arrivals = {id(phase): _arrivals(schedule.graph, phase) for phase in schedule.distinct_phases()}
+    in_edges = {id(phase): _in_edges(schedule.graph, phase) for phase in schedule.distinct_phases()}
     reached, last = 0, 0
     for group in _groups(followed, schedule.graph.num_nodes):
-        gained, end = _follow(schedule, arrivals, _start(group, labels), graph.num_nodes)
+        gained, end = _follow(schedule, in_edges, _start(group, labels), graph.num_nodes)
         reached, last = reached + gained, max(last, end)
     return tally(schedule, reached, within, last, len(followed), int(np.count_nonzero(component_sizes)))
 
 
-class _Arrivals(NamedTuple):
+class _InEdges(NamedTuple):
     """The edges of a phase grouped by receiver."""
 
     receivers: np.ndarray  # [n]
@@ -102,21 +102,21 @@ class _Arrivals(NamedTuple):
     senders: np.ndarray  # [e]
 
 
-def _arrivals(graph: Graph, phase: Phase) -> _Arrivals:
+def _in_edges(graph: Graph, phase: Phase) -> _InEdges:
     src, dst = graph.src[phase.edges].numpy(), graph.dst[phase.edges].numpy()
     receivers, row = np.unique(dst, return_inverse=True)
     ptr, senders, _ = compress(row, src, len(receivers), with_edge=False)
-    return _Arrivals(receivers, ptr, senders.astype(np.int64))
+    return _InEdges(receivers, ptr, senders.astype(np.int64))
 
 
 def _follow(
-    schedule: Schedule, arrivals: dict[int, _Arrivals], start: tuple[np.ndarray, np.ndarray], num_real: int
+    schedule: Schedule, in_edges: dict[int, _InEdges], start: tuple[np.ndarray, np.ndarray], num_real: int
 ) -> tuple[int, int]:
     """Pairs (source of the group, other node) reached, and the last step that reached one."""
     from gpnn.schedule.kernels import step
 
-    heard, missing = start
-    fresh = np.empty((max((len(a.receivers) for a in arrivals.values()), default=0), heard.shape[1]), np.uint64)
+    known, missing = start
+    fresh = np.empty((max((len(a.receivers) for a in in_edges.values()), default=0), known.shape[1]), np.uint64)
     left, reached, last, number = int(missing[:num_real].sum()), 0, 0, 0
     for phases in schedule.rounds:
         for phase in phases:
@@ -124,24 +124,24 @@ def _follow(
                 if reached == left:
                     return reached, last
                 number += 1
-                gained = step(heard, missing, fresh, *arrivals[id(phase)], num_real)
+                gained = step(known, missing, fresh, *in_edges[id(phase)], num_real)
                 reached, last = reached + gained, number if gained else last
     return reached, last
 
 
 def _start(group: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each source has heard of itself; each node may yet hear of the others of its component."""
-    heard = np.zeros((len(labels), -(-len(group) // 64)), np.uint64)
+    """The sources known to each node (a source knows itself), and how many more of its component may reach it."""
+    known = np.zeros((len(labels), -(-len(group) // 64)), np.uint64)
     bit = np.arange(len(group))
-    heard[group, bit // 64] = np.uint64(1) << (bit % 64).astype(np.uint64)
+    known[group, bit // 64] = np.uint64(1) << (bit % 64).astype(np.uint64)
     missing = np.bincount(labels[group], minlength=int(labels.max()) + 1)[labels]
     missing[group] -= 1
-    return heard, missing
+    return known, missing
 
 
 def _groups(followed: np.ndarray, num_nodes: int) -> Iterator[np.ndarray]:
-    """The sources in groups whose bits fit the room, so that memory grows with N and not with N²."""
-    size = 64 * max(1, _ROOM // (8 * num_nodes))
+    """The sources in groups whose bits fit the buffer, so that memory grows with N and not with N²."""
+    size = 64 * max(1, _BUFFER // (8 * num_nodes))
     for begin in range(0, len(followed), size):
         yield followed[begin : begin + size]
 

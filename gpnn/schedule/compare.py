@@ -20,7 +20,7 @@ class Comparison:
         name: what the caller calls the schedule.
         num_rounds: rounds T.
         num_phases: phases in all rounds.
-        num_steps: steps in all rounds, a repeat of a phase each: the depth of the computation.
+        num_steps: steps in all rounds, one per repeat of a phase: the depth of the computation.
         num_messages: messages sent in all rounds.
         num_updates: node updates done in all rounds.
         reach: how far it carries information.
@@ -48,7 +48,7 @@ class Comparison:
 def compare_schedules(
     data: GraphLike, schedules: Mapping[str, Schedule], sources: int | Tensor | None = None, seed: int = 0
 ) -> list[Comparison]:
-    """One row a schedule, in the order given.
+    """One row per schedule, in the order given.
 
     Args:
         data: the graph that all the schedules were built for.

@@ -1,4 +1,4 @@
-"""Pictures of a schedule: one panel a phase, as in the paper's Figure 1."""
+"""Pictures of a schedule: one panel per phase, as in the paper's Figure 1."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def draw_schedule(
     max_panels: int = 24,
     title: str | None = None,
 ) -> str:
-    """The phases of a small graph's schedule as SVG, one panel a phase; written to `path` where one is given.
+    """The phases of a small graph's schedule as SVG, one panel per phase; written to `path` where one is given.
 
     Nodes are coloured by subgraph and have a dark rim where they update; arrows are the messages of the phase;
-    edges between subgraphs are red, edge types other than 0 dashed. Virtual nodes are squares. Rounds that are all
-    alike are drawn once.
+    edges between subgraphs are red, edge types other than 0 dashed. Virtual nodes are squares. Equal rounds are
+    drawn once.
 
     Args:
         schedule: of a graph of at most 200 nodes.
         path: file to write.
         partition: the subgraphs; None: those of the schedule itself, where it has any.
         seed: of the layout.
-        max_panels: phases to draw; the picture says how many it leaves out.
+        max_panels: phases to draw; the picture states how many it omits.
         title: heading of the picture; None: the schedule's counts.
 
     Raises:
@@ -87,7 +87,7 @@ def _compose(schedule: Schedule, sheet: Sheet, max_panels: int, title: str | Non
 
 def _panels(schedule: Schedule) -> Iterator[tuple[str, Phase]]:
     """Each phase with its name; once for all rounds where they are the same."""
-    rounds = schedule.rounds[:1] if _alike(schedule) else schedule.rounds
+    rounds = schedule.rounds[:1] if _equal_rounds(schedule) else schedule.rounds
     for number, phases in enumerate(rounds, start=1):
         for at, phase in enumerate(phases, start=1):
             where = [] if len(rounds) == 1 else [f"round {number}"]
@@ -101,18 +101,18 @@ def _panel(sheet: Sheet, name: str, phase: Phase, width: float) -> Iterator[str]
     yield svg.element("rect", **frame)
     yield svg.text(name, 14, 21, 13, font_weight="bold")
     counts = f"{_plural(phase.edges.numel(), 'message')}, {_plural(phase.nodes.numel(), 'update')}"
-    yield svg.text(counts + (" a step" if phase.repeat > 1 else ""), 14, 37, 11, fill=svg.MUTED)
+    yield svg.text(counts + (" per step" if phase.repeat > 1 else ""), 14, 37, 11, fill=svg.MUTED)
     corner = f"translate({(width - sheet.width) / 2:.1f},{_HEADING:.1f})"
     yield svg.element("g", "\n", "\n".join(draw_marks(sheet, phase)), "\n", transform=corner)
 
 
 def _counts(schedule: Schedule) -> str:
-    equal = "equal " if _alike(schedule) and schedule.num_rounds > 1 else ""
+    equal = "equal " if _equal_rounds(schedule) and schedule.num_rounds > 1 else ""
     counts = _plural(schedule.num_messages, "message"), _plural(schedule.num_updates, "node update")
     return f"{_plural(schedule.num_rounds, f'{equal}round')}: {counts[0]}, {counts[1]}"
 
 
-def _alike(schedule: Schedule) -> bool:
+def _equal_rounds(schedule: Schedule) -> bool:
     return all(phases is schedule.rounds[0] for phases in schedule.rounds)
 
 
@@ -120,7 +120,7 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-# Told apart by most colour-blind readers; red is kept for the cut.
+# Most colour-blind readers can distinguish them; red is for the cut.
 PALETTE = (
     *("#4477aa", "#ee9944", "#228833", "#66ccee", "#aa3377"),
     *("#ccbb44", "#8c6d4f", "#88a0a8", "#9970ab", "#b5de8f"),
@@ -130,7 +130,7 @@ CUT, FAINT_CUT, FAINT, RIM = "#d62728", "#f3c1bd", "#d3d9e0", "#9aa5b1"
 
 
 def draw_marks(sheet: Sheet, phase: Phase) -> Iterator[str]:
-    """The edges that are silent, the messages, and the nodes of one phase, in that order."""
+    """The edges without a message, the messages, and the nodes of one phase, in that order."""
     sent = np.zeros(len(sheet.src), np.bool_)
     sent[phase.edges.numpy()] = True
     updates = np.zeros(len(sheet.labels), np.bool_)
@@ -182,7 +182,7 @@ def _entries(sheet: Sheet) -> Iterator[tuple[str, str]]:
         yield "virtual node", svg.element("rect", x=-6, y=-6, width=12, height=12, rx=2, **_look(-1, "updates"))
 
 
-def _line(sheet: Sheet, edge: int) -> svg.Line:
+def _line(sheet: Sheet, edge: int) -> svg.Curve:
     start, end = sheet.positions[sheet.src[edge]], sheet.positions[sheet.dst[edge]]
     if sheet.src[edge] == sheet.dst[edge]:
         return svg.loop(start, sheet.radius, int(sheet.bend[edge]))

@@ -8,7 +8,7 @@ from numba import njit
 def breadth_first(ptr, index, root):  # type: ignore[no-untyped-def]
     """Nodes in breadth-first order [N] and each one's parent [N], -1 where a traversal starts.
 
-    The first traversal starts at `root`, each later one at the lowest node not yet visited. `ptr`, `index`:
+    The first traversal starts at `root`, each later one at the lowest unvisited node. `ptr`, `index`:
     the out-neighbours as compressed rows; neighbours are visited in that order.
     """
     num_nodes = len(ptr) - 1
@@ -53,9 +53,9 @@ def longest_path_levels(ptr, index, visit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def spanning_forest(order, low, high, num_nodes):  # type: ignore[no-untyped-def]
-    """Kruskal's algorithm: which pairs (low, high) [P] join two trees when taken in `order` [P]."""
+    """Kruskal's algorithm: which pairs (low, high) [P] join two trees when added in `order` [P]."""
     leader = np.arange(num_nodes)
-    taken = np.zeros(len(order), np.bool_)
+    used = np.zeros(len(order), np.bool_)
     for pair in order:
         a, b = low[pair], high[pair]
         while leader[a] != a:
@@ -66,8 +66,8 @@ def spanning_forest(order, low, high, num_nodes):  # type: ignore[no-untyped-def
             b = leader[b]
         if a != b:
             leader[max(a, b)] = min(a, b)
-            taken[pair] = True
-    return taken
+            used[pair] = True
+    return used
 
 
 @njit(cache=True)
@@ -80,7 +80,7 @@ def depths(visit, parent):  # type: ignore[no-untyped-def]
     return depth
 
 
-REPEATED_NODE, SILENT_RECEIVER, CROSSING_EDGE = 1, 2, 3
+REPEATED_NODE, MISSING_RECEIVER, CROSSING_EDGE = 1, 2, 3
 UNTOUCHED = -1
 
 
@@ -88,8 +88,8 @@ UNTOUCHED = -1
 def find_fault(src, dst, edges, nodes, edge_ptr, node_ptr, owner):  # type: ignore[no-untyped-def]
     """The first fault as (code, id of the node or edge), or (0, 0).
 
-    `owner` [N] is full of UNTOUCHED and left so. Meanwhile it says which block writes a node (b), or which
-    single block reads a node that none writes (−2 − b).
+    `owner` [N] holds UNTOUCHED before and after. In between it is the block that writes a node (b), or the only
+    block that reads a node that no block writes (−2 − b).
     """
     fault = (0, 0)
     for block in range(len(node_ptr) - 1):
@@ -103,7 +103,7 @@ def find_fault(src, dst, edges, nodes, edge_ptr, node_ptr, owner):  # type: igno
                 break
             sender, receiver = owner[src[edges[at]]], owner[dst[edges[at]]]
             if receiver < 0:
-                fault = (SILENT_RECEIVER, dst[edges[at]])
+                fault = (MISSING_RECEIVER, dst[edges[at]])
             elif receiver != block or (sender != block and sender != UNTOUCHED and sender != -2 - block):
                 fault = (CROSSING_EDGE, edges[at])
             elif sender == UNTOUCHED:
@@ -123,28 +123,28 @@ _S1, _S2, _S4, _S56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 
 @njit(cache=True)
-def step(heard, missing, fresh, receivers, ptr, senders, num_real):  # type: ignore[no-untyped-def]
+def step(known, missing, fresh, receivers, ptr, senders, num_real):  # type: ignore[no-untyped-def]
     """Send one synchronous step; return how many (source, real node) pairs it added.
 
-    `heard` [N, W]: the sources that reached each node. `missing` [N]: how many more may reach it; a node that
-    misses none is passed over. Receiver i hears `senders[ptr[i]:ptr[i + 1]]`. `fresh` [n, W] is room for the
-    new rows: all messages of a step are sent before any is read. Nodes from `num_real` on are virtual.
+    `known` [N, W]: the sources that reached each node. `missing` [N]: how many more may reach it; a node that
+    misses none is skipped. Receiver i gets messages from `senders[ptr[i]:ptr[i + 1]]`. `fresh` [n, W] is a buffer
+    for the new rows: all messages of a step are sent before any is read. Nodes from `num_real` on are virtual.
     """
     for i in range(len(receivers)):
         if missing[receivers[i]] > 0:
-            fresh[i] = heard[receivers[i]]
+            fresh[i] = known[receivers[i]]
             for at in range(ptr[i], ptr[i + 1]):
                 sender = senders[at]
-                for word in range(heard.shape[1]):
-                    fresh[i, word] |= heard[sender, word]
+                for word in range(known.shape[1]):
+                    fresh[i, word] |= known[sender, word]
     total = 0
     for i in range(len(receivers)):
         node = receivers[i]
         if missing[node] > 0:
             gained = 0
-            for word in range(heard.shape[1]):
-                gained += _count_bits(fresh[i, word] ^ heard[node, word])
-                heard[node, word] = fresh[i, word]
+            for word in range(known.shape[1]):
+                gained += _count_bits(fresh[i, word] ^ known[node, word])
+                known[node, word] = fresh[i, word]
             missing[node] -= gained
             if node < num_real:
                 total += gained

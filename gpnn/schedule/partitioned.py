@@ -29,19 +29,19 @@ def partitioned(
 ) -> Schedule:
     """The paper's schedule (Algorithm 1): `intra` steps inside all subgraphs, then `cut` steps over the cut.
 
-    Self-loops travel inside. A phase that would neither send nor update anything is left out.
+    Self-loops are inside edges. A phase that would neither send nor update anything is left out.
 
     Args:
         data: the graph, N nodes and E edges.
         part: a :class:`gpnn.Partition`, or the subgraph of each node, integers from 0, `[N]`.
         rounds: number of outer iterations T.
-        intra: steps inside the subgraphs a round, T_S; may be 0.
-        cut: steps over the cut edges a round, T_C; may be 0.
-        update: who updates. "members": every node of a subgraph, and in the cut phase both ends of every cut
+        intra: steps inside the subgraphs per round, T_S; may be 0.
+        cut: steps over the cut edges per round, T_C; may be 0.
+        update: which nodes update. "members": every node of a subgraph, and in the cut phase both ends of every cut
             edge (as in the authors' code). "receivers": only nodes that receive a message in the phase; then
             K = N with T_C = 1 is synchronous propagation for nodes with an in-edge from another node.
         virtual: None, or "graph": one virtual node that all nodes write to and read from at the end of each
-            round (Gilmer et al.), or "subgraph": one such node a subgraph (the shared memory of Sect. 5).
+            round (Gilmer et al.), or "subgraph": one such node per subgraph (the shared memory of Sect. 5).
 
     Raises:
         ValueError: when `part` does not label every node, a count is out of range, or a name is unknown.
@@ -73,7 +73,7 @@ def partitioned(
 
 
 def _inside(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: str) -> Phase | None:
-    """The edges that stay in their subgraph; one block a subgraph."""
+    """The edges that stay in their subgraph; one block per subgraph."""
     edges = edges[parts.labels[graph.src[edges]].argsort(stable=True)]
     nodes = parts.order
     if update == "receivers":

@@ -15,8 +15,8 @@ from gpnn.graph import Graph
 class Phase:
     """SyncProp (Algorithm 1 of the paper) over `edges`, writing `nodes`, `repeat` times.
 
-    Every node of `nodes` updates, also one that no edge of the phase reaches. Blocks, where there are any, do
-    not touch each other: an edge of block b ends in a node of block b, and starts in one or in a node that
+    Every node of `nodes` updates, also one that no edge of the phase reaches. Blocks, where there are any, are
+    independent: an edge of block b ends in a node of block b, and starts in one or in a node that
     does not update in this phase and that no other block reads.
 
     Attributes:
@@ -60,12 +60,12 @@ class Phase:
 
     @property
     def num_messages(self) -> int:
-        """Messages sent: the edges, once a repeat."""
+        """Messages sent: the edges, once per repeat."""
         return self.repeat * self.edges.numel()
 
     @property
     def num_updates(self) -> int:
-        """Node updates done: the nodes, once a repeat."""
+        """Node updates done: the nodes, once per repeat."""
         return self.repeat * self.nodes.numel()
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -78,13 +78,13 @@ class Phase:
             yield self.edges[edges[block] : edges[block + 1]], self.nodes[nodes[block] : nodes[block + 1]]
 
     def check(self, graph: Graph, owner: Tensor | None = None) -> None:
-        """Raise ValueError unless the phase fits `graph`: its ids exist, receivers update, blocks are apart.
+        """Raise ValueError unless the phase fits `graph`: its ids exist, receivers update, blocks are independent.
 
         Args:
             graph: the graph whose ids the phase names.
-            owner: room to work in, int64, `[N]`, filled with -1 and left so: many phases can share it.
+            owner: scratch, int64, `[N]`, filled with -1 before and after, so that many phases can share it.
         """
-        from gpnn.schedule.kernels import CROSSING_EDGE, REPEATED_NODE, SILENT_RECEIVER, find_fault
+        from gpnn.schedule.kernels import CROSSING_EDGE, MISSING_RECEIVER, REPEATED_NODE, find_fault
 
         _check_ids("edges", self.edges, graph.num_edges)
         _check_ids("nodes", self.nodes, graph.num_nodes)
@@ -96,7 +96,7 @@ class Phase:
         fault, number = find_fault(*(array.numpy() for array in arrays))
         if fault == REPEATED_NODE:
             raise ValueError(f"The nodes of a phase must be distinct. Node {number} comes twice.")
-        if fault == SILENT_RECEIVER:
+        if fault == MISSING_RECEIVER:
             raise ValueError(f"Every receiver of a phase must be among its nodes. Node {number} is not.")
         if fault == CROSSING_EDGE:
             raise ValueError(f"No edge of a phase may cross its blocks. Edge {number} does.")

@@ -12,7 +12,7 @@ from gpnn.schedule.schedule import Schedule
 
 
 def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
-    """The edges dealt into `rounds` chunks of equal size; a round sends over one (appendix, Sect. A.5).
+    """The edges divided at random into `rounds` chunks of equal size; each round sends over one (appendix, Sect. A.5).
 
     Every edge carries exactly one message in the whole schedule, and a chunk's receivers update. With more
     rounds than edges the last rounds are empty.
@@ -20,7 +20,7 @@ def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
     Args:
         data: the graph, N nodes and E edges.
         rounds: number of chunks T.
-        seed: of the deal.
+        seed: of the division.
 
     Raises:
         ValueError: when `rounds` is not a positive integer.
@@ -31,8 +31,8 @@ def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
     """
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
-    dealt = np.random.default_rng(seed).permutation(graph.num_edges)
-    chunks = [torch.from_numpy(np.sort(chunk)) for chunk in np.array_split(dealt, rounds)]
+    order = np.random.default_rng(seed).permutation(graph.num_edges)
+    chunks = [torch.from_numpy(np.sort(chunk)) for chunk in np.array_split(order, rounds)]
     return Schedule(
         graph,
         tuple((Phase(edges, graph.dst[edges].unique(), kind="chunk"),) if len(edges) else () for edges in chunks),

@@ -1,4 +1,4 @@
-"""Schedule: who sends to whom, when, as data that one engine executes."""
+"""Schedule: which messages are sent when, as data that one engine executes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Schedule:
 
     Attributes:
         graph: the graph whose edge and node ids the phases name; it holds the virtual nodes too.
-        rounds: the phases of each round, in order. Rounds that are alike share the same objects.
+        rounds: the phases of each round, in order. Equal rounds share the same objects.
         num_virtual: how many of the graph's last nodes are virtual (added by the schedule).
         digest: of the graph's edges when the schedule was made.
     """
@@ -49,7 +49,7 @@ class Schedule:
         if self.graph.digest() != self.digest:
             raise ValueError(
                 "The edges of a graph must stay as they were when its schedule was made. They were changed in place: "
-                "make schedule and plan anew, or change a copy."
+                "build schedule and plan again, or change a copy."
             )
 
     @property

@@ -13,18 +13,18 @@ from gpnn.schedule.schedule import Schedule
 
 
 def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
-    """Two sweeps a round, along and against a breadth-first order, level by level (Sect. 4.5, A.4).
+    """Two passes per round, along and against a breadth-first order, level by level (Sect. 4.5, A.4).
 
     The edges that follow the visiting order form one acyclic graph, those that violate it another. In each,
-    one phase a longest-path level sends over the edges into that level, so that every node updates once,
+    one phase per longest-path level sends over the edges into that level, so that every node updates once,
     after all its parents. On a chain this is a bidirectional recurrent network. Every edge carries one
-    message a round; a self-loop rides with its node's phase of the first sweep. A node without a message does
+    message per round; a self-loop is in its node's phase of the first pass. A node without a message does
     not update.
 
     Args:
         data: the graph. The search follows edges from sender to receiver, neighbours in the order of their
-            ids, and starts again at the lowest node not yet visited.
-        rounds: number of times both sweeps are done, T.
+            ids, and starts again at the lowest unvisited node.
+        rounds: number of times both passes are done, T.
         root: where the search starts.
 
     Raises:
@@ -45,12 +45,12 @@ def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:
     visit, _ = breadth_first(ptr, neighbours, root)
     rank = np.empty_like(visit)
     rank[visit] = np.arange(len(visit))
-    follows = rank[src] <= rank[dst]  # self-loops ride with the first sweep
+    follows = rank[src] <= rank[dst]  # self-loops are in the first pass
     forward = longest_path_levels(ptr, neighbours, visit)
     backward = longest_path_levels(ptr, neighbours, np.ascontiguousarray(visit[::-1]))  # compiled once
-    sweeps = level_phases(np.flatnonzero(follows), dst, forward, "level")
-    sweeps += level_phases(np.flatnonzero(~follows), dst, backward, "level")
-    return Schedule(graph, (sweeps,) * rounds)
+    passes = level_phases(np.flatnonzero(follows), dst, forward, "level")
+    passes += level_phases(np.flatnonzero(~follows), dst, backward, "level")
+    return Schedule(graph, (passes,) * rounds)
 
 
 def _sorted_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +62,7 @@ def _sorted_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def level_phases(edges: np.ndarray, dst: np.ndarray, level: np.ndarray, kind: str) -> tuple[Phase, ...]:
-    """One phase a level: the edges into that level's nodes, and the nodes that receive one of them.
+    """One phase per level: the edges into that level's nodes, and the nodes that receive one of them.
 
     Args:
         edges: ids of the edges to send over, `[e]`.

@@ -73,23 +73,23 @@ def _labels(schedule: Schedule, partition: Partition | None, num_real: int) -> n
 
 
 def _pixels(positions: np.ndarray, radius: float, length: float) -> np.ndarray:
-    """An edge about `length` long, or less where the panel got too wide; nodes that touch are pushed apart."""
+    """An edge about `length` long, or less where the panel got too wide; overlapping nodes are separated."""
     widest = max(float(np.ptp(positions, axis=0).max()), 1e-9)
     pixels = positions * max(min(length, _MAX_WIDTH / widest), 2.9 * radius)
     for _ in range(100):
         offset = pixels[:, None] - pixels[None]  # [N, N, 2]
-        apart = np.hypot(offset[..., 0], offset[..., 1])
-        np.fill_diagonal(apart, np.inf)
-        lacking = np.maximum(2.9 * radius - apart, 0)
+        distance = np.hypot(offset[..., 0], offset[..., 1])
+        np.fill_diagonal(distance, np.inf)
+        lacking = np.maximum(2.9 * radius - distance, 0)
         if lacking.max() < 0.5:
             break
-        pixels = pixels + (offset / np.maximum(apart, 1e-9)[..., None] * lacking[..., None] / 2).sum(1)
+        pixels = pixels + (offset / np.maximum(distance, 1e-9)[..., None] * lacking[..., None] / 2).sum(1)
     return pixels
 
 
-def _free_spot(taken: np.ndarray, wanted: np.ndarray, radius: float) -> np.ndarray:
+def _free_spot(occupied: np.ndarray, wanted: np.ndarray, radius: float) -> np.ndarray:
     """The first place from `wanted` upwards that is clear of all nodes."""
-    while np.hypot(*(taken - wanted).T).min() < 4 * radius:
+    while np.hypot(*(occupied - wanted).T).min() < 4 * radius:
         wanted = wanted - [0, radius]
     return wanted
 
@@ -144,8 +144,8 @@ def _majorise(hops: np.ndarray, seed: int) -> np.ndarray:
     np.fill_diagonal(weight, 0)
     inverse = np.linalg.pinv(np.diag(weight.sum(1)) - weight)
     for _ in range(_ITERATIONS):
-        apart = np.hypot(*(np.subtract.outer(axis, axis) for axis in positions.T))
-        pull = weight * hops / np.maximum(apart, 1e-9)
+        distance = np.hypot(*(np.subtract.outer(axis, axis) for axis in positions.T))
+        pull = weight * hops / np.maximum(distance, 1e-9)
         moved = inverse @ (pull.sum(1)[:, None] * positions - pull @ positions)
         still = np.abs(moved - positions).max() < 1e-4
         positions = moved

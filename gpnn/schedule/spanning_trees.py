@@ -15,10 +15,10 @@ from gpnn.schedule.sequential import level_phases
 
 
 def spanning_trees(data: GraphLike, rounds: int = 5, seed: int = 0, root: int = 0) -> Schedule:
-    """One minimum spanning forest a round, sent down depth by depth from parent to child (Sect. 4.5).
+    """One minimum spanning forest per round, from parent to child, depth by depth (Sect. 4.5).
 
     Every joined pair of nodes has a random weight in [0, 1); Kruskal's algorithm finds the forest, and the
-    weights of its pairs grow by 1, so that later rounds prefer pairs not yet used. A connected graph's round
+    weights of its pairs grow by 1, so that later rounds prefer unused pairs. A connected graph's round
     has N − 1 messages. Where several parallel edges lead from parent to child, one of them is drawn anew each
     round. Self-loops are never sent; roots do not update.
 
@@ -91,9 +91,9 @@ def _forest(
     from gpnn.schedule.kernels import breadth_first, depths, spanning_forest
 
     low, high = pairs
-    taken = spanning_forest(np.argsort(weight, kind="stable"), low, high, graph.num_nodes)
-    weight[taken] += 1
-    ends = np.concatenate([low[taken], high[taken]]), np.concatenate([high[taken], low[taken]])
+    used = spanning_forest(np.argsort(weight, kind="stable"), low, high, graph.num_nodes)
+    weight[used] += 1
+    ends = np.concatenate([low[used], high[used]]), np.concatenate([high[used], low[used]])
     ptr, neighbours, _ = compress(*ends, graph.num_nodes, with_edge=False)
     visit, parent = breadth_first(ptr, neighbours, root)
     child = np.flatnonzero(parent >= 0)

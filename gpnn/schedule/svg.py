@@ -13,7 +13,7 @@ FONT = "Helvetica, Arial, sans-serif"
 HEAD_LENGTH, HEAD_WIDTH = 8.0, 6.6
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A curve up to its last point, that point, and the direction in which it arrives there."""
 
     path: str
@@ -33,7 +33,7 @@ def text(content: str, x: float, y: float, size: float, **attributes: object) ->
 
 
 def document(parts: Iterable[str], width: float, height: float, description: str) -> str:
-    """A whole picture on a white ground, with a description for who cannot see it."""
+    """A whole picture on a white ground, with a description for screen readers."""
     size = {"width": width, "height": height, "viewBox": f"0 0 {_number(width)} {_number(height)}"}
     ground = element("rect", width=width, height=height, fill=PAPER)
     body = "\n".join((element("title", escape(description)), ground, *parts))
@@ -41,28 +41,28 @@ def document(parts: Iterable[str], width: float, height: float, description: str
     return element("svg", "\n", body, "\n", **space, **size) + "\n"
 
 
-def curve(start: np.ndarray, end: np.ndarray, bend: float, gap: float) -> Line:
+def curve(start: np.ndarray, end: np.ndarray, bend: float, gap: float) -> Curve:
     """The line from `start` to `end` that bulges by `bend` to its right and stops `gap` short of both."""
     along = _unit(end - start)
     middle = (start + end) / 2 + bend * np.array([-along[1], along[0]])
     begin, tip = start + gap * _unit(middle - start), end + gap * _unit(middle - end)
-    return Line(f"M{_point(begin)} Q{_point(middle)}", tip, _unit(end - middle))
+    return Curve(f"M{_point(begin)} Q{_point(middle)}", tip, _unit(end - middle))
 
 
-def loop(center: np.ndarray, radius: float, number: int) -> Line:
+def loop(center: np.ndarray, radius: float, number: int) -> Curve:
     """The line of a self-loop above a node; each further one is larger."""
     size = radius * (2.0 + 0.8 * number)
     begin, tip = (center + (radius + 2) * np.array([side * 0.6, -0.8]) for side in (-1, 1))
     left, right = (center + np.array([side * 0.9 * size, -1.3 * size]) for side in (-1, 1))
-    return Line(f"M{_point(begin)} C{_point(left)} {_point(right)}", tip, _unit(tip - right))
+    return Curve(f"M{_point(begin)} C{_point(left)} {_point(right)}", tip, _unit(tip - right))
 
 
-def stroke(line: Line, color: str, width: float, dashes: str = "") -> str:
+def stroke(line: Curve, color: str, width: float, dashes: str = "") -> str:
     """The line without a head, dashed where `dashes` gives lengths."""
     return _path(line, line.tip, color, width, dashes)
 
 
-def arrow(line: Line, color: str, width: float, dashes: str = "") -> str:
+def arrow(line: Curve, color: str, width: float, dashes: str = "") -> str:
     """The line with a head at its tip, dashed where `dashes` gives lengths."""
     back = line.tip - HEAD_LENGTH * line.heading
     side = HEAD_WIDTH / 2 * np.array([-line.heading[1], line.heading[0]])
@@ -70,7 +70,7 @@ def arrow(line: Line, color: str, width: float, dashes: str = "") -> str:
     return _path(line, line.tip - 0.7 * HEAD_LENGTH * line.heading, color, width, dashes) + head
 
 
-def _path(line: Line, stop: np.ndarray, color: str, width: float, dashes: str) -> str:
+def _path(line: Curve, stop: np.ndarray, color: str, width: float, dashes: str) -> str:
     dashed = {"stroke_dasharray": dashes} if dashes else {}
     return element("path", d=f"{line.path} {_point(stop)}", fill="none", stroke=color, stroke_width=width, **dashed)
 

@@ -3,20 +3,20 @@
 from gpnn.schedule import Schedule
 
 
-def heard_by_step(schedule: Schedule) -> list[list[set[int]]]:
-    """The sources that each node has heard of, before the first step and after each one."""
+def known_by_step(schedule: Schedule) -> list[list[set[int]]]:
+    """The sources that each node knows, before the first step and after each one."""
     src, dst = schedule.graph.src.tolist(), schedule.graph.dst.tolist()
     num_real = schedule.graph.num_nodes - schedule.num_virtual
-    heard = [{node} if node < num_real else set() for node in range(schedule.graph.num_nodes)]
-    history = [heard]
+    known = [{node} if node < num_real else set() for node in range(schedule.graph.num_nodes)]
+    history = [known]
     for phases in schedule.rounds:
         for phase in phases:
             for _ in range(phase.repeat):
-                new = [set(sources) for sources in heard]
+                new = [set(sources) for sources in known]
                 for edge in phase.edges.tolist():
-                    new[dst[edge]] |= heard[src[edge]]
-                heard = new
-                history.append(heard)
+                    new[dst[edge]] |= known[src[edge]]
+                known = new
+                history.append(known)
     return history
 
 

@@ -42,7 +42,7 @@ def test_two_seeds_at_the_ends_of_a_chain_meet_in_the_middle():
     assert labels.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
-def test_each_sweep_permutes_the_subgraphs():
+def test_each_iteration_permutes_the_subgraphs():
     """Two seeds beside one free node: either may be first to claim it."""
     rows = chain(3).out_edges(with_edge=False)
     middle = {int(grow(rows.ptr, rows.index, np.array([0, 2]), stream(seed))[0][1]) for seed in range(20)}

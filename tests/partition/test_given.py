@@ -71,9 +71,9 @@ def test_labels_that_do_not_fit_are_refused_in_a_sentence(labels, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.part.2", b"0\n1\nx\n1\n", "a.part.2 must hold one integer a line. Got something else."),
-        ("a.part.2", b"0\n1\n0.5\n1\n", "a.part.2 must hold one integer a line. Got something else."),
-        ("a.part.2", b"\xff\xfe\x00", "a.part.2 must hold one integer a line. Got something else."),
+        ("a.part.2", b"0\n1\nx\n1\n", "a.part.2 must hold one integer per line. Got something else."),
+        ("a.part.2", b"0\n1\n0.5\n1\n", "a.part.2 must hold one integer per line. Got something else."),
+        ("a.part.2", b"\xff\xfe\x00", "a.part.2 must hold one integer per line. Got something else."),
         ("a.part.2", b"", "`labels` must have shape [N] with N at least 1. Got [0]."),
         ("a.part.2", b"0\n1\n7\n1\n", "`labels` must lie from 0 to 1. Got 7."),
         ("a.part.9", b"0\n1\n7\n1\n", "`k` must be the 9 parts of `labels`. Got 2."),

@@ -77,7 +77,7 @@ def test_the_name_of_a_text_states_its_parts(tmp_path):
     [
         ("notes.txt", b"hello there", "must be a saved partition or end in .part.K"),
         ("saved", b"", "must be a saved partition or end in .part.K"),
-        ("graph.part.2", b"0\none\n", "must hold one integer a line"),
+        ("graph.part.2", b"0\none\n", "must hold one integer per line"),
         ("graph.part.2", b"0\n2\n", "`labels` must lie from 0 to 1. Got 2."),
     ],
 )

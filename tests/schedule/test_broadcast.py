@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from gpnn import Graph
 from gpnn.schedule import broadcast, partitioned, random_edges, sequential, spanning_trees, synchronous
 from gpnn.schedule import broadcast as public_broadcast
-from tests.oracle.reach import heard_by_step, step_costs
+from tests.oracle.reach import known_by_step, step_costs
 from tests.oracle.small_graphs import chain, graphs, ring, undirected_graphs
 
 
 def check_against_oracle(graph, schedule):
     reach = broadcast(graph, schedule)
-    history, costs = heard_by_step(schedule), step_costs(schedule)
+    history, costs = known_by_step(schedule), step_costs(schedule)
     real = range(graph.num_nodes)
     labels = schedule.graph.components().tolist()
     component = [{s for s in real if labels[s] == labels[node]} for node in real]
-    solving = [step for step, heard in enumerate(history) if all(len(heard[v]) == len(real) for v in real)]
-    splitting = [step for step, heard in enumerate(history) if all(heard[v] == component[v] for v in real)]
+    solving = [step for step, known in enumerate(history) if all(len(known[v]) == len(real) for v in real)]
+    splitting = [step for step, known in enumerate(history) if all(known[v] == component[v] for v in real)]
     assert reach.solved == bool(solving)
     assert reach.components_solved == bool(splitting)
     done = costs[: solving[0] if solving else len(costs)]
@@ -137,7 +137,7 @@ def test_many_groups_of_sources_agree_with_one(monkeypatch):
     graph = ring(200)
     schedule = partitioned(graph, torch.arange(200) // 50, rounds=5, intra=40)
     together = broadcast(graph, schedule)
-    monkeypatch.setattr(import_module("gpnn.schedule.broadcast"), "_ROOM", 1)  # 64 sources at a time
+    monkeypatch.setattr(import_module("gpnn.schedule.broadcast"), "_BUFFER", 1)  # 64 sources at a time
     assert broadcast(graph, schedule) == together
     assert together.solved
 

@@ -9,7 +9,7 @@ from tests.oracle.small_graphs import chain, graphs
 from tests.oracle.traversal import bfs_order, longest_path
 
 
-def test_a_chain_is_swept_in_both_directions():
+def test_a_chain_is_traversed_in_both_directions():
     """As a bidirectional recurrent network does (Sect. 4.5)."""
     schedule = sequential(chain(5), rounds=1)
     sent = [(schedule.graph.src[phase.edges].tolist(), phase.nodes.tolist()) for phase in schedule.rounds[0]]
@@ -54,16 +54,16 @@ def test_every_edge_is_sent_exactly_once_a_round_and_only_receivers_update(graph
 
 @settings(max_examples=80, deadline=None)
 @given(graph=graphs())
-def test_a_node_has_heard_all_its_parents_before_it_sends(graph):
-    """Within a sweep a node sends only after its own update, and updates once."""
+def test_a_node_receives_from_all_its_parents_before_it_sends(graph):
+    """Within a pass a node sends only after its own update, and updates once."""
     proper = graph.select_edges(graph.src != graph.dst)
     rank = {node: at for at, node in enumerate(bfs_order(list(zip(proper.src.tolist(), proper.dst.tolist())),
                                                          proper.num_nodes, 0))}  # fmt: skip
-    sweeps: dict[bool, list] = {True: [], False: []}
+    passes: dict[bool, list] = {True: [], False: []}
     for phase in sequential(proper, rounds=1).rounds[0]:
         first = int(phase.edges[0])
-        sweeps[rank[int(proper.src[first])] < rank[int(proper.dst[first])]].append(phase)
-    for phases in sweeps.values():
+        passes[rank[int(proper.src[first])] < rank[int(proper.dst[first])]].append(phase)
+    for phases in passes.values():
         sent: set[int] = set()
         for phase in phases:
             sent |= set(proper.src[phase.edges].tolist())
@@ -80,7 +80,7 @@ def test_the_order_of_the_edge_list_does_not_matter(graph, data):
     ]
 
 
-def test_self_loops_ride_with_the_first_sweep():
+def test_self_loops_are_in_the_first_pass():
     graph = Graph([0, 1, 0, 1], [1, 0, 0, 1], num_nodes=2)  # 0 ⇄ 1 and a loop on each
     phases = sequential(graph, rounds=1).rounds[0]
     assert [sorted(phase.edges.tolist()) for phase in phases] == [[2], [0, 3], [1]]

@@ -1,1 +1,1 @@
-"""The compiled steps of a multilevel partition: cluster, contract, divide, then sweep, climb and balance."""
+"""The compiled steps of a multilevel partition: cluster, contract, divide, refine, rebalance."""

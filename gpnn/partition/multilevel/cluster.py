@@ -13,7 +13,7 @@ _CHUNK = 1 << _BITS  # nodes visited together: their rows lie together, and thei
 
 
 class Scratch(NamedTuple):
-    """Memory that rounds reuse."""
+    """Buffers that rounds reuse."""
 
     ahead: np.ndarray  # labels of the neighbours of a chunk's nodes
     near: np.ndarray  # clusters that one row leads to
@@ -25,15 +25,15 @@ class Scratch(NamedTuple):
 def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
     """A cluster for each node, named by one of its nodes, `[n]`; none weighs more than `limit` `[C]`.
 
-    In each round every node joins the cluster that most of its edge weight goes to, among those with room.
-    Equals are told apart by a random rank of the clusters, the same for all nodes of a round, so that a few
+    In each round every node joins the cluster that most of its edge weight goes to, among those below the limit.
+    Ties are broken by a random rank of the clusters, the same for all nodes of a round, so that a few
     clusters grow fast instead of all slowly. Chunks of nodes come in random order, and the nodes of a chunk
-    in bit-reversed order, lest a label run along a row of a grid. Nodes that stay alone then join others
-    that favour the same full cluster.
+    in bit-reversed order, so that a label does not spread along a row of a grid. Nodes that stay alone then join
+    others that favour the same full cluster.
     """
     num_nodes = len(level.node_weight)
     labels = np.arange(num_nodes).astype(np.int32)
-    wish = np.arange(num_nodes).astype(np.int32)
+    favourite = np.arange(num_nodes).astype(np.int32)
     load = level.node_weight.copy()
     scratch, order = _scratch(level.ptr), _bit_reversal()
     num_chunks = (num_nodes + _CHUNK - 1) // _CHUNK
@@ -43,16 +43,16 @@ def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
         moved = 0
         for _ in range(num_chunks):
             chunk = (chunk + step) % num_chunks
-            moved += _visit(level, labels, wish, load, limit, chunk, order, salt, scratch)
+            moved += _visit(level, labels, favourite, load, limit, chunk, order, salt, scratch)
         if moved * 50 < num_nodes:
             break
-    _join_alone(labels, wish, load, level.node_weight, limit)
+    _join_alone(labels, favourite, load, level.node_weight, limit)
     return labels
 
 
 @njit(cache=True)
-def _visit(level, labels, wish, load, limit, chunk, order, salt, scratch):  # type: ignore[no-untyped-def]
-    """Let the nodes of one chunk choose their clusters, in place; how many moved."""
+def _visit(level, labels, favourite, load, limit, chunk, order, salt, scratch):  # type: ignore[no-untyped-def]
+    """Choose the clusters of the nodes of one chunk, in place; return how many moved."""
     ptr, index, edge_weight, node_weight = level
     ahead, near, weight, score = scratch
     start, stop = chunk * _CHUNK, min(len(labels), (chunk + 1) * _CHUNK)
@@ -65,14 +65,14 @@ def _visit(level, labels, wish, load, limit, chunk, order, salt, scratch):  # ty
             continue
         begin, end, own = ptr[node], ptr[node + 1], labels[node]
         for e in range(begin, end):
-            if start <= index[e] < stop:  # it may have moved since
+            if start <= index[e] < stop:  # it may have moved
                 ahead[e - base] = labels[index[e]]
         row = ahead[begin - base : end - base]
         if len(row) <= _SHORT:
             found = _list_short(row, edge_weight[begin:end], own, near, weight)
         else:
             found = _list_long(row, edge_weight[begin:end], own, near, weight, score)
-        wish[node], best = _choose(near, weight, found, load, limit, node_weight, node, salt)
+        favourite[node], best = _choose(near, weight, found, load, limit, node_weight, node, salt)
         if best != own:
             labels[node] = best
             moved += 1
@@ -119,34 +119,34 @@ def _list_long(row, edge_weight, own, near, weight, score):  # type: ignore[no-u
 
 @njit(cache=True)
 def _choose(near, weight, found, load, limit, node_weight, node, salt):  # type: ignore[no-untyped-def]
-    """The cluster of largest weight, and the one of largest weight, then rank, that has room for the node."""
-    wish, wish_weight = near[0], weight[0]
+    """The cluster of largest weight, and the one of largest weight, then rank, that can accept the node."""
+    favourite, favourite_weight = near[0], weight[0]
     best, best_weight, best_rank = near[0], weight[0], np.uint32(0xFFFFFFFF)
     for i in range(1, found):
-        if weight[i] > wish_weight:
-            wish, wish_weight = near[i], weight[i]
+        if weight[i] > favourite_weight:
+            favourite, favourite_weight = near[i], weight[i]
         if weight[i] >= best_weight:
             rank = _rank(near[i], salt)
-            if (weight[i] > best_weight or rank > best_rank) and _has_room(load, limit, near[i], node_weight, node):
+            if (weight[i] > best_weight or rank > best_rank) and _fits_limit(load, limit, near[i], node_weight, node):
                 best, best_weight, best_rank = near[i], weight[i], rank
-    return wish, best
+    return favourite, best
 
 
 @njit(cache=True)
-def _join_alone(labels, wish, load, node_weight, limit):  # type: ignore[no-untyped-def]
+def _join_alone(labels, favourite, load, node_weight, limit):  # type: ignore[no-untyped-def]
     """Merge single nodes that favour the same cluster (or none), as long as they fit."""
     num_nodes = len(labels)
     followed = np.zeros(num_nodes, np.bool_)
     for node in range(num_nodes):
         if labels[node] != node:
             followed[labels[node]] = True
-    waiting = np.full(num_nodes + 1, -1, np.int32)  # who waits for company at each cluster; last: at none
+    waiting = np.full(num_nodes + 1, -1, np.int32)  # single node that favours each cluster; last: none
     for node in range(num_nodes):
         if labels[node] != node or followed[node]:
             continue
-        at = wish[node] if wish[node] != node else num_nodes
+        at = favourite[node] if favourite[node] != node else num_nodes
         host = waiting[at]
-        if host >= 0 and _has_room(load, limit, host, node_weight, node):
+        if host >= 0 and _fits_limit(load, limit, host, node_weight, node):
             labels[node] = host
             for column in range(node_weight.shape[1]):
                 load[host, column] += node_weight[node, column]
@@ -155,7 +155,7 @@ def _join_alone(labels, wish, load, node_weight, limit):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def _has_room(load, limit, label, node_weight, node):  # type: ignore[no-untyped-def]
+def _fits_limit(load, limit, label, node_weight, node):  # type: ignore[no-untyped-def]
     for column in range(node_weight.shape[1]):
         if load[label, column] + node_weight[node, column] > limit[column]:
             return False
@@ -164,7 +164,7 @@ def _has_room(load, limit, label, node_weight, node):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def _rank(label, salt):  # type: ignore[no-untyped-def]
-    """A rank for each cluster that looks random."""
+    """A pseudo-random rank of each cluster."""
     z = np.uint32(np.uint32(np.uint32(label) ^ salt) * np.uint32(0x85EBCA6B))
     return np.uint32(np.uint32(z ^ (z >> np.uint32(13))) * np.uint32(0xC2B2AE35))
 
@@ -187,7 +187,7 @@ def _scratch(ptr):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _bit_reversal():  # type: ignore[no-untyped-def]
-    """`range(_CHUNK)` in bit-reversed order, in which neighbours are far apart."""
+    """`range(_CHUNK)` in bit-reversed order, which separates neighbours."""
     order = np.zeros(_CHUNK, np.int64)
     for i in range(_CHUNK):
         for bit in range(_BITS):

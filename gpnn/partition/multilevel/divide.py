@@ -6,12 +6,12 @@ import numpy as np
 from numba import njit
 
 from gpnn.partition.kernels import below
-from gpnn.partition.multilevel.level import Level, clear, cut, loads, make_heap, put, take
-from gpnn.partition.multilevel.rebalance import balance
-from gpnn.partition.multilevel.refine import exchange
+from gpnn.partition.multilevel.level import Level, clear, cut, loads, make_heap, pop, push
+from gpnn.partition.multilevel.rebalance import rebalance
+from gpnn.partition.multilevel.refine import fm_bisection
 
 _PASSES = 8
-_PENALTY = 4.0  # of a side that is overweight by its whole target; finer levels can still repair it
+_PENALTY = 4.0  # for a side that is overweight by its whole target; finer levels can repair it
 
 
 def divide(level: Level, cap: np.ndarray, prefer: np.ndarray, tries: int, state: np.ndarray) -> np.ndarray:
@@ -48,8 +48,8 @@ def bisect(level, cap, target, prefer, tries, state):  # type: ignore[no-untyped
     for _ in range(tries):
         labels = _grow(level, target, prefer, heap, state)
         load = loads(level.node_weight, labels, 2)
-        balance(level, labels, load, cap, heap)
-        exchange(level, labels, load, cap, heap, _PASSES)
+        rebalance(level, labels, load, cap, heap)
+        fm_bisection(level, labels, load, cap, heap, _PASSES)
         excess = max((load - cap).max(), 0) / max(target, 1)
         value = cut(level, labels) * (1 + _PENALTY * excess)
         if best_cut < 0 or value < best_cut:
@@ -87,7 +87,7 @@ def _grow(level, target, prefer, heap, state):  # type: ignore[no-untyped-def]
     weight = np.int64(0)
     clear(heap)
     while weight < target:
-        node = take(heap) if heap.size[0] else _draw(prefer, labels, state)
+        node = pop(heap) if heap.size[0] else _draw(prefer, labels, state)
         labels[node] = 0
         weight += node_weight[node, 0]
         for e in range(ptr[node], ptr[node + 1]):
@@ -96,9 +96,9 @@ def _grow(level, target, prefer, heap, state):  # type: ignore[no-untyped-def]
                 continue
             step = np.int64(edge_weight[e] if len(edge_weight) else 1)
             if heap.place[other] < 0:
-                put(heap, other, _pull(level, labels, other))
+                push(heap, other, _pull(level, labels, other))
             else:
-                put(heap, other, heap.key[other] + 2 * step)
+                push(heap, other, heap.key[other] + 2 * step)
     clear(heap)
     return labels
 

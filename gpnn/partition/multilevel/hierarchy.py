@@ -8,20 +8,20 @@ from numba import njit
 from gpnn.partition.multilevel.cluster import cluster
 from gpnn.partition.multilevel.divide import divide
 from gpnn.partition.multilevel.level import Level, loads, make_heap, sample_cut
-from gpnn.partition.multilevel.rebalance import balance
-from gpnn.partition.multilevel.refine import climb, sweep
+from gpnn.partition.multilevel.rebalance import rebalance
+from gpnn.partition.multilevel.refine import fm_refine, propagate_labels
 
-_COARSEST = 40  # nodes a part at which coarsening stops
-_FEWEST = 8  # nodes a part below which a level is too coarse to divide
+_COARSEST = 40  # nodes per part at which coarsening stops
+_FEWEST = 8  # nodes per part below which a level is too coarse to divide
 _LARGEST = 0.5  # weight of the largest cluster over the mean part
 _CLUSTER_ROUNDS = 2
-_SWEEP_ROUNDS = 5
-_TRIES = 8  # bisections to choose from, and how many entries they may look at together
+_LABEL_ROUNDS = 5
+_TRIES = 8  # bisections to choose from, and the entries that they may read together
 _TRY_ENTRIES = 1_000_000
-_CLIMB_PASSES = 3
-_CLIMB_CUT = 0.05  # a level whose cut is above this is climbed only when it has few nodes
-_CLIMB_NODES = 20_000
-_CLIMB_ENTRIES = 48  # a node on average: a move costs their square
+_FM_PASSES = 3
+_FM_CUT = 0.05  # FM refines a level with a larger cut only when it has few nodes
+_FM_NODES = 20_000
+_FM_ENTRIES = 48  # per node on average: a move costs their square
 
 
 def coarsen(level: Level, num_parts: int, state: np.ndarray) -> tuple[list[Level], list[np.ndarray]]:
@@ -46,7 +46,7 @@ def partition_levels(
     """Part of each node of the finest level, `[n]`.
 
     Args:
-        levels, names: what :func:`coarsen` gave; the coarser levels are dropped as they are left.
+        levels, names: the result of :func:`coarsen`; each level is freed after it is refined.
         cap: the most that each part may weigh, `[K, C]`.
         prefer: weight of each node of the coarsest level in the draw of seeds.
         state: the random stream.
@@ -66,13 +66,13 @@ def improve(level: Level, labels: np.ndarray, cap: np.ndarray) -> None:
     num_nodes, num_entries = len(labels), max(len(level.neighbour), 1)
     load = loads(level.node_weight, labels, len(cap))
     heap = make_heap(num_nodes)
-    balance(level, labels, load, cap, heap)
-    sweep(level, labels, load, cap, _SWEEP_ROUNDS)
-    if num_entries > _CLIMB_ENTRIES * num_nodes:
+    rebalance(level, labels, load, cap, heap)
+    propagate_labels(level, labels, load, cap, _LABEL_ROUNDS)
+    if num_entries > _FM_ENTRIES * num_nodes:
         return
-    between, total = sample_cut(level, labels, 1 + num_nodes // _CLIMB_NODES)
-    if num_nodes <= _CLIMB_NODES or between < _CLIMB_CUT * total:
-        climb(level, labels, load, cap, heap, _CLIMB_PASSES, max(200, num_nodes // 100))
+    between, total = sample_cut(level, labels, 1 + num_nodes // _FM_NODES)
+    if num_nodes <= _FM_NODES or between < _FM_CUT * total:
+        fm_refine(level, labels, load, cap, heap, _FM_PASSES, max(200, num_nodes // 100))
 
 
 @njit(cache=True)
@@ -104,10 +104,10 @@ def contract(level, labels, count):  # type: ignore[no-untyped-def]
         members[start[labels[node]]] = node
         start[labels[node]] += 1
     new_ptr = np.zeros(count + 1, np.int64)
-    new_index = np.empty(len(index), np.int32)  # memory is taken as it is touched, and trimmed after
+    new_index = np.empty(len(index), np.int32)  # pages are allocated when touched; the rest is trimmed
     new_weight = np.empty(len(index), np.int32)
     new_node_weight = np.zeros((count, node_weight.shape[1]), np.int32)
-    place = np.full(count, -1, np.int64)  # where each neighbour stands in the row that is being written
+    place = np.full(count, -1, np.int64)  # position of each neighbour in the row that is being written
     used = 0
     for i in range(count):
         row = used

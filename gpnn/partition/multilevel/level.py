@@ -9,7 +9,7 @@ from numba import njit
 class Level(NamedTuple):
     """A symmetric graph without self-loops, as compressed rows; entries that repeat count as often.
 
-    Node weights have a column for each thing to balance: nodes or edges, and training labels.
+    Node weights have one column per balance constraint: nodes or edges, and training labels.
     """
 
     ptr: np.ndarray  # [n + 1] int64
@@ -30,7 +30,7 @@ def loads(node_weight, labels, num_parts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untyped-def]
-    """Whether `part` has room for `node` under `cap` `[K, C]`, from column `first` on."""
+    """Whether `part` can accept `node` under `cap` `[K, C]`, from column `first` on."""
     for column in range(first, node_weight.shape[1]):
         weight = node_weight[node, column]
         if weight > 0 and load[part, column] + weight > cap[part, column]:
@@ -40,13 +40,13 @@ def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untype
 
 @njit(cache=True)
 def can_spare(load, cap, part, node_weight, node):  # type: ignore[no-untyped-def]
-    """Whether `part` keeps half of what it may weigh without `node`: the cut alone would empty a few parts of many."""
+    """Whether `part` keeps half of its bound without `node`: minimising the cut alone would empty some parts."""
     return 2 * (load[part, 0] - node_weight[node, 0]) >= cap[part, 0]
 
 
 @njit(cache=True)
 def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-def]
-    """Account for a node that moves from part `source` to `target`."""
+    """Update the weights of the parts for a node that moves from `source` to `target`."""
     for column in range(node_weight.shape[1]):
         load[source, column] -= node_weight[node, column]
         load[target, column] += node_weight[node, column]
@@ -93,7 +93,7 @@ def make_heap(num_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def put(heap, node, key):  # type: ignore[no-untyped-def]
+def push(heap, node, key):  # type: ignore[no-untyped-def]
     """Insert `node`, or change its key."""
     at = heap.place[node]
     if at < 0:
@@ -110,15 +110,15 @@ def put(heap, node, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def take(heap):  # type: ignore[no-untyped-def]
+def pop(heap):  # type: ignore[no-untyped-def]
     """Remove and return the node of largest key."""
     top = heap.node[0]
-    drop(heap, top)
+    remove(heap, top)
     return top
 
 
 @njit(cache=True)
-def drop(heap, node):  # type: ignore[no-untyped-def]
+def remove(heap, node):  # type: ignore[no-untyped-def]
     """Remove `node`, if it is there."""
     at = heap.place[node]
     if at < 0:

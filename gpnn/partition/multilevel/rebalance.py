@@ -3,68 +3,68 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.level import clear, fits, put, shift, take
+from gpnn.partition.multilevel.level import clear, fits, pop, push, shift
 from gpnn.partition.multilevel.refine import best_move
 
 
 @njit(cache=True)
-def balance(level, labels, load, cap, heap):  # type: ignore[no-untyped-def]
+def rebalance(level, labels, load, cap, heap):  # type: ignore[no-untyped-def]
     """Bring every part under its bounds `cap` `[K, C]`, where moves of single nodes can, in place.
 
-    The last column comes first and does not look at the others: few nodes carry training labels, and what
-    they displace is made good by nodes that carry none.
+    The last column comes first and ignores the others: few nodes carry training labels, and nodes without
+    labels repair the first column afterwards.
     """
     for column in range(cap.shape[1] - 1, -1, -1):
         if (load[:, column] > cap[:, column]).any():
-            _relieve(level, labels, load, cap, heap, column)
+            _rebalance_column(level, labels, load, cap, heap, column)
 
 
 @njit(cache=True)
-def _relieve(level, labels, load, cap, heap, column):  # type: ignore[no-untyped-def]
+def _rebalance_column(level, labels, load, cap, heap, column):  # type: ignore[no-untyped-def]
     node_weight = level.node_weight
     score = np.zeros(len(load), np.int64)
     for node in range(len(labels)):
         if load[labels[node], column] > cap[labels[node], column]:
-            _offer(level, labels, load, cap, heap, score, node, column)
+            _push_move(level, labels, load, cap, heap, score, node, column)
     while heap.size[0]:
-        node = take(heap)
+        node = pop(heap)
         own = labels[node]
         if load[own, column] <= cap[own, column]:
             continue
-        target, gain = _way_out(level, labels, load, cap, score, node, column)
+        target, gain = _find_target(level, labels, load, cap, score, node, column)
         if target < 0:
             continue
         key = _key(gain, node_weight[node, column])
         if key < heap.key[node] and heap.size[0] and key < heap.key[heap.node[0]]:
-            put(heap, node, key)  # there is no more room in the part it was meant for
+            push(heap, node, key)  # its target part is full now
             continue
         shift(load, node_weight, node, own, target)
         labels[node] = target
         for e in range(level.ptr[node], level.ptr[node + 1]):
             if heap.place[level.neighbour[e]] >= 0:
-                _offer(level, labels, load, cap, heap, score, level.neighbour[e], column)
+                _push_move(level, labels, load, cap, heap, score, level.neighbour[e], column)
     clear(heap)
 
 
 @njit(cache=True)
-def _offer(level, labels, load, cap, heap, score, node, column):  # type: ignore[no-untyped-def]
-    """Put a node that weighs something and has somewhere to go into the heap."""
+def _push_move(level, labels, load, cap, heap, score, node, column):  # type: ignore[no-untyped-def]
+    """Push a node that has weight and a part to move to."""
     weight = level.node_weight[node, column]
     if weight > 0:
-        target, gain = _way_out(level, labels, load, cap, score, node, column)
+        target, gain = _find_target(level, labels, load, cap, score, node, column)
         if target >= 0:
-            put(heap, node, _key(gain, weight))
+            push(heap, node, _key(gain, weight))
 
 
 @njit(cache=True)
 def _key(gain, weight):  # type: ignore[no-untyped-def]
-    """Order of moves: gain, and loss a unit of weight."""
+    """Order of moves: gain times weight, or loss per unit of weight."""
     return gain * weight if gain > 0 else gain * 1024 // weight
 
 
 @njit(cache=True)
-def _way_out(level, labels, load, cap, score, node, column):  # type: ignore[no-untyped-def]
-    """The best move to a neighbouring part with room, else to the lightest part (-1: none), and its gain."""
+def _find_target(level, labels, load, cap, score, node, column):  # type: ignore[no-untyped-def]
+    """The best move to a neighbouring part that accepts the node, else to the lightest part (-1: none); its gain."""
     target, gain = best_move(level, labels, load, cap, score, node, column)
     if target < 0:
         lightest = np.int64(np.argmin(load[:, column]))
@@ -74,8 +74,8 @@ def _way_out(level, labels, load, cap, score, node, column):  # type: ignore[no-
 
 
 @njit(cache=True)
-def deal_out(labels, weight, num_parts):  # type: ignore[no-untyped-def]
-    """Give nodes without weight to the parts with the fewest nodes, so that sizes come out even; in place."""
+def assign_isolated(labels, weight, num_parts):  # type: ignore[no-untyped-def]
+    """Assign isolated nodes (without weight) to the parts with the fewest nodes, in place."""
     size = np.zeros(num_parts, np.int64)
     free = 0
     for node in range(len(labels)):
@@ -83,20 +83,20 @@ def deal_out(labels, weight, num_parts):  # type: ignore[no-untyped-def]
             size[labels[node]] += 1
         else:
             free += 1
-    room = _shares(size, free)
+    share = _shares(size, free)
     part = 0
     for node in range(len(labels)):
         if weight[node].any():
             continue
-        while room[part] == 0:
+        while share[part] == 0:
             part += 1
         labels[node] = part
-        room[part] -= 1
+        share[part] -= 1
 
 
 @njit(cache=True)
 def fill_empty(labels, num_parts):  # type: ignore[no-untyped-def]
-    """Give each empty part the last node of the part with the most nodes, in place."""
+    """Move the last node of the largest part to each empty part, in place."""
     size = np.bincount(labels, minlength=num_parts)
     for part in range(num_parts):
         if size[part]:

@@ -3,15 +3,14 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.level import can_spare, clear, fits, put, shift, take
+from gpnn.partition.multilevel.level import can_spare, clear, fits, pop, push, shift
 
 
 @njit(cache=True)
-def sweep(level, labels, load, cap, rounds):  # type: ignore[no-untyped-def]
-    """Move each node to the part that most of its edge weight goes to and that has room, in place.
+def propagate_labels(level, labels, load, cap, rounds):  # type: ignore[no-untyped-def]
+    """Label propagation: move each node to the part that most of its edge weight goes to, if it fits, in place.
 
-    Among equals a node goes to the lightest part. After the first round only nodes with a moved neighbour
-    are looked at again.
+    Ties go to the lightest part. After the first round only nodes with a moved neighbour are visited.
 
     Args:
         level, labels, load, cap: the graph, its partition, the parts' weights and their bounds `[K, C]`.
@@ -62,8 +61,10 @@ def _is_inside(index, labels, begin, end, own):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def climb(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-untyped-def]
-    """Move boundary nodes best gain first, each once a pass, and go back to the best cut met; in place.
+def fm_refine(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-untyped-def]
+    """FM refinement between all parts: move boundary nodes, best gain first; keep the best cut; in place.
+
+    A node moves at most once per pass.
 
     Args:
         level, labels, load, cap: the graph, its partition, the parts' weights and their bounds `[K, C]`.
@@ -80,12 +81,12 @@ def climb(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-
         _push_boundary(level, labels, load, cap, heap, score)
         count, kept, gained, best = 0, 0, np.int64(0), np.int64(0)
         while heap.size[0] and count - kept < patience:
-            node = take(heap)
+            node = pop(heap)
             target, gain = best_move(level, labels, load, cap, score, node)
             if target < 0 or not can_spare(load, cap, labels[node], level.node_weight, node):
                 continue
             if gain < heap.key[node] and heap.size[0] and gain < heap.key[heap.node[0]]:
-                put(heap, node, gain)  # there is no more room in the part it was meant for
+                push(heap, node, gain)  # its target part is full now
                 continue
             moved[count], origin[count] = node, labels[node]
             count += 1
@@ -108,7 +109,7 @@ def climb(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-
 
 @njit(cache=True)
 def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[no-untyped-def]
-    """The other part with room that most edge weight goes to (-1: none), and what the cut would gain.
+    """The other part that accepts the node and that most edge weight goes to (-1: none), and what the cut would gain.
 
     Only the constraints from column `first` on count; `score` `[K]` is scratch, zero before and after.
     """
@@ -132,34 +133,34 @@ def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[n
 
 @njit(cache=True)
 def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-untyped-def]
-    """Put every node that can move to a neighbouring part into the heap."""
+    """Push every node that can move to a neighbouring part."""
     ptr, index = level.ptr, level.neighbour
     for node in range(len(labels)):
         for e in range(ptr[node], ptr[node + 1]):
             if labels[index[e]] != labels[node]:
                 target, gain = best_move(level, labels, load, cap, score, node)
                 if target >= 0:
-                    put(heap, node, gain)
+                    push(heap, node, gain)
                 break
 
 
 @njit(cache=True)
 def _refresh(level, labels, load, cap, heap, score, locked, node):  # type: ignore[no-untyped-def]
-    """Bring the gains of the node's free neighbours up to date."""
+    """Update the gains of the free neighbours of `node`."""
     for e in range(level.ptr[node], level.ptr[node + 1]):
         other = level.neighbour[e]
         if not locked[other]:
             target, gain = best_move(level, labels, load, cap, score, other)
             if target >= 0:
-                put(heap, other, gain)
+                push(heap, other, gain)
 
 
 _PATIENCE = 150  # moves without a new best after which a pass ends
 
 
 @njit(cache=True)
-def exchange(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped-def]
-    """Move nodes between parts 0 and 1 best gain first, each once a pass; keep the best cut met; in place."""
+def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped-def]
+    """FM refinement of a bisection: move nodes, best gain first, each once per pass; keep the best cut; in place."""
     ptr, index, edge_weight, node_weight = level
     num_nodes = len(ptr) - 1
     gain = np.empty(num_nodes, np.int64)
@@ -169,7 +170,7 @@ def exchange(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped
         _push_bisection(level, labels, gain, heap)
         count, kept, gained, best = 0, 0, np.int64(0), np.int64(0)
         while heap.size[0] and count - kept < _PATIENCE:
-            node = take(heap)
+            node = pop(heap)
             locked[node] = True
             side = labels[node]
             if not fits(load, cap, 1 - side, node_weight, node):
@@ -186,7 +187,7 @@ def exchange(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped
                 step = 2 * np.int64(edge_weight[e] if len(edge_weight) else 1)
                 gain[other] += step if labels[other] == side else -step
                 if not locked[other]:
-                    put(heap, other, gain[other])
+                    push(heap, other, gain[other])
         clear(heap)
         locked[:] = False
         for i in range(kept, count):
@@ -199,7 +200,7 @@ def exchange(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def _push_bisection(level, labels, gain, heap):  # type: ignore[no-untyped-def]
-    """Every node's gain, `[n]`, and the nodes at the boundary in the heap."""
+    """Compute the gain of each node, `[n]`, and push the boundary nodes."""
     ptr, index, edge_weight, _ = level
     for node in range(len(labels)):
         inside, outside = np.int64(0), np.int64(0)
@@ -211,4 +212,4 @@ def _push_bisection(level, labels, gain, heap):  # type: ignore[no-untyped-def]
                 outside += step
         gain[node] = outside - inside
         if outside:
-            put(heap, node, gain[node])
+            push(heap, node, gain[node])

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.level import clear, cut, drop, fits, loads, make_heap, put, sample_cut, shift, take
+from gpnn.partition.multilevel.level import clear, cut, fits, loads, make_heap, pop, push, remove, sample_cut, shift
 from tests.oracle.levels import chain_level, divided_levels, matrix_of, slow_cut, slow_loads
 
 
@@ -53,16 +53,16 @@ def test_it_does_what_a_dictionary_does(steps):
     heap, slow = make_heap(10), {}
     for step in steps:
         if step[0] == "put":
-            put(heap, step[1], step[2])
+            push(heap, step[1], step[2])
             slow[step[1]] = step[2]
         elif step[0] == "drop":
-            drop(heap, step[1])
+            remove(heap, step[1])
             slow.pop(step[1], None)
         elif step[0] == "clear":
             clear(heap)
             slow.clear()
         elif slow:
-            node = take(heap)
+            node = pop(heap)
             assert slow.pop(node) == max([*slow.values(), heap.key[node]])
         assert heap.size[0] == len(slow)
         assert {node for node in range(10) if heap.place[node] >= 0} == set(slow)

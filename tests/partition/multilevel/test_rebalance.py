@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.rebalance import deal_out, fill_empty
+from gpnn.partition.multilevel.rebalance import assign_isolated, fill_empty
 
 
 @settings(deadline=None)
@@ -12,7 +12,7 @@ def test_free_nodes_make_the_largest_part_as_small_as_can_be(nodes):
     weight = np.array([[0 if free else 1] for _, free in nodes], np.int32)
     fixed = np.bincount(labels[weight[:, 0] > 0], minlength=4)
     before = labels.copy()
-    deal_out(labels, weight, 4)
+    assign_isolated(labels, weight, 4)
     assert (labels == before)[weight[:, 0] > 0].all()
     assert np.bincount(labels, minlength=4).max() == max(fixed.max(), -(-len(nodes) // 4))
 

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn.partition.multilevel.level import cut, loads, make_heap
-from gpnn.partition.multilevel.rebalance import balance
-from gpnn.partition.multilevel.refine import best_move, climb, exchange, sweep
+from gpnn.partition.multilevel.rebalance import rebalance
+from gpnn.partition.multilevel.refine import best_move, fm_bisection, fm_refine, propagate_labels
 from tests.oracle.levels import chain_level, divided_levels, level_of, matrix_of, slow_cut
 
 STEPS = {
-    "sweep": lambda level, labels, load, cap, heap: sweep(level, labels, load, cap, 5),
-    "climb": lambda level, labels, load, cap, heap: climb(level, labels, load, cap, heap, 3, 50),
-    "exchange": lambda level, labels, load, cap, heap: exchange(level, labels, load, cap, heap, 3),
+    "propagate_labels": lambda level, labels, load, cap, heap: propagate_labels(level, labels, load, cap, 5),
+    "fm_refine": lambda level, labels, load, cap, heap: fm_refine(level, labels, load, cap, heap, 3, 50),
+    "fm_bisection": lambda level, labels, load, cap, heap: fm_bisection(level, labels, load, cap, heap, 3),
 }
 
 
@@ -41,7 +41,7 @@ def test_a_node_on_the_wrong_side_comes_back(name):
     assert cut(level, labels) == 2
 
 
-@pytest.mark.parametrize(("name", "cut_after"), [("sweep", 8), ("climb", 4), ("exchange", 4)])
+@pytest.mark.parametrize(("name", "cut_after"), [("propagate_labels", 8), ("fm_refine", 4), ("fm_bisection", 4)])
 def test_only_local_search_crosses_a_hill(name, cut_after):
     """A pair of nodes on the wrong side: moving either alone gains nothing, moving both gains."""
     matrix = np.zeros((8, 8), np.int64)
@@ -81,7 +81,7 @@ def test_balance_brings_unit_weights_under_any_bound_that_can_be(data):
     level = level._replace(node_weight=np.ones_like(level.node_weight))
     cap = np.full((3, 1), -(-len(labels) // 3) + data.draw(st.integers(0, 2)))
     load = loads(level.node_weight, labels, 3)
-    balance(level, labels, load, cap, make_heap(len(labels)))
+    rebalance(level, labels, load, cap, make_heap(len(labels)))
     assert (load <= cap).all()
     assert (load == loads(level.node_weight, labels, 3)).all()
 
@@ -89,7 +89,7 @@ def test_balance_brings_unit_weights_under_any_bound_that_can_be(data):
 def test_balance_moves_the_node_that_costs_least():
     """Nodes 0 to 3 in part 0, bound 3: node 3, at the boundary, moves and costs nothing."""
     level, labels = chain_level(6), np.array([0, 0, 0, 0, 1, 1], np.int32)
-    balance(level, labels, loads(level.node_weight, labels, 2), np.array([[3], [3]]), make_heap(6))
+    rebalance(level, labels, loads(level.node_weight, labels, 2), np.array([[3], [3]]), make_heap(6))
     assert labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
@@ -99,7 +99,7 @@ def test_balance_of_a_second_column_comes_first():
     level, labels = level_of(np.zeros((4, 4), np.int64), weight), np.array([0, 0, 1, 1], np.int32)
     cap = np.array([[2, 1], [2, 1]])
     load = loads(level.node_weight, labels, 2)
-    balance(level, labels, load, cap, make_heap(4))
+    rebalance(level, labels, load, cap, make_heap(4))
     assert (load <= cap).all()
 
 
@@ -107,5 +107,5 @@ def test_balance_leaves_what_no_single_node_can_mend():
     level = level_of(np.zeros((2, 2), np.int64), np.array([[5], [5]]))
     labels = np.array([0, 0], np.int32)
     load = loads(level.node_weight, labels, 2)
-    balance(level, labels, load, np.array([[4], [4]]), make_heap(2))
+    rebalance(level, labels, load, np.array([[4], [4]]), make_heap(2))
     assert load.tolist() == [[10], [0]]
