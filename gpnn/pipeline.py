@@ -186,15 +186,20 @@ class Pipeline:
         model, arguments = self.make_model(data, plan)
         choice = None
         if model.runner is None:  # a runner among the model's options is taken as it is
-            choice = self._choose_engine(model, data.get("x"), plan, recipe)
+            choice = self.choose_engine(model, data.get("x"), plan, recipe)
             model.runner, data = choice.runner, self._map_features(data, choice)
             if not keep_schedule:
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
         chosen = self if choice is None else replace(self, engine=choice.name)
         return Assembly(chosen, data, part, plan, model, arguments, choice)
 
-    def _choose_engine(self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe) -> EngineChoice:
-        return choose_engine(model, x, plan, recipe, engine=self.engine, memory=self.memory, folder=self.disk)
+    def choose_engine(
+        self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe, *, sharing: int = 1
+    ) -> EngineChoice:
+        """How a plan is run, by the engine, memory and disk of the arguments; `sharing` processes share the machine."""
+        return choose_engine(
+            model, x, plan, recipe, engine=self.engine, memory=self.memory, folder=self.disk, sharing=sharing
+        )
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""

@@ -37,7 +37,7 @@ class Built:
         plan: the lowered schedule.
         model: on the plan's device, at its initial weights.
         model_arguments: what the model was made of, as JSON holds it.
-        engine: how the plan is run, and the memory that this is estimated to take; None under several processes.
+        engine: how the plan is run, and the memory that this is estimated to take.
         notes: what was decided on the user's behalf, and what is not used.
     """
 

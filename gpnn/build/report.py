@@ -101,7 +101,8 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
 
 def _build_shards(config: Config) -> Built:
     """The objects of a run from a folder of shards, all read by this process."""
-    config = replace(config, device=str(choose_device(config.device)))
+    engine = "fused" if config.engine == "auto" else config.engine  # nothing is trained: memory does not decide
+    config = replace(config, device=str(choose_device(config.device)), engine=engine)
     index = read_index(config.data.name)
     shard, data = read_own(index, SINGLE)
     return build_sharded(config, index, shard, data, SINGLE)

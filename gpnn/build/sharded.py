@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.build.finished import describe_model, describe_sizes
-from gpnn.build.objects import Built, build_data, model_options, resolve
+from gpnn.build.objects import Built, build_data, model_options, pipeline_of, resolve
 from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
 from gpnn.config import Config
@@ -45,8 +45,6 @@ from gpnn.train.sizes import choose_hidden, choose_rounds
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-RUNNERS = ("fused", "streamed")  # those of :class:`gpnn.engine.sharded.ShardedPlan`
 
 
 def prepare_shards(config: Config, num_shards: int, folder: Path) -> tuple[Config, ShardIndex]:
@@ -82,7 +80,9 @@ def read_own(index: ShardIndex, peers: Peers) -> tuple[Shard, Data]:
     return shard, read_data(index, columns, shard.num_own)
 
 
-def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, peers: Peers) -> Built:
+def build_sharded(
+    config: Config, index: ShardIndex, shard: Shard, data: Data, peers: Peers, *, sharing: int = 1
+) -> Built:
     """What this process needs of a training, from its own shard; collective.
 
     Args:
@@ -91,9 +91,11 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
         shard: what this process owns.
         data: its nodes' features, labels and masks.
         peers: the processes.
+        sharing: how many of them share this machine's memory.
 
     Raises:
-        ValueError: for a schedule that processes cannot make of their shards, or data without labels.
+        ValueError: for a schedule that processes cannot make of their shards, an engine that they do not have, data
+            without labels, or a share that does not fit in memory.
     """
     _check(config, index)
     config = replace(resolve_sizes(config, index), train=resolve_recipe(config.train, data))
@@ -113,10 +115,11 @@ def build_sharded(config: Config, index: ShardIndex, shard: Shard, data: Data, p
     if "num_nodes" in arguments:
         arguments["num_nodes"], own["nodes"] = index.totals.num_nodes, plan.nodes
     features = data.get("x") if config.model.embedding_start == "features" else None
-    model = GPNN(**arguments, **own, features=features)
-    model.runner = "fused" if config.engine == "auto" else config.engine
+    model = GPNN(**arguments, **own, features=features).to(config.device)
+    engine = pipeline_of(config).choose_engine(model, data.get("x"), plan, config.train, sharing=sharing)
+    model.runner = engine.runner
     notes = shard_notes(index, config.model.message)
-    return Built(config, data, None, plan, model.to(config.device), arguments, notes=notes)
+    return Built(replace(config, engine=engine.name), data, None, plan, model, arguments, engine, notes)
 
 
 def _check(config: Config, index: ShardIndex) -> None:
@@ -124,9 +127,8 @@ def _check(config: Config, index: ShardIndex) -> None:
     if name not in SHARD_SCHEDULES:
         known = ", ".join(SHARD_SCHEDULES)
         raise ValueError(f"Under several processes `schedule.name` must be one of {known}. Got {name!r}.")
-    if config.engine not in ("auto", *RUNNERS):
-        known = ", ".join(["auto", *RUNNERS])
-        raise ValueError(f"Under several processes `engine` must be one of {known}. Got {config.engine!r}.")
+    if config.disk:
+        raise ValueError(f"Several processes keep states in memory: `disk` must be empty. Got {config.disk!r}.")
     if index.facts.get("num_classes") is None:
         raise ValueError("The shards must have labels to learn from. Got none.")
 

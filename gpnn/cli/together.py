@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gpnn.cli.errors import FAILED, INTERRUPTED, USER_MISTAKE
+from gpnn.cli.process import set_process
 from gpnn.cli.progress import Interrupt, progress_watcher
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.show_run import headline
@@ -117,7 +118,8 @@ def _train(
     config = replace(load_run_config(run), device=str(device))
     index = read_index(told["shards"])
     shard, data = together(peers, lambda: read_own(index, peers))
-    built = together(peers, lambda: build_sharded(config, index, shard, data, peers))
+    built = together(peers, lambda: build_sharded(config, index, shard, data, peers, sharing=launch.local_size))
+    set_process(built)
     result = _fit(run, built, request, peers)
     if result.stopped == "interrupted":
         if launch.rank == 0:
@@ -194,6 +196,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
             watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if leads and not request.silent:
             messages().print(headline(built), markup=False)
+            messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
             if request.page and not can_write():

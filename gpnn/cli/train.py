@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from gpnn.cli.errors import FAILED, INTERRUPTED
 from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
+from gpnn.cli.process import set_process
 from gpnn.cli.progress import Interrupt, progress_watcher, waiting
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.show_run import headline, show_result, show_trial
@@ -117,7 +117,7 @@ def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) 
     path = out or default_run_path(Path(config.data.name).name)
     check_free(path)
     built = build(config)
-    _set_threads(built)
+    set_process(built)
     search = Search(num_trials, built.config.to_toml(), tuple(given)) if num_trials else None
     return create_run(built, path, search), built
 
@@ -134,7 +134,7 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
         typer.echo("gpnn: this run is finished.", err=True)
         return run, None
     run, built = open_run(path)
-    _set_threads(built)
+    set_process(built)
     return run, built
 
 
@@ -155,24 +155,6 @@ def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bo
         typer.echo(f"gpnn: stopped. Continue with: gpnn train --resume {run.path}", err=True)
         raise typer.Exit(INTERRUPTED)
     return result.problem
-
-
-def _set_threads(built: Built) -> None:
-    """The process is ours: take the threads that were asked for, or that suit the size; OMP_NUM_THREADS counts."""
-    import torch
-
-    from gpnn.train.device import make_deterministic
-    from gpnn.train.sizes import choose_threads
-
-    if built.config.deterministic:
-        make_deterministic()
-    threads = built.config.threads
-    if threads == "auto":
-        if "OMP_NUM_THREADS" in os.environ:
-            return
-        width = int(built.config.model.hidden_channels)
-        threads = choose_threads(built.data.num_nodes, width, torch.get_num_threads())
-    torch.set_num_threads(threads)
 
 
 def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> Built | None:

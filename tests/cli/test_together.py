@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 DATA = ["data.num_nodes=300", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
@@ -224,3 +225,48 @@ def test_mistakes_of_shards(gpnn):
     refused = gpnn("partition", "planted", *DATA, "--shards", 3)
     assert refused.exit_code == 2
     assert "`--shards` must come with `--out`" in refused.stderr
+
+
+@pytest.fixture
+def process_settings() -> Iterator[None]:
+    """Threads and determinism as they were, when the test is over."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("process_settings")
+def test_threads_and_determinism_hold_for_shards(gpnn):
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
+    settings = ["train.epochs=1", "threads=3", "deterministic=true"]
+    ended = gpnn("train", "shards", *TRAIN, *settings, "--out", "run", "--no-report", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert torch.get_num_threads() == 3
+    assert torch.are_deterministic_algorithms_enabled()
+
+
+def test_memory_and_disk_hold_for_shards(gpnn, tmp_path):
+    gpnn("partition", "planted", *DATA, "-k", 4, "--shards", 2, "--out", "shards", "--quiet")
+    refused = gpnn("train", "shards", *TRAIN, "memory=0.001", "--out", "run")
+    assert refused.exit_code == 2
+    assert "Training must fit in 0.0 GB of memory. Got at least" in refused.stderr
+    assert "disk=FOLDER" not in refused.stderr
+    refused = gpnn("train", "shards", *TRAIN, "disk=files", "--out", "other")
+    assert refused.exit_code == 2
+    assert "Several processes keep states in memory: `disk` must be empty. Got 'files'." in refused.stderr
+    refused = gpnn("train", "shards", *TRAIN, "engine=mapped", "--out", "third")
+    assert refused.exit_code == 2
+    ended = gpnn("train", "shards", *TRAIN, "train.epochs=1", "memory=64", "--out", "last", "--no-report")
+    assert ended.exit_code == 0, ended.stderr
+    assert "engine: fused; estimated memory" in ended.stderr
+    assert not (tmp_path / "files").exists()
+
+
+@pytest.mark.slow
+def test_memory_holds_under_torchrun(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with torchrun("planted", *DATA, "memory=0.001", "--out", "run") as job:
+        output, _ = job.communicate(timeout=1200)
+    assert job.returncode != 0
+    assert output.count("Training must fit in 0.0 GB of memory") == 1

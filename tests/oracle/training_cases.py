@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch_geometric.data import Data
@@ -13,6 +14,7 @@ import gpnn
 from gpnn.engine.sharded import Line, Ownership, Peers
 from gpnn.nn import GPNN
 from gpnn.train import Recipe, fit
+from gpnn.train.engine import choose_engine
 from tests.oracle.planted import planted_graph
 
 RECIPE: dict[str, Any] = {
@@ -85,6 +87,25 @@ def train_on_another_graph(peers: Peers) -> str:
     except ValueError as error:
         return str(error)
     return "trained"
+
+
+def choose_among(peers: Peers) -> tuple[list[str], str]:
+    """The engines that a process takes in ever less memory, and the last one's refusal."""
+    data = planted(dtype=torch.float32)
+    part = gpnn.partition_graph(data, 6, seed=3)
+    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=4, intra=3), shard=owner)
+    assert plan.nodes is not None
+    model, x, recipe = GPNN(6, 64, 3, cell="lstm"), data.x[plan.nodes], Recipe()
+    with patch("gpnn.train.estimate.resident_bytes", lambda device: 0.0):  # a graph this small is lost in the rest
+        named = [choose_engine(model, x, plan, recipe, engine=name) for name in ("fused", "streamed")]
+        rooms = [choice.estimate.peak + 1 for choice in named]
+        names = [choose_engine(model, x, plan, recipe, memory=room).name for room in rooms]
+        try:
+            choose_engine(model, x, plan, recipe, memory=1e6)
+        except ValueError as error:
+            return names, str(error)
+    return names, "chosen"
 
 
 def take(data: Data, nodes: torch.Tensor) -> Data:

@@ -13,6 +13,7 @@ from gpnn.train import Recipe, estimate, fit
 from gpnn.train.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
 from gpnn.train.estimate import estimate_memory
 from gpnn.train.mapped import map_features
+from tests.oracle.training_cases import choose_among
 
 RECIPE = Recipe(epochs=2)
 
@@ -161,3 +162,11 @@ def test_where_nothing_fits_there_are_more_subgraphs():
     assert tried == [2, 7]
     with pytest.raises(DoesNotFit):
         build_within_memory(lambda k: build(k, room), 2, 2)
+
+
+def test_several_processes_choose_by_memory_too(processes):
+    for names, refusal in processes(choose_among, size=2):
+        assert names == ["fused", "streamed"]
+        assert refusal.startswith("Training must fit in 0.0 GB of memory. Got at least")
+        assert "disk" not in refusal
+        assert "bf16" not in refusal
