@@ -106,7 +106,7 @@ def soak(case: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         built = build(load_config(overrides=[*SETTINGS, f"train.epochs={epochs}", *settings]))
         began = time.process_time()
-        train_run(create_run(built, Path(folder) / "run"), built, [meter], page=False)
+        train_run(create_run(built, Path(folder) / "run"), built, [meter], report=False)
     noted = ("memory", "files", "handed", "objects", "records", "sizes")
     figures = {name: getattr(meter, name).tolist() for name in noted} | {"trimmed": meter.trimmed}
     return figures | {"seconds": time.process_time() - began}

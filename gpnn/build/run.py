@@ -50,11 +50,11 @@ def open_run(path: Path) -> tuple[RunFolder, Built]:
     return run, built
 
 
-def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, page: bool = True) -> FitResult:
+def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, report: bool = True) -> FitResult:
     """Train, from the run's checkpoint where there is one; at the end the run folder is complete.
 
     An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
-    and no predictions. The page is written last, where its libraries are installed and `page` asks for it.
+    and no predictions. The report is written last, unless `report` is False or its libraries are not installed.
     """
     config = built.config
     result = fit(
@@ -70,7 +70,7 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
         run.write_failure(result.problem)
     elif result.stopped != "interrupted":
         _finish(run, built, result)
-        if page:
+        if report:
             write_run_report(run, built, result.logits)
     return result
 

@@ -1,4 +1,4 @@
-"""`gpnn report`: a run, or several side by side, as a page to look at."""
+"""`gpnn report`: a run, or several side by side, as an HTML report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ COMPARISON = Path("comparison.html")
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders.")],
     out: Annotated[
-        Path | None, typer.Option(help="Page to write (default: RUN/report.html; of several runs comparison.html).")
+        Path | None, typer.Option(help="File to write (default: RUN/report.html; of several runs comparison.html).")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the page's path only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the report's path only.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the page of a finished run anew; of several runs, one page that compares them.
+    """Write the report of a finished run anew; of several runs, one report that compares them.
 
     Examples:
 
@@ -30,24 +30,24 @@ def report(
 
     `gpnn report runs/first runs/second --out both.html --json`
     """
-    with waiting("writing the page", silent=quiet or json):
-        page = _write(runs, out)
+    with waiting("writing the report", silent=quiet or json):
+        path = _write(runs, out)
     if json:
-        print_json({"file": str(page), "runs": list(map(str, runs))})
+        print_json({"file": str(path), "runs": list(map(str, runs))})
     elif quiet:
-        typer.echo(str(page))
+        typer.echo(str(path))
     else:
-        messages().print(f"report in {page}", markup=False)
+        messages().print(f"report in {path}", markup=False)
 
 
 def _write(runs: list[Path], out: Path | None) -> Path:
-    """Write the page of a run, or the comparison of several; where it is."""
+    """Write the report of a run, or the comparison of several; where it is."""
     if len(runs) == 1:
         from gpnn.build import report_run
 
         return report_run(runs[0], out)
     from gpnn.report import write_comparison
 
-    page = out or COMPARISON
-    write_comparison(runs, page)
-    return page
+    path = out or COMPARISON
+    write_comparison(runs, path)
+    return path

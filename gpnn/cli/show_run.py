@@ -68,5 +68,5 @@ def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
         *rows,
         ("seconds", f"{metrics['seconds']:.1f}"),
         ("epochs (best)", f"{metrics['epochs']:,} ({metrics['best_epoch']:,})"),
-        ("messages an epoch", f"{metrics['num_messages']:,}"),
+        ("messages per epoch", f"{metrics['num_messages']:,}"),
     ]

@@ -44,7 +44,7 @@ class Request:
         timeout: seconds after which a process that does not answer counts as lost.
         silent: whether to show no progress.
         curves: whether to draw TensorBoard's curves.
-        page: whether to write the page at the end.
+        report: whether to write the report at the end.
     """
 
     config: Callable[[], Config]
@@ -53,7 +53,7 @@ class Request:
     timeout: float
     silent: bool
     curves: bool
-    page: bool = True
+    report: bool = True
 
 
 def trains_together(name: str | None, resume: Path | None) -> bool:
@@ -199,10 +199,10 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
             messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
-            if request.page and not can_write():
+            if request.report and not can_write():
                 messages().print(advice(), markup=False)
         result = train_sharded_run(run, built, watchers)
-        if request.page and result.metrics:
+        if request.report and result.metrics:
             write_run_report(run, built, result.logits)
     if leads and not request.silent and result.metrics:
         print_notes(history_notes(run, built), messages())

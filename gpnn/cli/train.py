@@ -35,7 +35,7 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
     search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Draw curves in RUN/tensorboard.")] = False,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the page RUN/report.html.")] = True,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html.")] = True,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for a process of torchrun that is silent.")] = 600,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run folder only.")] = False,
     json: Json = False,
@@ -74,7 +74,7 @@ def train(
                 timeout,
                 silent=quiet or json,
                 curves=tensorboard,
-                page=report,
+                report=report,
             ),
             search=search,
             quiet=quiet,
@@ -88,7 +88,7 @@ def train(
         settings = read_config(words, file=config, root=root, tables=tables)
         with waiting("reading the graph and preparing the schedule", silent=quiet or json):
             run, built = _begin(settings, out, search, given_settings(words, config))
-    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard, page=report)
+    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard, report=report)
     _end(run, problem, quiet=quiet, json=json)
 
 
@@ -138,7 +138,7 @@ def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
     return run, built
 
 
-def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bool) -> str | None:
+def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, report: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
     from gpnn.run.lock import lock_run
 
@@ -147,7 +147,7 @@ def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, page: bo
             if run.finished:  # by another process, while this one read the graph
                 return None
             searched = _search(run, built, interrupt, silent=silent)
-            settings = {"silent": silent, "curves": curves, "page": page}
+            settings = {"silent": silent, "curves": curves, "report": report}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)
     except KeyboardInterrupt:
         result = None
@@ -167,7 +167,7 @@ def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool)
     return search_run(run, built.data, watchers=[interrupt], on_trial=show)
 
 
-def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, page: bool) -> FitResult:
+def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, report: bool) -> FitResult:
     from gpnn.build import history_notes, train_run
     from gpnn.report import advice, can_write
     from gpnn.run.tensorboard import TensorBoard
@@ -181,9 +181,9 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
             watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
-        if page and not silent and not can_write():
+        if report and not silent and not can_write():
             messages().print(advice(), markup=False)
-        result = train_run(run, built, watchers, page=page)
+        result = train_run(run, built, watchers, report=report)
     if not silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result

@@ -1,4 +1,4 @@
-"""Several runs on one page: curves overlaid, figures side by side, settings that differ."""
+"""Several runs in one report: curves overlaid, metrics side by side, settings that differ."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.content import Chart, Section, Table, Trace, color, label
-from gpnn.report.history import history_column
+from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars, label
+from gpnn.report.history import curve, history_column
 from gpnn.report.html import check_extra, render
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
@@ -21,13 +21,13 @@ COUNTS = ("epochs", "best_epoch", "num_parameters", "num_parts", "num_rounds", "
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """What a run's folder says of it.
+class ComparedRun:
+    """One of the runs, as its folder describes it.
 
     Attributes:
         name: its folder's name, or path where names are alike.
-        metrics: its final figures; empty while it is not finished.
-        history: a record an epoch.
+        metrics: the final metrics; empty while it is not finished.
+        history: one record per epoch.
         settings: its configuration, by dotted name.
         environment: where it took place.
     """
@@ -40,14 +40,14 @@ class Contestant:
 
 
 def write_comparison(paths: Sequence[Path], out: Path) -> None:
-    """Write one page that compares the runs at these paths; runs that still train take part with what they have.
+    """Write one report that compares the runs at these paths; runs that still train take part with what they have.
 
     Raises:
-        ValueError: when one of them is no run.
+        ValueError: when one of them is not a run.
         ImportError: without plotly or jinja2, naming the extra.
     """
     check_extra()
-    runs = read_contestants(paths)
+    runs = read_runs(paths)
     sections = [_results(runs), _curves(runs), _differences(runs)]
     best = max(runs, key=lambda run: run.metrics.get("val_accuracy") or -1.0)
     cards = [("runs", str(len(runs)))]
@@ -57,7 +57,7 @@ def write_comparison(paths: Sequence[Path], out: Path) -> None:
     write_text(out, render("Comparison of runs", "Comparison", below, cards, sections))
 
 
-def read_contestants(paths: Sequence[Path]) -> list[Contestant]:
+def read_runs(paths: Sequence[Path]) -> list[ComparedRun]:
     """The runs in the order given, each by a name of its own."""
     names = [path.resolve().name for path in paths]
     alike = len(set(names)) < len(names)
@@ -75,50 +75,41 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]
     return [(name, values) for name, values in rows if any(value != values[0] for value in values)]
 
 
-def _read(run: RunFolder, name: str) -> Contestant:
+def _read(run: RunFolder, name: str) -> ComparedRun:
     settings, environment = dict(flatten(read_toml(run.config))), read_json(run.environment)
     where = {key: value for key, value in environment.items() if key not in ("command", "settings")}
     metrics = run.read_metrics() if run.finished else {}
-    return Contestant(name, metrics, run.read_history(), settings, dict(flatten(where)))
+    return ComparedRun(name, metrics, run.read_history(), settings, dict(flatten(where)))
 
 
-def _results(runs: Sequence[Contestant]) -> Section:
+def _results(runs: Sequence[ComparedRun]) -> Section:
     shares = [f"{split}_{name}" for name in SHARES for split in ("val", "test")]
     columns = [name for name in shares if any(run.metrics.get(name) is not None for run in runs)]
     counts = [name for name in COUNTS if any(run.metrics.get(name) is not None for run in runs)]
     shown = {name: percent if name in columns else _shown for name in (*columns, "seconds", *counts)}
     rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
-    lead = "Final figures, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
+    lead = "Final metrics, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
     bars = [name for name in ("test_accuracy", "val_accuracy") if name in columns] or columns[:2]
-    parts: list[Chart | Table] = [Table("Figures", ["", *(run.name for run in runs)], rows, wide=True)]
+    parts: list[Chart | Table] = [Table("Metrics", ["", *(run.name for run in runs)], rows, wide=True)]
     if bars:
         parts.insert(0, _bars(runs, bars))
     return Section("results", "Results", lead, parts)
 
 
-def _bars(runs: Sequence[Contestant], names: Sequence[str]) -> Chart:
+def _bars(runs: Sequence[ComparedRun], names: Sequence[str]) -> Chart:
     views: dict[str, list[Trace]] = {}
+    colors = [color(number) for number in range(len(runs))]
     for name in names:
         values = [run.metrics.get(name) for run in runs]
-        views[_words(name)] = [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": values,
-                "y": list(range(len(runs))),
-                "text": [percent(value) for value in values],
-                "marker": {"color": [color(number) for number in range(len(runs))]},
-                "hovertemplate": "%{text}<extra></extra>",
-                "showlegend": False,
-            }
-        ]
+        bars = horizontal_bars(values, list(range(len(runs))), colors, "%{text}")
+        views[_words(name)] = [bars | {"text": [percent(value) for value in values]}]
     axis = {"tickvals": list(range(len(runs))), "ticktext": [label(run.name) for run in runs], "autorange": "reversed"}
     layout = {"yaxis": axis | {"showgrid": False}, "xaxis": {"tickformat": ".0%", "range": [0, 1]}}
     alt = "; ".join(f"{run.name}: {percent(run.metrics.get(names[0]))}" for run in runs)
     return Chart("bars", "Side by side", alt, views, layout, max(220, 80 + 36 * len(runs)), wide=True)
 
 
-def _curves(runs: Sequence[Contestant]) -> Section:
+def _curves(runs: Sequence[ComparedRun]) -> Section:
     views = {}
     for name in ("val_accuracy", "val_roc_auc", "val_loss", "loss"):
         traces = [_line(run, number, name) for number, run in enumerate(runs)]
@@ -130,20 +121,12 @@ def _curves(runs: Sequence[Contestant]) -> Section:
     return Section("curves", "Learning curves", "A click on a name hides its curve.", parts)
 
 
-def _line(run: Contestant, number: int, name: str) -> Trace:
-    epochs, values = history_column(run.history, name)
-    return {
-        "type": "scatter",
-        "mode": "lines" if len(epochs) > 1 else "markers",
-        "name": label(run.name),
-        "x": epochs,
-        "y": values,
-        "line": {"color": color(number), "dash": DASHES[number // 10 % len(DASHES)], "width": 2},
-        "hovertemplate": "epoch %{x}: %{y:.4g}",
-    }
+def _line(run: ComparedRun, number: int, name: str) -> Trace:
+    line = curve(label(run.name), *history_column(run.history, name), color(number))
+    return line | {"line": line["line"] | {"dash": DASHES[number // 10 % len(DASHES)]}}
 
 
-def _differences(runs: Sequence[Contestant]) -> Section:
+def _differences(runs: Sequence[ComparedRun]) -> Section:
     names = [run.name for run in runs]
     parts = []
     for title, columns in (

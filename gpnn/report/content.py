@@ -1,4 +1,4 @@
-"""What a page is made of: sections of charts, tables, drawings and text."""
+"""What a report is made of: sections of charts, tables, drawings and text."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Chart:
     """One chart, as plotly.js takes it; several views of it are offered as a choice.
 
     Attributes:
-        name: its id on the page.
+        name: its id in the HTML.
         title: heading.
         alt: what it shows, in words, for who cannot see it.
         views: the traces of each view, by the view's name.
-        layout: plotly's layout without colours, which follow the page's theme.
+        layout: plotly's layout without colours, which follow the report's theme.
         height: in pixels.
-        wide: whether it takes the whole width of the page.
+        wide: whether it takes the whole width of the report.
         choice: what the views differ in, for example "colour by".
         points: `x`, `y` and `text` of points that traces name by position, markers in `members`, lines in `ends`.
         ground: traces that lie under those of every view.
@@ -45,7 +45,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a heading; the first column names the row, the others hold figures or, if so, text to read."""
+    """A table with a heading; the first column names the row, the others hold numbers or, if `text`, text to read."""
 
     title: str
     columns: Sequence[str]
@@ -72,10 +72,10 @@ class Listing:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page.
+    """One part of the report.
 
     Attributes:
-        name: its id on the page.
+        name: its id in the HTML.
         title: heading.
         lead: what the reader sees here, and what was sampled or left out.
         parts: what it holds, in order.
@@ -90,6 +90,19 @@ class Section:
 def color(number: int) -> str:
     """The colour of a subgraph or class; colours repeat after ten."""
     return PALETTE[number % len(PALETTE)]
+
+
+def horizontal_bars(values: Sequence[float | None], places: Sequence[Any], colors: Sequence[str], hover: str) -> Trace:
+    """Bars from the left, one per place of the vertical axis."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": values,
+        "y": places,
+        "marker": {"color": colors},
+        "hovertemplate": hover + "<extra></extra>",
+        "showlegend": False,
+    }
 
 
 def label(text: object, limit: int = 40) -> str:

@@ -16,7 +16,7 @@ from gpnn.engine import Block, CellLike, Plan, Step
 from gpnn.engine.propagate import RUNNERS
 from gpnn.engine.sharded import group_of
 from gpnn.nn import GPNN, Draw
-from gpnn.report.content import Chart, Section, Table, Trace, color
+from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars
 from gpnn.text import size
 from gpnn.train.evaluate import autocast, products
 
@@ -218,12 +218,5 @@ def _chart(cost: Cost) -> Chart:
 
 
 def _bars(names: list[str], values: list[float], order: dict[str, int], hover: str) -> Trace:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [float(f"{value:.4g}") for value in values],
-        "y": names,
-        "marker": {"color": [color(order[name]) for name in names]},
-        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
-        "showlegend": False,
-    }
+    colors = [color(order[name]) for name in names]
+    return horizontal_bars([float(f"{value:.4g}") for value in values], names, colors, "%{y}: " + hover)

@@ -158,15 +158,24 @@ def count_quotient(
     size = len(shown)
     place = torch.full((num_parts,), size)  # the others share one place more
     place[shown] = torch.arange(size)
-    between = torch.zeros((size + 1) ** 2, dtype=torch.int64)
-    for first in range(0, graph.num_edges, CHUNK):
-        src, dst = (place[parts[ends[first : first + CHUNK]]] for ends in (graph.src, graph.dst))
-        between += torch.bincount(src * (size + 1) + dst, minlength=(size + 1) ** 2)
+    between = all_reduce(count_between(graph, place[parts], size + 1))
     pairs = place[own] * num_classes + probabilities.argmax(1)
     predicted = all_reduce(torch.bincount(pairs, minlength=(size + 1) * num_classes)).view(size + 1, num_classes)
-    between = all_reduce(between).view(size + 1, size + 1)
     arrays = (shown, sizes[shown], between[:size, :size], predicted[:size])
     return Quotient(int(sizes.sum()), num_parts, *(array.numpy() for array in arrays))
+
+
+def count_between(graph: Graph, parts: Tensor, num_parts: int) -> Tensor:
+    """How many edges run from each subgraph to each other, `[K, K]`, given the subgraph of each node.
+
+    >>> count_between(Graph([0, 1], [1, 2], num_nodes=3), torch.tensor([0, 0, 1]), 2).tolist()
+    [[1, 1], [0, 0]]
+    """
+    counts = torch.zeros(num_parts**2, dtype=torch.int64)
+    for first in range(0, graph.num_edges, CHUNK):
+        src, dst = (parts[ends[first : first + CHUNK]] for ends in (graph.src, graph.dst))
+        counts += torch.bincount(src * num_parts + dst, minlength=num_parts**2)
+    return counts.view(num_parts, num_parts)
 
 
 class PhaseRow(NamedTuple):

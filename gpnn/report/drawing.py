@@ -1,4 +1,4 @@
-"""The graph itself: every node where it is small, one mark a subgraph where it is large."""
+"""The graph itself: every node where it is small, one mark per subgraph where it is large."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _texts(record: Record, *columns: np.ndarray) -> list[str]:
 
 
 def _marks(groups: np.ndarray, sizes: np.ndarray) -> Trace:
-    """One mark a subgraph, as large as its nodes ask for, coloured by group."""
+    """One mark per subgraph, its area by its nodes, coloured by group."""
     largest = min(46.0, 220 / np.sqrt(len(sizes)))
     radius = np.maximum(largest * np.sqrt(sizes / max(1, sizes.max())), 5).round(1).tolist()
     colors = [color(group) for group in groups.tolist()]

@@ -68,7 +68,7 @@ def _metric(record: Record, names: list[str]) -> Chart:
 
 
 def history_column(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    """The epochs at which a figure was noted, and its values; not more than a chart can show."""
+    """The epochs at which a metric was noted, and its values; not more than a chart can show."""
     rows = [(row["epoch"], row[name]) for row in history if row.get(name) is not None]
     if len(rows) > MAX_POINTS:
         last = len(rows) - 1
@@ -77,7 +77,7 @@ def history_column(history: Sequence[Mapping[str, Any]], name: str) -> tuple[lis
 
 
 def curve(name: str, epochs: list[int], values: list[float], shade: str, hover: str = "epoch %{x}: %{y:.4g}") -> Trace:
-    """A line of one figure by epoch."""
+    """A line of one metric by epoch."""
     return {
         "type": "scatter",
         "mode": "lines" if len(epochs) > 1 else "markers",
@@ -90,12 +90,12 @@ def curve(name: str, epochs: list[int], values: list[float], shade: str, hover: 
 
 
 def traffic(record: Record) -> Section | None:
-    """Bytes an epoch and what each process holds; None of a run in one process that holds the graph."""
+    """Bytes per epoch and what each process holds; None where one process holds the graph."""
     if not record.shares:
         return None
     number = len(record.shares)
     lead = f"{number} process{'es' if number > 1 else ''} trained together. "
-    lead += "Phases inside subgraphs send nothing; a phase over the cut sends the halo's rows, once a repeat."
+    lead += "Phases inside subgraphs send nothing; a phase over the cut sends the halo's rows, once per repeat."
     columns = ("process", *record.shares[0])
     rows = [(str(rank), *share.values()) for rank, share in enumerate(record.shares[:MAX_SHARES])]
     if number > MAX_SHARES:
@@ -114,5 +114,5 @@ def _bytes(record: Record) -> Chart:
         "xaxis": {"title": {"text": "epoch"}},
         "yaxis": {"rangemode": "tozero", "tickformat": ".3s", "ticksuffix": "B"},
     }
-    alt = "; ".join(f"{words}: at most {size(most[name])} an epoch" for name, words in LINES.items())
-    return Chart("bytes", "Bytes an epoch", alt, {"bytes": traces}, layout)
+    alt = "; ".join(f"{words}: at most {size(most[name])} per epoch" for name, words in LINES.items())
+    return Chart("bytes", "Bytes per epoch", alt, {"bytes": traces}, layout)

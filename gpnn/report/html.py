@@ -45,7 +45,7 @@ NEEDED = ("plotly", "jinja2")
 
 
 def write_report(record: Record, path: Path) -> None:
-    """Write the page of one run: one HTML file that needs nothing else, atomically.
+    """Write the report of one run: one HTML file that needs nothing else, atomically.
 
     Raises:
         ImportError: without plotly or jinja2, naming the extra.
@@ -72,7 +72,7 @@ def headline_metrics(record: Record) -> list[tuple[str, str]]:
         "subgraphs": "num_parts",
         "rounds": "num_rounds",
         "parameters": "num_parameters",
-        "messages an epoch": "num_messages",
+        "messages per epoch": "num_messages",
     }
     cards += [(name, f"{metrics[key]:,}") for name, key in counts.items() if metrics.get(key) is not None]
     if metrics.get("seconds") is not None:
@@ -81,7 +81,7 @@ def headline_metrics(record: Record) -> list[tuple[str, str]]:
 
 
 def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
-    """The page as text; every string that comes from the user is escaped by the template or by `script_json`."""
+    """The report as text; every string that comes from the user is escaped by the template or by `script_json`."""
     import jinja2
 
     folder = Path(__file__).parent
@@ -108,7 +108,7 @@ def _plain(chart: Chart) -> dict[str, Any]:
 
 
 def can_write() -> bool:
-    """Whether the libraries that a page is made with are installed."""
+    """Whether the libraries that a report is made with are installed."""
     return all(find_spec(name) is not None for name in NEEDED)
 
 
@@ -118,7 +118,7 @@ def advice() -> str:
 
 
 def check_extra() -> None:
-    """Raise ImportError, with the way out, unless a page can be written."""
+    """Raise ImportError, with the way out, unless a report can be written."""
     if not can_write():
         raise ImportError(f"A report needs plotly and jinja2: {install_command('report')}")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpnn.graph import Graph
 from gpnn.partition import Partition, partition_graph
+from gpnn.report.counts import count_between
 
 MAX_NODES = 3000
 PAIRS = 5e8  # a few seconds of pushing
@@ -45,17 +46,6 @@ def distinct_pairs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return pairs // graph.num_nodes, pairs % graph.num_nodes
 
 
-def quotient(graph: Graph, partition: Partition) -> np.ndarray:
-    """How many edges run from each subgraph to each other, `[K, K]`."""
-    labels, k = partition.labels.numpy(), partition.num_parts
-    counts = np.zeros(k * k, np.int64)
-    for first in range(0, graph.num_edges, 1 << 22):  # a piece at a time: the graph may be large
-        piece = slice(first, first + (1 << 22))
-        pairs = labels[graph.src[piece].numpy()] * k + labels[graph.dst[piece].numpy()]
-        counts += np.bincount(pairs, minlength=k * k)
-    return counts.reshape(k, k)
-
-
 def _settle(places: np.ndarray, src: np.ndarray, dst: np.ndarray, weight: np.ndarray, steps: int) -> np.ndarray:
     """Let the forces act on `places`; a node weighs one and its edges, over the mean."""
     from gpnn.report.layout_kernel import relax
@@ -74,7 +64,8 @@ def _start(graph: Graph, partition: Partition | None, seed: int) -> np.ndarray:
     if partition is None or partition.num_parts == 1:
         parts = min(graph.num_nodes, max(2, round(np.sqrt(graph.num_nodes) / 2)))
         partition = partition_graph(graph, parts, "flood_fill", seed)
-    k, labels, counts = partition.num_parts, partition.labels.numpy(), quotient(graph, partition)
+    k, labels = partition.num_parts, partition.labels.numpy()
+    counts = count_between(graph, partition.labels, k).numpy()
     low, high = np.triu(counts + counts.T, 1).nonzero()
     between = (counts + counts.T)[low, high]
     centres = random.standard_normal((k, 2)) * np.sqrt(k)

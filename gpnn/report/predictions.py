@@ -8,14 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.report.content import MUTED, Chart, Section, Trace, color, label
+from gpnn.report.content import MUTED, Chart, Section, Trace, color, horizontal_bars, label
 from gpnn.report.counts import BINS, MAX_CLASSES, PredictionCounts
 from gpnn.report.record import Record
 from gpnn.text import percent
 
 
 def classes(record: Record) -> Section | None:
-    """Accuracy a class and the confusion matrix of the held-out splits; of several labels a node, F1 a label."""
+    """Accuracy per class and the confusion matrix of the held-out splits; F1 per label where nodes have several."""
     found = record.predictions
     if found is None:
         return None
@@ -42,7 +42,7 @@ def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Ch
         views[split] = [_class_bars(share, text, shown)]
     share, worst = min(zip(views[next(iter(views))][0]["x"], shown.tolist()))
     alt = f"Of the classes, {record.classes[worst]} is told worst, {percent(share)}."
-    return Chart("accuracy", "Accuracy a class", alt, views, _by_class(record, shown), _height(shown))
+    return Chart("accuracy", "Accuracy per class", alt, views, _by_class(record, shown), _height(shown))
 
 
 def _matrix(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
@@ -79,23 +79,13 @@ def _f1(record: Record, found: PredictionCounts) -> Chart:
         text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.tolist())]
         views[split] = [_class_bars(share, text, shown)]
     alt = "The F1 score of each label."
-    return Chart("accuracy", "F1 a label", alt, views, _by_class(record, shown), _height(shown), wide=True)
+    return Chart("accuracy", "F1 per label", alt, views, _by_class(record, shown), _height(shown), wide=True)
 
 
 def _class_bars(share: list[float], text: list[str], shown: Tensor) -> Trace:
     colors = [color(number) for number in shown.tolist()]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [round(s, 4) for s in share],
-        "y": list(range(len(share))),
-        "text": text,
-        "textposition": "auto",
-        "insidetextanchor": "start",
-        "marker": {"color": colors},
-        "hovertemplate": "%{text}<extra></extra>",
-        "showlegend": False,
-    }
+    bars = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), colors, "%{text}")
+    return bars | {"text": text, "textposition": "auto", "insidetextanchor": "start"}
 
 
 def _by_class(record: Record, shown: Tensor) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def reproduce(record: Record) -> Section:
     if record.environment.get("command"):
         command = command_line(record.environment["command"])
         parts.append(Listing("The command it was", start + command.removeprefix("gpnn")))
-    page = "gpnn report " + shlex.quote(record.run)
-    return Section("reproduce", "Reproduce", lead, [*parts, Listing("This page, written again", page)])
+    command = "gpnn report " + shlex.quote(record.run)
+    return Section("reproduce", "Reproduce", lead, [*parts, Listing("This report, written again", command)])
 
 
 def command_line(words: list[str]) -> str:

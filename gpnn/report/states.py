@@ -65,7 +65,7 @@ def embed(states: np.ndarray, seed: int) -> np.ndarray | None:
 
 
 def coloured_points(nodes: NodeFacts, radius: float = 6.0) -> dict[str, list[Trace]]:
-    """The traces of some nodes, one view a colouring; where they lie is the chart's `points`.
+    """The traces of some nodes, one view per colouring; where they lie is the chart's `points`.
 
     Args:
         nodes: which nodes.
@@ -116,7 +116,7 @@ def _colourings(nodes: NodeFacts) -> dict[str, tuple[Tensor, list[str]]]:
 
 
 def _traces(groups: Tensor, names: list[str], radius: float) -> list[Trace]:
-    """A trace a group where a legend can hold them all, else one trace of all colours."""
+    """One trace per group where a legend can hold them all, else one trace of all colours."""
     present = groups.unique().tolist()
     if len(present) > MAX_LEGEND:
         colors = [_color(group) for group in groups.tolist()]

@@ -30,7 +30,7 @@ def whole(tmp_path_factory) -> Record:
     built.data.node_name = np.array([f"node {number}" for number in range(120)], dtype=object)
     built.data.notes = ["split drawn"]
     run = create_run(built, folder / "run")
-    train_run(run, built, page=False)
+    train_run(run, built, report=False)
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")
     record = record_run(run, built)
     write_text(run.config, replace_data(run.config.read_text(), folder / "shards"))

@@ -22,7 +22,7 @@ def graph(tmp_path: Path) -> Path:
 def trained(tmp_path: Path, graph: Path) -> Path:
     config = load_config(None, [f"data.name={graph}", "train.epochs=2", "model.hidden_channels=4"])
     run = create_run(built := build(config), tmp_path / "trained")
-    train_run(run, built, page=False)
+    train_run(run, built, report=False)
     return run.path
 
 

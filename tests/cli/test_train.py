@@ -54,7 +54,7 @@ def history(path: Path) -> list[dict]:
 def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "--out", "run")
     assert result.exit_code == 0, result.output
-    for words in ("validation accuracy", "test accuracy", "seconds", "epochs (best)", "messages an epoch", "run"):
+    for words in ("validation accuracy", "test accuracy", "seconds", "epochs (best)", "messages per epoch", "run"):
         assert words in result.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names - {"report.html"} == {*FILES, "predictions.csv", "predictions.parquet"}

@@ -23,7 +23,7 @@ SMALL_MODEL = ["model.hidden_channels=8", "train.epochs=6", "train.check_every=2
 def make_run(path: Path, words: list[str]) -> RunFolder:
     built = build(load_config(overrides=[*words, *SMALL_MODEL]))
     run = create_run(built, path)
-    train_run(run, built, page=False)
+    train_run(run, built, report=False)
     return run
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from gpnn.report import write_comparison
-from gpnn.report.compare import differing, read_contestants
+from gpnn.report.compare import differing, read_runs
 from tests.report.conftest import TINY, make_run
 from tests.report.test_html import Outline, charts_of
 
@@ -36,7 +36,7 @@ def test_a_run_that_still_trains_takes_part(run, tmp_path):
 
 
 def test_runs_of_one_name_are_told_apart(run):
-    names = [each.name for each in read_contestants([run.path, run.path.parent / "." / "first"])]
+    names = [each.name for each in read_runs([run.path, run.path.parent / "." / "first"])]
     assert names == [str(run.path)] * 2
 
 

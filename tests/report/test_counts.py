@@ -2,6 +2,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpnn import Graph
+from gpnn.report import counts
 from gpnn.report.counts import MAX_CLASSES, confusion, count_predictions, largest_classes
 
 
@@ -63,3 +65,9 @@ def test_training_nodes_are_counted_where_there_are_no_others():
     found = count_predictions(probabilities, y, {"test": none, "val": none, "train": all_nodes})
     assert list(found.classes) == ["training"]
     assert count_predictions(probabilities, y, {"test": none, "val": none, "train": none}) is None
+
+
+def test_edges_between_subgraphs_are_counted_by_chunks(monkeypatch):
+    monkeypatch.setattr(counts, "CHUNK", 3)
+    chain = Graph([0, 1, 2, 3], [1, 2, 3, 4], num_nodes=5).to_undirected()
+    assert counts.count_between(chain, torch.tensor([0, 0, 1, 1, 1]), 2).tolist() == [[2, 1], [1, 4]]

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gpnn import Graph, Partition
-from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout, quotient
+from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout
 from gpnn.report.layout_kernel import relax
 from tests.oracle.relax import slow_relax
 
@@ -67,8 +67,3 @@ def test_too_large_is_refused():
 def test_pairs_are_distinct_and_without_loops():
     graph = Graph([0, 1, 0, 2], [1, 0, 1, 2], num_nodes=3)
     assert [pairs.tolist() for pairs in distinct_pairs(graph)] == [[0], [1]]
-
-
-def test_the_quotient_counts_edges_between_subgraphs():
-    part = Partition(torch.tensor([0, 0, 1, 1, 1]), num_parts=2)
-    assert quotient(CHAIN, part).tolist() == [[2, 1], [1, 4]]

@@ -1,15 +1,7 @@
 import numpy as np
 import torch
 
-from gpnn.report.gather import MAX_SAMPLE, draw_sample
 from gpnn.report.states import embed, states
-
-
-def test_a_sample_is_distinct_and_the_same_again():
-    nodes = draw_sample(5000, seed=2)
-    assert len(nodes.unique()) == MAX_SAMPLE
-    assert torch.equal(nodes, draw_sample(5000, seed=2))
-    assert torch.equal(draw_sample(10, seed=2), torch.arange(10))
 
 
 def test_groups_stay_apart():

@@ -53,7 +53,7 @@ def _write_run(folder: Path) -> None:
     from gpnn.build import build, create_run, load_config, train_run
 
     built = build(load_config(overrides=SETTINGS))
-    train_run(create_run(built, folder / "run"), built, page=False)
+    train_run(create_run(built, folder / "run"), built, report=False)
     (folder / "run" / "predictions.csv").unlink()  # which nobody reads
 
 
