@@ -35,5 +35,5 @@ def test_results_of_two_calls_stand_in_one_table(tmp_path: Path) -> None:
 
 
 def test_what_numba_compiles_is_left_alone() -> None:
-    assert {"gpnn.csr", "gpnn.kernels.cpu"} <= set(guided.compiled())
+    assert {"gpnn.csr_kernel", "gpnn.kernels.cpu"} <= set(guided.compiled())
     assert "gpnn.data.unpickle" not in guided.compiled()
