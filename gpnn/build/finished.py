@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from gpnn.build.objects import Built
+from gpnn.data.files import sha256_of
 from gpnn.engine.sharded import group_of
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
@@ -21,12 +23,13 @@ def history_notes(run: RunFolder, built: Built) -> list[Note]:
     return training_notes(run.read_history(), data.num_classes, multi_label=data.y.dim() == 2)
 
 
-def describe_model(built: Built, digests: RowDigests | None) -> dict[str, Any]:
+def describe_model(built: Built, digests: RowDigests | None, predictions: Path) -> dict[str, Any]:
     """What :func:`gpnn.build.predict.read_trained` reads beside the weights of a run's model, as JSON holds it.
 
     Args:
         built: the objects of the run.
         digests: of its graph where nodes have no ids.
+        predictions: the run's file of predictions, written already: new nodes join the subgraphs in it.
     """
     data, words = built.data, built.data.get("vocabulary")
     return {
@@ -35,6 +38,7 @@ def describe_model(built: Built, digests: RowDigests | None) -> dict[str, Any]:
         "multi_label": data.y.dim() == 2,
         "vocabulary": None if words is None else words.to_mapping(),
         "rows": None if digests is None else digests._asdict(),
+        "predictions_sha256": sha256_of(predictions),
     }
 
 

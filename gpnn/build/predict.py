@@ -11,6 +11,7 @@ from torch import nn
 
 from gpnn.build.objects import rebuild
 from gpnn.config import Config
+from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.graph import Graph, as_graph
@@ -40,6 +41,7 @@ class Trained:
         multi_label: whether a node may have several of them.
         vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
         digests: what tells the rows of its graph, or None where its nodes have ids of their own.
+        predictions_sha256: of the run's file of predictions, or None in runs of older versions.
     """
 
     run: RunFolder
@@ -49,12 +51,19 @@ class Trained:
     multi_label: bool
     vocabulary: Vocabulary | None
     digests: RowDigests | None = None
+    predictions_sha256: str | None = None
 
     def known_nodes(self) -> KnownNodes | None:
-        """The run's nodes and their subgraphs; None where its predictions are gone."""
+        """The run's nodes and their subgraphs; None where its predictions are gone.
+
+        Raises:
+            ValueError: when the file of predictions was changed or is damaged.
+        """
         file = self.run.predictions
         if not file.is_file():
             return None
+        if self.predictions_sha256 not in (None, sha256_of(file)):
+            raise ValueError(f"{file} must be as it was written, for the subgraphs in it. Its digest is another.")
         return KnownNodes.from_table(read_parquet_columns(file), self.digests, file.name)
 
 
@@ -70,7 +79,8 @@ def read_trained(run: RunFolder) -> Trained:
     vocabulary = None if words is None else Vocabulary.from_mapping(words)
     rows = described.get("rows")  # runs of older versions have none
     digests = None if rows is None else RowDigests.parse(rows, run.model.name)
-    return Trained(run, model, dict(arguments), classes, bool(described.get("multi_label")), vocabulary, digests)
+    known = (classes, bool(described.get("multi_label")), vocabulary, digests, described.get("predictions_sha256"))
+    return Trained(run, model, dict(arguments), *known)
 
 
 def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:

@@ -28,8 +28,8 @@ def create_run(built: Built, path: Path, search: Search | None = None) -> RunFol
     Raises:
         ValueError: when there is something at `path` already.
     """
-    record = {**_digests(built), "settings": settings_of(built.config)}
-    environment = finite(describe_environment(built.plan.device) | record)
+    began = {**_digests(built), "settings": settings_of(built.config)}
+    environment = finite(describe_environment(built.plan.device) | began)
     files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     if search is not None:
         files["search.json"] = search.to_json()
@@ -76,17 +76,17 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
 
 
 def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
-    """Write weights, predictions and, last of all, metrics: where they stand the run is finished."""
+    """Write predictions, weights and, last of all, metrics: where they stand the run is finished."""
     data, multi_label, names = built.data, built.data.y.dim() == 2, built.data.get("class_names")
     assert result.logits is not None
     likely = probabilities(result.logits, multi_label=multi_label).cpu()
     digests = RowDigests.of(data) if data.get("node_name") is None else None
-    run.write_model(built.model.state_dict(), describe_model(built, digests))
     also = {"split": split_names(data)}
     if built.partition is not None:
         also["subgraph"] = built.partition.labels.numpy()
     rows = {"nodes": data.get("node_name"), "classes": names, "labelled": known_labels(data)}
     write_both(predictions_table(likely, **rows, also=also), run.predictions)
+    run.write_model(built.model.state_dict(), describe_model(built, digests, run.predictions))
     metrics = result.metrics | describe_sizes(built)
     if data.get("gold_class") is not None:
         metrics["test_recall"] = recall_at_k(data, likely)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.check import digest_data, digest_labels
+from gpnn.data.check import check_columns, digest_data, digest_labels
 from gpnn.data.tables import Vocabulary
 from gpnn.engine.sharded import Line, ShardIndex, write_shards
 from gpnn.graph import as_graph
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask")
+WITHOUT_DIGESTS = Note(
+    "the shards were written by an older version, without digests, so that a changed file is not noticed",
+    "`gpnn partition … --shards` writes them anew",
+    "gpnn.build.shard_data.write_data writes them anew",
+)
 
 
 def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, name: str) -> ShardIndex:
@@ -48,7 +53,11 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
 
 
 def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:
-    """A process's nodes as a `Data` without edges: these are in the plan."""
+    """A process's nodes as a `Data` without edges: these are in the plan.
+
+    Raises:
+        ValueError: when features, labels or masks are not sound.
+    """
     from torch_geometric.data import Data
 
     data = Data(num_nodes=num_nodes, **{name: columns[name] for name in COLUMNS if name in columns})
@@ -62,16 +71,19 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
         data.row_digests = index.facts["rows"]
     if "node_name" in columns:
         data.node_name = _decode_names(index.facts["names"], columns["node_name"])
-    return data
+    try:
+        return check_columns(data)
+    except ValueError as error:
+        raise ValueError(f"{index.folder} must hold sound shards. {error}") from None
 
 
 def shard_notes(index: ShardIndex, message: str) -> list[Note]:
-    """The notes of a training with a message function; folders of older versions have none."""
-    stored = index.facts.get("graph")
+    """The notes of a training with a message function; of folders of older versions only that they are old."""
+    stored, old = index.facts.get("graph"), [] if index.digests is not None else [WITHOUT_DIGESTS]
     if stored is None:
-        return []
+        return old
     facts = replace(Facts.parse(stored, "shards.json"), message=message)
-    return take_notes(facts, index.facts.get("remarks"))
+    return [*old, *take_notes(facts, index.facts.get("remarks"))]
 
 
 def _encode_names(names: Any) -> tuple[str, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from gpnn.build.finished import describe_model, describe_sizes
 from gpnn.build.objects import Built, build_data, model_options, pipeline_of, resolve
 from gpnn.build.shard_data import read_data, shard_notes, write_data
-from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
+from gpnn.build.unchanged import check_unchanged, load_run_config, record, settings_of
 from gpnn.config import Config
 from gpnn.engine.sharded import (
     SHARD_SCHEDULES,
@@ -137,20 +137,26 @@ def create_sharded_run(
     config: Config, index: ShardIndex, path: Path, device: torch.device, num_processes: int
 ) -> RunFolder:
     """The run folder of a training by several processes."""
-    record = {"processes": num_processes, **_digests(index), "settings": settings_of(config)}
-    environment = finite(describe_environment(device) | record)
+    began = {"processes": num_processes, **_digests(index), "settings": settings_of(config)}
+    environment = finite(describe_environment(device) | began)
     files = {"config.toml": config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     return RunFolder.create(path, files)
 
 
 def check_shards(run: RunFolder, index: ShardIndex) -> None:
     """Raise ValueError where a run began with other data or other subgraphs than the shards have."""
-    check_unchanged(run, _digests(index), load_run_config(run))
+    check_unchanged(run, _digests(index), load_run_config(run), str(index.folder))
+
+
+def record_shards(run: RunFolder, index: ShardIndex | None) -> None:
+    """Note the shards that a run goes on with from now on; None where they are about to be written."""
+    record(run, shards_sha256=None if index is None else index.sha256)
 
 
 def _digests(index: ShardIndex) -> dict[str, str]:
-    """Of the data and its subgraphs; folders of older versions tell none."""
-    return {name: index.facts[name] for name in ("data_sha256", "partition_sha256") if name in index.facts}
+    """Of the data, its subgraphs and all files; folders of older versions tell only the last."""
+    names = ("data_sha256", "partition_sha256")
+    return {name: index.facts[name] for name in names if name in index.facts} | {"shards_sha256": index.sha256}
 
 
 def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = ()) -> FitResult:
@@ -177,7 +183,7 @@ def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] 
 
 
 def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) -> None:
-    """Write weights, predictions and, last of all, metrics."""
+    """Write predictions, weights and, last of all, metrics."""
     data, names = built.data, built.data.get("class_names")
     multi_label = data.y.dim() == 2
     assert result.logits is not None
@@ -197,8 +203,8 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
         if plan.peers.rank == 0:
             rows = data.get("row_digests")
             digests = None if rows is None else RowDigests.parse(rows, "shards.json")
-            run.write_model(weights, describe_model(built, digests))
             merge_predictions(parts, run.predictions)
+            run.write_model(weights, describe_model(built, digests, run.predictions))
             run.write_metrics(metrics)
         plan.peers.wait_for_all()
 

@@ -24,7 +24,12 @@ def settings_of(config: Config) -> dict[str, Any]:
 
 def record_settings(run: RunFolder, config: Config) -> None:
     """Make these the settings that the run began with: those that a search chose."""
-    write_json(run.environment, {**read_json(run.environment), "settings": settings_of(config)})
+    record(run, settings=settings_of(config))
+
+
+def record(run: RunFolder, **values: Any) -> None:
+    """Note what a run goes on with from now on."""
+    write_json(run.environment, {**read_json(run.environment), **values})
 
 
 def load_run_config(run: RunFolder) -> Config:
@@ -59,11 +64,11 @@ def _shown(settings: Mapping[str, Any], name: str) -> str:
     return shorten(settings[name]) if name in settings else "not set"
 
 
-def check_unchanged(run: RunFolder, digests: Mapping[str, str], config: Config) -> None:
-    """Raise ValueError where a digest is not the one that the run began with; runs of older versions tell none."""
+def check_unchanged(run: RunFolder, digests: Mapping[str, str], config: Config, shards: str = "") -> None:
+    """Raise ValueError where a digest is not the one that the run began with; runs of older versions tell some."""
     began = read_json(run.environment) if run.environment.is_file() else {}
     for name, digest in digests.items():
-        if began.get(name, digest) != digest:
-            file = config.partition.file if name == "partition_sha256" else None
+        if began.get(name) not in (None, digest):
+            file = {"partition_sha256": config.partition.file, "shards_sha256": shards}.get(name)
             what = file or config.data.name
             raise ValueError(f"A run must go on with what it began with. {what!r} has changed since; train anew.")

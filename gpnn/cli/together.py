@@ -131,7 +131,7 @@ def _train(
 def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     """What the first process does before the others can start: the run's folder, and the shards."""
     from gpnn.build import load_run_config
-    from gpnn.build.sharded import check_shards, prepare_shards
+    from gpnn.build.sharded import check_shards, prepare_shards, record_shards
     from gpnn.engine.sharded import is_shard_folder, read_index
     from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
@@ -146,7 +146,8 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     config = load_run_config(run)
     shards = own if is_shard_folder(own) else Path(config.data.name)
     if not run.finished and not is_shard_folder(shards):  # one process began it
-        prepare_shards(config, launch.size, own)
+        record_shards(run, None)
+        record_shards(run, prepare_shards(config, launch.size, own)[1])
         shards = own
     if run.finished:
         remove_unfinished(path)

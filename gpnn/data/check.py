@@ -39,8 +39,6 @@ def check_data(data: Data) -> Data:
     >>> check_data(Data(x=torch.eye(2), edge_index=edge_index, y=torch.tensor([0, 2]))).num_classes
     3
     """
-    from copy import copy
-
     from torch_geometric.data import Data
 
     if not isinstance(data, Data):
@@ -49,6 +47,20 @@ def check_data(data: Data) -> Data:
     if not data.num_nodes:
         raise ValueError(f"`data` must have at least one node. Got {data.num_nodes}.")
     Graph.from_data(data)
+    checked = check_columns(data)
+    if data.get("train_mask") is not None and not data.train_mask.any():
+        raise ValueError("`train_mask` must pick at least one labelled node. Got none.")
+    return checked
+
+
+def check_columns(data: Data) -> Data:
+    """What :func:`check_data` gives, of features, labels and masks alone, where some of a graph's nodes may train none.
+
+    Raises:
+        ValueError: naming the constraint and the offending value.
+    """
+    from copy import copy
+
     _check_features(data.get("x"), data.num_nodes)
     checked = copy(data)
     if data.get("x") is not None and data.x.dtype == torch.bfloat16 and data.x.layout == torch.sparse_csr:
@@ -121,8 +133,6 @@ def _check_mask(name: str, mask: Any, num_nodes: int) -> None:
 def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
     if y is None:
         raise ValueError(f"`{name}` must come with labels `y`. Got none.")
-    if name == "train_mask" and not mask.any():
-        raise ValueError("`train_mask` must pick at least one labelled node. Got none.")
     unknown = mask & ~labelled_nodes(y)
     if unknown.any():
         raise ValueError(f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is -1.")

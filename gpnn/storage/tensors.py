@@ -15,7 +15,12 @@ import torch
 from torch import Tensor
 
 from gpnn.storage.atomic import naming, replace_file
+from gpnn.storage.blocks import digest_bytes
 from gpnn.storage.read import parse_json
+from gpnn.storage.seal import digest_json
+
+BY_BLOCKS = "sha256_of_blocks"  # the digest of a file
+IN_ONE = "sha256"  # that of files of older versions, which one thread alone can compute
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
@@ -28,7 +33,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mappin
     """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # one key only: safetensors writes several in random order
-    metadata = {"gpnn": json.dumps({**description, "sha256": _digest(stored, description)}, sort_keys=True)}
+    metadata = {"gpnn": json.dumps({**description, BY_BLOCKS: _digest_blocks(stored, description)}, sort_keys=True)}
     save_tensors(path, stored, metadata)
 
 
@@ -71,6 +76,17 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
                 raise
 
 
+def tensor_places(path: Path) -> dict[str, tuple[int, int]]:
+    """The bytes at which each tensor of a safetensors file begins and ends, by name; the header ends at the first."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = parse_json(file.read(size).decode(), f"The header of {path.name}")
+    header.pop("__metadata__", None)
+    return {
+        name: (8 + size + each["data_offsets"][0], 8 + size + each["data_offsets"][1]) for name, each in header.items()
+    }
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """What changes when a file is replaced by another."""
     try:
@@ -89,21 +105,50 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
             if text is None:
                 raise ValueError(f"{path} must be {kind} that gpnn wrote. Got another program's file.")
             description = parse_json(text, f"The description in {path.name}")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            mapped = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: torch.empty_like(tensor) for name, tensor in mapped.items()}
+            is_sealed = _is_sealed(mapped, description, tensors)
     except (SafetensorError, OverflowError, RuntimeError) as error:
         raise ValueError(f"{path} must be {kind}. Got a damaged file ({error}).") from None
-    if description.pop("sha256", None) != _digest(tensors, description):
+    if not is_sealed:
         raise ValueError(f"{path} must be {kind} as it was written. Got a damaged file (its digest is another).")
     return tensors, description
 
 
-def _digest(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
+def _is_sealed(mapped: Mapping[str, Tensor], description: dict[str, Any], copies: Mapping[str, Tensor]) -> bool:
+    """Copy the tensors; whether the digest in the description, which is taken out of it, is that of the copies."""
+    by_blocks, in_one = description.pop(BY_BLOCKS, None), description.pop(IN_ONE, None)
+    if by_blocks is not None:
+        return by_blocks == _digest_blocks(mapped, description, copies)
+    for name, tensor in mapped.items():
+        copies[name].copy_(tensor)
+    return in_one == _digest_in_one(copies, description)
+
+
+def _digest_blocks(
+    tensors: Mapping[str, Tensor], description: Mapping[str, Any], copies: Mapping[str, Tensor] | None = None
+) -> str:
+    """A sha256 over the description and, of each tensor, over its name, type, shape and the digests of its blocks.
+
+    With `copies` the tensors are copied to there on the way.
+    """
+    names = sorted(tensors)
+    kept = None if copies is None else [_bytes(copies[name]) for name in names]
+    digests = digest_bytes([_bytes(tensors[name]) for name in names], kept)
+    parts = [[name, str(tensors[name].dtype), list(tensors[name].shape), each] for name, each in zip(names, digests)]
+    return digest_json({"description": description, "tensors": parts})
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _digest_in_one(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
-        if tensor.numel():
-            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(_bytes(tensor).numpy().data)
     return digest.hexdigest()
 
 

@@ -2,15 +2,15 @@
 
 A checkpoint is a folder `epoch-N` beside the name that one process would write: safetensors files of
 torch.distributed.checkpoint, a share of the parameters each and of the embeddings each process's own rows, and
-`progress.json`, which holds the sha256 of each file and of itself: what is damaged is refused. It is written under
+`progress.json`, which holds a digest of each file and of itself: what is damaged is refused. It is written under
 another name and renamed when all of it is there. Nothing is unpickled.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,15 @@ from gpnn.engine.sharded import Peers, ShardedPlan
 from gpnn.run.checkpoint import check_progress, load_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.storage.atomic import sync_folder, write_text
+from gpnn.storage.blocks import digest_file
 from gpnn.storage.read import read_json, shorten
+from gpnn.storage.seal import seal, unseal
 from gpnn.train.checkpoint_rows import CheckpointRows
 from gpnn.train.parameters import own_names
 from gpnn.train.processes import shared_workplace
 
-FORMAT = 2
+FORMAT = 3
+DIGESTS = {2: sha256_of, 3: digest_file}  # of a file, by format
 DIGEST = 32  # bytes of a sha256
 SCALAR = "scalar"  # ends the name of a number, which is stored as a vector of one
 
@@ -65,7 +68,7 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
         if plan.peers.rank == 0:
             header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
             header |= _numbers(progress)
-            write_text(partial / "progress.json", json.dumps({**header, "sha256": _digest(header)}))
+            write_text(partial / "progress.json", json.dumps(seal(header)))
             _publish(partial, final)
             for older in find_checkpoints(path)[:-1]:
                 shutil.rmtree(older, ignore_errors=True)
@@ -84,7 +87,7 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
         return load_checkpoint(path, model, optimizer) if path.exists() and shared_only else None
     folder = found[-1]
     header = _read_header(folder)
-    _check_files(folder, header.pop("files"), plan.peers)
+    _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], plan.peers)
     if header.pop("line") != line_key(plan) and list(own_names(model)):
         raise ValueError(f"The checkpoint {folder} must be of the same partition. Got another order of the nodes.")
     tensors = _read(folder, model, plan)
@@ -201,40 +204,35 @@ def _describe(folder: Path) -> dict[str, Any]:
 def _read_header(folder: Path) -> dict[str, Any]:
     """The progress of a checkpoint, its `line` and its `files`."""
     header = read_json(folder / "progress.json")
-    found, digest = header.get("checkpoint"), header.pop("sha256", None)
-    if found != FORMAT:
+    found = header.get("checkpoint")
+    if type(found) is not int or found not in DIGESTS:
         raise ValueError(f"{folder} must be a checkpoint of format {FORMAT}. Got {shorten(found)}.")
-    if digest != _digest(header):
-        raise ValueError(f"{folder} must be a checkpoint as it was written. Got another progress.json.")
-    kept = {name: value for name, value in header.items() if name not in ("checkpoint", "num_processes")}
-    check_progress({name: value for name, value in kept.items() if name not in ("line", "files")}, folder)
+    header = unseal(header, folder / "progress.json")
+    kept = {name: value for name, value in header.items() if name != "num_processes"}
+    check_progress({name: value for name, value in kept.items() if name not in ("checkpoint", "line", "files")}, folder)
     if not isinstance(kept.get("files"), dict) or not isinstance(kept.get("line"), int):
         raise ValueError(f"{folder} must name its files and its order of the nodes. Got neither or one.")
     return kept
 
 
 def _digests(folder: Path, peers: Peers) -> dict[str, str]:
-    """In every process the sha256 of everyone's files, by name; collective."""
+    """In every process the digests of everyone's files, by name; collective."""
     mine = []
     for file in sorted(folder.glob(f"shard-{peers.rank + 1:05d}-*.safetensors")):  # others' may not be seen here yet
-        mine.append([*bytes.fromhex(sha256_of(file)), *file.name.encode().ljust(64, b"\0")])
+        mine.append([*bytes.fromhex(digest_file(file)), *file.name.encode().ljust(64, b"\0")])
     rows = torch.tensor(mine, dtype=torch.uint8).reshape(len(mine), DIGEST + 64)
     everyone = [bytes(row) for rows in peers.gather(rows) for row in rows.tolist()]
     return {row[DIGEST:].rstrip(b"\0").decode(): row[:DIGEST].hex() for row in everyone}
 
 
-def _check_files(folder: Path, digests: dict[str, str], peers: Peers) -> None:
+def _check_files(folder: Path, digests: dict[str, str], digest: Callable[[Path], str], peers: Peers) -> None:
     """Raise ValueError in every process where a file is not as it was written; each reads its share; collective."""
     files = sorted(folder.glob("*.safetensors"))
-    wrong = [file.name for file in files[peers.rank :: peers.size] if sha256_of(file) != digests.get(file.name)]
+    wrong = [file.name for file in files[peers.rank :: peers.size] if digest(file) != digests.get(file.name)]
     number = int(peers.total(torch.tensor(len(wrong))))
     if number or {file.name for file in files} != set(digests):
         which = ", ".join(wrong[:3]) or "the files"
         raise ValueError(f"{folder} must be a checkpoint as it was written. Got others, or damaged ones: {which}.")
-
-
-def _digest(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def _numbers(progress: Progress) -> dict[str, Any]:

@@ -74,3 +74,15 @@ def test_the_graph_goes_through_the_run_s_transforms(gpnn, tiny, tmp_path):
     assert gpnn("train", *tiny, "data.scale_features=none", "--out", "raw", "-q").exit_code == 0
     assert gpnn("predict", "raw", "planted", "--out", "answers.parquet", "-q").exit_code == 0
     assert same_answers(tmp_path / "answers.parquet", tmp_path / "raw")
+
+
+def test_a_changed_file_of_predictions_is_refused(gpnn, run, tmp_path):
+    """New nodes join the subgraphs that it tells."""
+    file = tmp_path / "run" / "predictions.parquet"
+    table = parquet.read_table(file)
+    place = table.column_names.index("subgraph")
+    parquet.write_table(table.set_column(place, "subgraph", [[0] * table.num_rows]), file)
+    refused = gpnn("predict", run, "planted", "--out", "answers.parquet")
+    assert refused.exit_code == 2
+    assert "predictions.parquet must be as it was written, for the subgraphs in it." in refused.stderr
+    assert not (tmp_path / "answers.parquet").exists()

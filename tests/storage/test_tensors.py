@@ -1,8 +1,11 @@
+import hashlib
+import json
+
 import pytest
 import torch
 
 from gpnn.storage import tensors
-from gpnn.storage.tensors import read_tensors, write_tensors
+from gpnn.storage.tensors import read_tensors, save_tensors, write_tensors
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -34,5 +37,29 @@ def test_a_flipped_bit_is_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    with pytest.raises(ValueError, match="as it was written"):
+        read_tensors(path, "a model")
+
+
+@pytest.mark.parametrize("place", [100, 5 << 20, -1])
+def test_a_flipped_bit_in_any_block_is_refused(tmp_path, place):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.zeros(3 << 20), "y": torch.ones(2)}, {"epoch": 4})
+    content = bytearray(path.read_bytes())
+    start = len(content) - (12 << 20) - 8
+    content[start + place if place > 0 else place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="as it was written"):
+        read_tensors(path, "a model")
+
+
+def test_files_of_older_versions_are_read_by_their_digest(tmp_path):
+    """They have one digest over all bytes."""
+    path, values = tmp_path / "a.safetensors", {"x": torch.arange(3)}
+    content = b'{"epoch": 4}' + b'["x", "torch.int64", [3]]' + values["x"].numpy().tobytes()
+    digest = hashlib.sha256(content).hexdigest()
+    save_tensors(path, values, {"gpnn": json.dumps({"epoch": 4, "sha256": digest})})
+    assert read_tensors(path, "a model")[1] == {"epoch": 4}
+    save_tensors(path, {"x": torch.arange(1, 4)}, {"gpnn": json.dumps({"epoch": 4, "sha256": digest})})
     with pytest.raises(ValueError, match="as it was written"):
         read_tensors(path, "a model")

@@ -39,17 +39,46 @@ def _write_shards(folder: Path) -> None:
     write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 3})
 
 
-def _read_shards(folder: Path) -> list[Any]:
+def _read_shards(folder: Path) -> list[dict[str, Any]]:
     from gpnn.engine.sharded import read_index, read_shard
 
     index = read_index(folder / "shards")
-    return [read_shard(index, rank, size) for size in (1, 2) for rank in range(size)]
+    return [_plain(*read_shard(index, rank, size)) for size in (1, 2) for rank in range(size)]
 
 
-def _sound_shards(shards: list[Any]) -> None:
-    for shard, columns in shards:
-        assert shard.num_own == len(shard.nodes) == len(columns["y"]) == columns["x"].shape[0]
-        assert shard.graph.num_nodes == shard.num_own + len(shard.halo)
+def _plain(shard: Any, columns: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """What was read, to be compared."""
+    tensors = {"nodes": shard.nodes, "halo": shard.halo, "edges": shard.edges, "part_ptr": shard.part_ptr, **columns}
+    tensors |= {name: getattr(shard.graph, name) for name in ("src", "dst", "edge_type", "edge_weight")}
+    lists = {name: tensor.to_dense().tolist() for name, tensor in tensors.items()}
+    return {"num_own": shard.num_own, "num_nodes": shard.graph.num_nodes, "totals": shard.totals, **lists}
+
+
+def _read_forged_shards(folder: Path) -> list[dict[str, Any]]:
+    """What is read of shards with right digests over what they hold."""
+    import json
+    import shutil
+    import tempfile
+
+    from gpnn.storage.blocks import digest_blocks
+    from gpnn.storage.read import read_json
+    from gpnn.storage.seal import seal
+
+    with tempfile.TemporaryDirectory() as root:
+        copied = Path(root) / "copy"
+        shutil.copytree(folder, copied)
+        index = read_json(copied / "shards" / "shards.json")
+        index.pop("sha256", None)
+        index["digests"] = {path.name: digest_blocks(path) for path in sorted(copied.glob("shards/*.safetensors"))}
+        (copied / "shards" / "shards.json").write_text(json.dumps(seal(index)))
+        return _read_shards(copied)
+
+
+def _sound_shards(shards: list[dict[str, Any]]) -> None:
+    for shard in shards:
+        assert shard["num_own"] == len(shard["nodes"]) == len(shard["y"]) == len(shard["x"])
+        assert shard["num_nodes"] == shard["num_own"] + len(shard["halo"])
+        assert len(shard["edges"]) == len(shard["src"])
 
 
 def _write_experiment(folder: Path) -> None:
@@ -110,7 +139,8 @@ def _sound_probabilities(likely: Any) -> None:
 
 STORED_READERS: dict[str, Reader] = {
     "partition": Reader(_write_partitions, _read_partitions, _sound_partitions),
-    "shards": Reader(_write_shards, _read_shards, _sound_shards),
+    "shards": Reader(_write_shards, _read_shards, _sound_shards, sealed=True),
+    "forged shards": Reader(_write_shards, _read_forged_shards, _sound_shards),
     "experiment": Reader(_write_experiment, _read_experiment, _sound_experiment),
     "results": Reader(_write_results, _read_results, _sound_results),
     "classifier": Reader(_write_classifier, _read_classifier, _sound_probabilities),

@@ -1,7 +1,8 @@
 """The sharded runner: subgraphs dealt out to the processes of `torch.distributed`."""
 
 from gpnn.engine.sharded.exchange import Exchange, negotiate
-from gpnn.engine.sharded.folder import ShardIndex, is_shard_folder, read_index, write_shards
+from gpnn.engine.sharded.folder import write_shards
+from gpnn.engine.sharded.index import ShardIndex, is_shard_folder, read_index
 from gpnn.engine.sharded.peers import SINGLE, TRAFFIC, Peers, Traffic
 from gpnn.engine.sharded.plan import Ownership, ShardedPlan, group_of, lower_owned, lower_shard
 from gpnn.engine.sharded.quality import Numbering, measure_shards, number_parts

@@ -1,7 +1,8 @@
 """A folder of shards: what each process needs of a graph, in a memory-mappable file of its own.
 
-`shards.json` says how long the line of nodes is and where subgraphs and shards begin in it; it is written last, so
-that where it stands the folder is complete. `shard-00002-of-00004.safetensors` holds of the third of four shards:
+`shards.json` says how long the line of nodes is, where subgraphs and shards begin in it, and the digests of the shards'
+files and of itself; it is written last, so that where it stands the folder is complete.
+`shard-00002-of-00004.safetensors` holds of the third of four shards:
 
 ==============================  ====================================================================================
 `nodes` `[n]`                   the user's node in each row
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,55 +27,13 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
-from gpnn.engine.sharded.balance import split_evenly
-from gpnn.engine.sharded.shard import Cutter, Line, Shard, Totals
+from gpnn.engine.sharded.index import INDEX, ShardIndex, file_name, index_as_json, is_shard_folder
+from gpnn.engine.sharded.shard import Cutter, Line, Shard
 from gpnn.graph import Graph
 from gpnn.storage.atomic import workplace, write_text
-from gpnn.storage.read import read_json, shorten
+from gpnn.storage.blocks import digest_blocks
+from gpnn.storage.seal import seal
 from gpnn.storage.tensors import save_tensors
-
-FORMAT = 1
-INDEX = "shards.json"
-
-
-@dataclass(frozen=True, eq=False)
-class ShardIndex:
-    """What `shards.json` holds.
-
-    Attributes:
-        folder: where.
-        totals: sizes of the whole graph.
-        part_ptr: the position where each subgraph begins, `[K + 1]`.
-        part_edges: edges into each subgraph, `[K]`.
-        bounds: the position where each shard begins, `[S + 1]`.
-        facts: what else was written: classes, the dataset's name, ….
-    """
-
-    folder: Path
-    totals: Totals
-    part_ptr: Tensor
-    part_edges: Tensor
-    bounds: Tensor
-    facts: dict[str, Any]
-
-    @property
-    def num_shards(self) -> int:
-        return self.bounds.numel() - 1
-
-    def bounds_for(self, num_ranks: int) -> Tensor:
-        """The position where each of `num_ranks` processes' stretch begins, `[R + 1]`.
-
-        Raises:
-            ValueError: when there are more processes than subgraphs.
-        """
-        if num_ranks == self.num_shards:
-            return self.bounds
-        return self.part_ptr[split_evenly(self.part_ptr.diff(), self.part_edges, num_ranks)]
-
-
-def is_shard_folder(path: str | Path) -> bool:
-    """Whether a complete folder of shards stands at `path`."""
-    return (Path(path) / INDEX).is_file()
 
 
 def write_shards(
@@ -99,51 +57,18 @@ def write_shards(
     folder.parent.mkdir(parents=True, exist_ok=True)
     cutter, names = Cutter(graph, line), [file_name(rank, line.num_ranks) for rank in range(line.num_ranks)]
     with workplace(folder) as place:
+        digests = {}
         for rank, name in enumerate(names):
             shard = cutter.cut(rank)
             save_tensors(place / name, _pack(shard, columns))
-        index = ShardIndex(folder, shard.totals, line.part_ptr, _edges_of_parts(graph, line), line.bounds, dict(facts))
-        write_text(place / INDEX, json.dumps(_index_as_json(index)) + "\n")
+            digests[name] = digest_blocks(place / name)
+        ends = _edges_of_parts(graph, line)
+        index = ShardIndex(folder, shard.totals, line.part_ptr, ends, line.bounds, dict(facts), digests)
+        write_text(place / INDEX, json.dumps(seal(index_as_json(index))) + "\n")
         folder.mkdir(exist_ok=True)
         for name in [*names, INDEX]:
             (place / name).replace(folder / name)
     return index
-
-
-def read_index(folder: str | Path) -> ShardIndex:
-    """The index of a folder of shards.
-
-    Raises:
-        ValueError: when there is none or it is damaged.
-    """
-    path = Path(folder) / INDEX
-    if not path.is_file():
-        raise ValueError(f"A folder of shards must hold {INDEX}. {str(folder)!r} does not.")
-    found = read_json(path)
-    if found.get("format") != FORMAT:
-        raise ValueError(f"{path} must be of format {FORMAT}. Got {shorten(found.get('format'))}.")
-    try:
-        lists = [torch.tensor(found[name], dtype=torch.int64) for name in ("part_ptr", "part_edges", "bounds")]
-        index = ShardIndex(Path(folder), Totals(**found["totals"]), lists[0], lists[1], lists[2], found["facts"])
-        _check_index(index)
-    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        reason = str(error)[:100]  # it may quote the file
-        raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({reason}).") from None
-    return index
-
-
-def _check_index(index: ShardIndex) -> None:
-    """Raise TypeError unless the subgraphs and the shards each make up all nodes."""
-    totals = index.totals
-    if not all(type(number) is int and number >= 0 for number in totals) or type(index.facts) is not dict:
-        raise TypeError("sizes must be whole numbers")
-    for ptr in (index.part_ptr, index.bounds):
-        if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != totals.num_nodes:
-            raise TypeError(f"subgraphs and shards must make up all {totals.num_nodes} nodes")
-        if bool((ptr.diff() < 0).any()):
-            raise TypeError("subgraphs and shards must follow each other")
-    if index.part_edges.shape != (len(index.part_ptr) - 1,) or bool((index.part_edges < 0).any()):
-        raise TypeError("every subgraph must have its number of edges")
 
 
 def _pack(shard: Shard, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -188,19 +113,3 @@ def _edges_of_parts(graph: Graph, line: Line) -> Tensor:
     in_degree = graph.in_degree[line.order].cumsum(0)
     ends = torch.cat([in_degree.new_zeros(1), in_degree])[line.part_ptr]
     return ends.diff()
-
-
-def _index_as_json(index: ShardIndex) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "totals": index.totals._asdict(),
-        "bounds": index.bounds.tolist(),
-        "part_ptr": index.part_ptr.tolist(),
-        "part_edges": index.part_edges.tolist(),
-        "facts": index.facts,
-    }
-
-
-def file_name(number: int, num_shards: int) -> str:
-    """The name of a shard's file, counted from 0."""
-    return f"shard-{number:05d}-of-{num_shards:05d}.safetensors"

@@ -1,0 +1,145 @@
+"""The index of a folder of shards: sizes, where subgraphs and shards begin, digests of the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpnn.engine.sharded.balance import split_evenly
+from gpnn.engine.sharded.shard import Totals
+from gpnn.storage.read import read_json, shorten
+from gpnn.storage.seal import digest_json, unseal
+
+FORMAT = 2
+WITHOUT_DIGESTS = 1  # the format of folders that tell no digests
+INDEX = "shards.json"
+
+
+@dataclass(frozen=True, eq=False)
+class ShardIndex:
+    """What `shards.json` holds.
+
+    Attributes:
+        folder: where.
+        totals: sizes of the whole graph.
+        part_ptr: the position where each subgraph begins, `[K + 1]`.
+        part_edges: edges into each subgraph, `[K]`.
+        bounds: the position where each shard begins, `[S + 1]`.
+        facts: what else was written: classes, the dataset's name, ….
+        digests: of the blocks of each shard's file, as :func:`gpnn.storage.blocks.digest_blocks` gives them, by the
+            file's name; None in folders of format 1.
+    """
+
+    folder: Path
+    totals: Totals
+    part_ptr: Tensor
+    part_edges: Tensor
+    bounds: Tensor
+    facts: dict[str, Any]
+    digests: dict[str, list[str]] | None = None
+
+    @cached_property
+    def sha256(self) -> str:
+        """The digest of the index, and with it of all files."""
+        return digest_json(index_as_json(self))
+
+    @property
+    def num_shards(self) -> int:
+        return self.bounds.numel() - 1
+
+    def bounds_for(self, num_ranks: int) -> Tensor:
+        """The position where each of `num_ranks` processes' stretch begins, `[R + 1]`.
+
+        Raises:
+            ValueError: when there are more processes than subgraphs.
+        """
+        if num_ranks == self.num_shards:
+            return self.bounds
+        return self.part_ptr[split_evenly(self.part_ptr.diff(), self.part_edges, num_ranks)]
+
+
+def is_shard_folder(path: str | Path) -> bool:
+    """Whether a complete folder of shards stands at `path`."""
+    return (Path(path) / INDEX).is_file()
+
+
+def read_index(folder: str | Path) -> ShardIndex:
+    """The index of a folder of shards.
+
+    Raises:
+        ValueError: when there is none or it is damaged.
+    """
+    path = Path(folder) / INDEX
+    if not path.is_file():
+        raise ValueError(f"A folder of shards must hold {INDEX}. {str(folder)!r} does not.")
+    found = read_json(path)
+    if found.get("format") not in (FORMAT, WITHOUT_DIGESTS):
+        raise ValueError(f"{path} must be of format {FORMAT}. Got {shorten(found.get('format'))}.")
+    if found["format"] == FORMAT:
+        found = unseal(found, path)
+    try:
+        lists = {name: torch.tensor(found[name], dtype=torch.int64) for name in ("part_ptr", "part_edges", "bounds")}
+        digests = found["digests"] if found["format"] == FORMAT else None
+        index = ShardIndex(Path(folder), Totals(**found["totals"]), **lists, facts=found["facts"], digests=digests)
+        _check_index(index)
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        reason = str(error)[:100]  # it may quote the file
+        raise ValueError(f"{path} must be the index of a folder of shards. Got a damaged file ({reason}).") from None
+    return index
+
+
+def _check_index(index: ShardIndex) -> None:
+    """Raise TypeError unless subgraphs and shards each make up all nodes, and the edges into subgraphs all edges."""
+    totals = index.totals
+    if not all(type(number) is int and number >= 0 for number in totals) or type(index.facts) is not dict:
+        raise TypeError("sizes must be whole numbers")
+    for ptr in (index.part_ptr, index.bounds):
+        if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != totals.num_nodes:
+            raise TypeError(f"subgraphs and shards must make up all {totals.num_nodes} nodes")
+        if bool((ptr.diff() < 0).any()):
+            raise TypeError("subgraphs and shards must follow each other")
+    if not bool(torch.isin(index.bounds, index.part_ptr).all()):
+        raise TypeError("shards must be made up of whole subgraphs")
+    if len(index.part_ptr) != totals.num_parts + 1:
+        raise TypeError(f"there must be {totals.num_parts} subgraphs")
+    if index.part_edges.shape != (totals.num_parts,) or bool((index.part_edges < 0).any()):
+        raise TypeError("every subgraph must have its number of edges")
+    if int(index.part_edges.sum()) != totals.num_edges:
+        raise TypeError(f"the subgraphs must have {totals.num_edges} edges, num_edges")
+    _check_digests(index)
+
+
+def _check_digests(index: ShardIndex) -> None:
+    """Raise TypeError unless each shard's file has digests."""
+    if index.digests is None:
+        return
+    names = {file_name(number, index.num_shards) for number in range(index.num_shards)}
+    if set(index.digests) != names or not all(
+        isinstance(blocks, list) and all(isinstance(block, str) for block in blocks)
+        for blocks in index.digests.values()
+    ):
+        raise TypeError("every shard must have the digests of its blocks")
+
+
+def file_name(number: int, num_shards: int) -> str:
+    """The name of a shard's file, counted from 0."""
+    return f"shard-{number:05d}-of-{num_shards:05d}.safetensors"
+
+
+def index_as_json(index: ShardIndex) -> dict[str, Any]:
+    """What `shards.json` holds of an index, its seal aside."""
+    digests = {} if index.digests is None else {"digests": index.digests}
+    return {
+        "format": WITHOUT_DIGESTS if index.digests is None else FORMAT,
+        "totals": index.totals._asdict(),
+        "bounds": index.bounds.tolist(),
+        "part_ptr": index.part_ptr.tolist(),
+        "part_edges": index.part_edges.tolist(),
+        "facts": index.facts,
+        **digests,
+    }

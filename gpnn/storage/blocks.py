@@ -1,0 +1,126 @@
+"""Digests of large files by blocks: threads compute them, and compare them while other work on the file goes on.
+
+hashlib and reads release the GIL, so that the blocks of a file are digested beside whatever the caller does with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from torch import Tensor
+
+BLOCK = 1 << 22  # bytes that have a digest of their own
+PIECE = 1 << 18  # bytes that are read at once, so that they are still in the cache when they are digested
+MOST_THREADS = 8
+
+
+def digest_blocks(path: Path) -> list[str]:
+    """The sha256 of each block of 4 MiB of a file, in hexadecimal; a smaller file's is what `sha256sum` prints."""
+    count = num_blocks(path.stat().st_size)
+    if count == 1:
+        return [_digest(path, 0)]
+    with _pool() as pool:
+        return list(pool.map(lambda number: _digest(path, number), range(count)))
+
+
+def digest_file(path: Path) -> str:
+    """One digest of a file of any size: the sha256 over those of its blocks, in hexadecimal."""
+    return hashlib.sha256("".join(digest_blocks(path)).encode()).hexdigest()
+
+
+def digest_bytes(content: Sequence[Tensor], copies: Sequence[Tensor] | None = None) -> list[list[str]]:
+    """The digests of the blocks of each tensor of bytes, uint8 `[n]`.
+
+    Args:
+        content: the bytes.
+        copies: where to copy them to, block by block, or None; then what is digested are the copies.
+    """
+    with _pool(busy=0 if copies is None else 1) as pool:
+        running = []
+        for number, each in enumerate(content):
+            kept = each if copies is None else copies[number]
+            running.append([pool.submit(_sha256, block) for block in _blocks(each, kept)])
+        return [[digest.result() for digest in each] for each in running]
+
+
+def _blocks(content: Tensor, kept: Tensor) -> Iterator[memoryview]:
+    for block, copy in zip(content.split(BLOCK), kept.split(BLOCK)):
+        if copy.data_ptr() != block.data_ptr():
+            copy.copy_(block)
+        yield copy.numpy().data
+
+
+def num_blocks(num_bytes: int) -> int:
+    """How many blocks a file has; an empty one has one.
+
+    >>> num_blocks(0), num_blocks(BLOCK), num_blocks(BLOCK + 1)
+    (1, 1, 2)
+    """
+    return max(1, -(-num_bytes // BLOCK))
+
+
+class BlockCheck:
+    """Compares blocks of files with their digests while the caller reads them; leaving it waits for the answer.
+
+    Leaving raises ValueError where a block has another digest, also in place of an error that such a block led to.
+    """
+
+    def __init__(self) -> None:
+        self._pool = _pool(busy=1)
+        self._running: dict[tuple[Path, int], tuple[Future[str], str]] = {}
+
+    def start(self, path: Path, digests: Sequence[str], begin: int, end: int) -> None:
+        """Have the bytes from `begin` to `end` of a file compared, with the rest of their blocks.
+
+        Args:
+            path: the file.
+            digests: of all its blocks, as :func:`digest_blocks` gives them.
+            begin: where to begin.
+            end: where to end; `begin` where there is nothing to compare.
+        """
+        for number in range(begin // BLOCK, -(-end // BLOCK)):
+            if (path, number) not in self._running:
+                digest = digests[number] if number < len(digests) else ""
+                self._running[path, number] = self._pool.submit(_digest, path, number), digest
+
+    def __enter__(self) -> BlockCheck:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None or issubclass(kind, Exception):  # else Ctrl-C, which waits for nothing
+                self._wait()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+
+    def _wait(self) -> None:
+        for (path, number), (found, digest) in self._running.items():
+            if found.result() != digest:
+                raise ValueError(
+                    f"{path} must be as it was written. The bytes from {number * BLOCK} on have another digest."
+                ) from None
+
+
+def _sha256(content: memoryview) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest(path: Path, number: int) -> str:
+    digest, buffer, left = hashlib.sha256(), bytearray(PIECE), BLOCK
+    with path.open("rb", buffering=0) as file:
+        file.seek(number * BLOCK)
+        while left and (count := file.readinto(memoryview(buffer)[: min(PIECE, left)])):
+            digest.update(memoryview(buffer)[:count])
+            left -= count
+    return digest.hexdigest()
+
+
+def _pool(busy: int = 0) -> ThreadPoolExecutor:
+    """Threads for the cores that are not busy with the caller's own work."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(max(1, min(cores - busy, MOST_THREADS)), thread_name_prefix="digest")

@@ -1,0 +1,264 @@
+"""Shards that were changed are refused: by their digests, and signed anew by what they hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from typer.testing import CliRunner
+
+from gpnn.build.shard_data import read_data
+from gpnn.cli import app
+from gpnn.engine.sharded import read_index, read_shard
+from gpnn.storage import blocks
+from gpnn.storage.seal import seal
+from gpnn.storage.tensors import tensor_places
+
+GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=6", "data.label_rate=0.3"]
+TRAIN = ["model.hidden_channels=4", "train.epochs=4", "train.patience=0", "train.checkpoint_every=1", "--no-report"]
+FILE = "shard-00001-of-00002.safetensors"
+Change = Callable[[dict[str, Tensor]], None]
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and standard error of `gpnn WORDS`."""
+    ended = CliRunner().invoke(app, list(words))
+    return ended.exit_code, ended.stderr
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two shards, and a run that trained on them and was killed before its end."""
+    root = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        assert run("partition", *GRAPH, "-k", "4", "--shards", "2", "--out", "shards", "-q") == (0, "")
+        assert run("train", "shards", *TRAIN, "--out", "run", "-q")[0] == 0
+    (root / "run" / "metrics.json").unlink()
+    return root
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same in a folder of its own, which is the current one."""
+    shutil.copytree(prepared, tmp_path / "work")
+    config = tmp_path / "work" / "run" / "config.toml"
+    config.write_text(config.read_text().replace(str(prepared / "shards"), "shards"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def rewrite(shards: Path, change: Change) -> None:
+    tensors = load_file(shards / FILE)
+    change(tensors)
+    save_file(tensors, shards / FILE)
+
+
+def edit(shards: Path, change: Callable[[dict], None]) -> None:
+    index = json.loads((shards / "shards.json").read_text())
+    change(index)
+    (shards / "shards.json").write_text(json.dumps(index))
+
+
+def sign(shards: Path) -> None:
+    """Give changed files the digests of what they hold now, as a forger would."""
+    index = json.loads((shards / "shards.json").read_text())
+    index.pop("sha256")
+    index["digests"] = {name: blocks.digest_blocks(shards / name) for name in index["digests"]}
+    (shards / "shards.json").write_text(json.dumps(seal(index)))
+
+
+def flip_two_bits(shards: Path) -> None:
+    content = bytearray((shards / FILE).read_bytes())
+    content[-40] ^= 1
+    content[-80] ^= 16
+    (shards / FILE).write_bytes(content)
+
+
+def put(name: str, value: Callable[[Tensor], Tensor]) -> Change:
+    def change(tensors: dict[str, Tensor]) -> None:
+        tensors[name] = value(tensors[name]).contiguous()
+
+    return change
+
+
+def set_at(place: int, value: int) -> Callable[[Tensor], Tensor]:
+    def change(tensor: Tensor) -> Tensor:
+        changed = tensor.clone()
+        changed[place] = value
+        return changed
+
+    return change
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "two flipped bits": flip_two_bits,
+    "other labels": lambda shards: rewrite(shards, put("column/y", lambda y: (y + 1) % 3)),
+    "ids out of range": lambda shards: rewrite(shards, put("nodes", set_at(0, 500))),
+    "wrong halo rows": lambda shards: rewrite(shards, put("halo", lambda halo: halo.flip(0))),
+    "a false num_edges": lambda shards: edit(shards, lambda index: index["totals"].update(num_edges=5)),
+    "another facts": lambda shards: edit(shards, lambda index: index["facts"].update(num_classes=4)),
+    "a shorter file": lambda shards: (shards / FILE).write_bytes((shards / FILE).read_bytes()[:-8]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_changed_shards_are_refused(folder: Path, damage: str) -> None:
+    """At `--resume`, at `gpnn train` and from Python, in one sentence, with nothing written."""
+    DAMAGE[damage](folder / "shards")
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+    for command in (["train", "--resume", "run"], ["train", "shards", *TRAIN, "--out", "new"]):
+        code, error = run(*command)
+        assert code == 2, error
+        assert error.startswith("gpnn: "), error
+        assert "shards/shard" in error.split(" must be ")[0], error
+        assert error.count("\n") == 1, error
+    assert {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()} == before
+    with pytest.raises(ValueError, match=r"must be as it was written|must be a shard"):
+        read_shard(read_index("shards"), 1, 2)
+
+
+def read_own() -> None:
+    """What the second of two processes reads, from Python."""
+    index = read_index("shards")
+    shard, columns = read_shard(index, 1, 2)
+    read_data(index, columns, shard.num_own)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("nodes", set_at(0, 500)), "nodes must lie from 0 to 119"),
+        (put("nodes", lambda nodes: nodes[:1].expand(len(nodes))), "nodes must be distinct"),
+        (put("nodes", lambda nodes: nodes[1:]), "nodes must have shape"),
+        (put("ptr", set_at(1, 10_000)), "ptr must rise"),
+        (put("ptr", set_at(0, 1)), "ptr must begin at 0"),
+        (put("ptr", lambda ptr: torch.cat([ptr[:-1], ptr[-1:] + 1])), "ptr must end at"),
+        (put("src", set_at(0, 10_000)), "src must lie from 0"),
+        (put("src", set_at(0, -1)), "src must lie from 0"),
+        (put("edges", set_at(0, 10_000)), "edges must lie from 0"),
+        (put("edges", lambda edges: edges[:-1]), "edges must have shape"),
+        (put("halo", lambda halo: halo.flip(0)), "halo must rise"),
+        (put("halo", set_at(0, -1)), "halo must lie from 0 to 119"),
+        (put("halo", lambda halo: halo.clamp(min=0) + 60), "halo must"),
+        (put("halo", lambda halo: torch.cat([halo, halo.new_full((1,), 119)])), "halo must"),
+        (put("column/x.ptr", lambda ptr: ptr[1:]), "x must have a row per node"),
+        (put("column/y", lambda y: y[1:]), "y must have a row per node"),
+        (put("column/y", lambda y: y + 3), "`y` must hold classes below 3"),
+        (put("column/y", lambda y: y - 5), "`y` must hold classes from 0"),
+        (put("column/y", lambda y: y.bool()), "shards must agree on the type of their tensors"),
+        (put("column/train_mask", lambda mask: mask.int()), "shards must agree on the type of their tensors"),
+        (put("column/train_mask", lambda mask: torch.ones_like(mask)), "must not overlap"),
+    ],
+)
+def test_shards_that_were_signed_anew_must_still_be_sound(folder: Path, change: Change, reason: str) -> None:
+    rewrite(folder / "shards", change)
+    sign(folder / "shards")
+    code, error = run("train", "shards", *TRAIN, "--out", "new")
+    assert code == 2, error
+    assert "shards must hold sound shards." in error
+    assert reason in error
+    assert not (folder / "new" / "metrics.json").exists()
+    with pytest.raises(ValueError, match="must hold sound shards"):
+        read_own()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda index: index["totals"].update(num_edges=5), "the subgraphs must have 5 edges, num_edges"),
+        (lambda index: index["totals"].update(num_parts=3), "there must be 3 subgraphs"),
+        (lambda index: index["part_ptr"].__setitem__(1, 10_000), "must follow each other"),
+        (lambda index: index["bounds"].__setitem__(1, index["bounds"][1] - 1), "made up of whole subgraphs"),
+        (lambda index: index["digests"].popitem(), "must have the digests of its blocks"),
+    ],
+)
+def test_an_index_that_was_signed_anew_must_still_be_sound(
+    folder: Path, change: Callable[[dict], None], reason: str
+) -> None:
+    edit(folder / "shards", change)
+    sign(folder / "shards")
+    with pytest.raises(ValueError, match=reason):
+        read_index("shards")
+
+
+def test_edges_of_subgraphs_are_counted(folder: Path) -> None:
+    """A false num_edges that the index's other numbers were made to fit."""
+
+    def change(index: dict) -> None:
+        index["part_edges"][0] += 1
+        index["totals"]["num_edges"] += 1
+
+    edit(folder / "shards", change)
+    sign(folder / "shards")
+    with pytest.raises(ValueError, match=r"every subgraph must have as many edges as shards\.json says"):
+        read_shard(read_index("shards"), 0, 2)
+
+
+def test_a_run_does_not_go_on_with_shards_that_were_signed_anew(folder: Path) -> None:
+    rewrite(folder / "shards", put("column/y", lambda y: (y + 1) % 3))
+    sign(folder / "shards")
+    code, error = run("train", "--resume", "run")
+    assert code == 2
+    assert error == "gpnn: A run must go on with what it began with. 'shards' has changed since; train anew.\n"
+
+
+def test_only_blocks_that_are_read_are_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four processes read two files: a change in rows of the last does not concern the others."""
+    monkeypatch.setattr(blocks, "BLOCK", 64)
+    sign(folder / "shards")
+    index = read_index("shards")
+    wanted = [read_shard(index, rank, 4)[0].nodes.tolist() for rank in range(4)]
+    content = bytearray((folder / "shards" / FILE).read_bytes())
+    content[tensor_places(folder / "shards" / FILE)["column/y"][1] - 80] ^= 1  # of one of the last labels
+    (folder / "shards" / FILE).write_bytes(content)
+    assert [read_shard(index, rank, 4)[0].nodes.tolist() for rank in range(3)] == wanted[:3]
+    with pytest.raises(ValueError, match=rf"{FILE} must be as it was written\. The bytes from \d+ on"):
+        read_shard(index, 3, 4)
+
+
+def test_folders_of_older_versions_are_read_with_a_note(folder: Path) -> None:
+    """They tell no digests: what they hold is checked all the same."""
+
+    def age(index: dict) -> None:
+        index["format"] = 1
+        del index["digests"], index["sha256"]
+
+    edit(folder / "shards", age)
+    code, error = run("train", "shards", *TRAIN, "--out", "new")
+    assert code == 0
+    assert "the shards were written by an older version, without digests" in " ".join(error.split())
+    rewrite(folder / "shards", put("halo", lambda halo: halo.flip(0)))
+    assert "halo must rise" in run("train", "shards", *TRAIN, "--out", "newer")[1]
+    assert "has changed since; train anew." in run("train", "--resume", "run")[1]  # the run began with digests
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchrun starts a single process: the run holds its shards itself."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_run_that_lost_its_shards_writes_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("train", *GRAPH, "partition.k=4", *TRAIN, "--out", "run", "-q")[0] == 0
+    weights = (tmp_path / "run" / "model.safetensors").read_bytes()
+    for _ in range(2):
+        (tmp_path / "run" / "metrics.json").unlink()
+        content = bytearray((tmp_path / "run" / "shards" / "shard-00000-of-00001.safetensors").read_bytes())
+        content[-40] ^= 1
+        (tmp_path / "run" / "shards" / "shard-00000-of-00001.safetensors").write_bytes(content)
+        code, error = run("train", "--resume", "run", "--no-report")
+        assert code == 2
+        assert "run/shards/shard-00000-of-00001.safetensors must be as it was written." in error
+        shutil.rmtree(tmp_path / "run" / "shards")
+        assert run("train", "--resume", "run", "--no-report", "-q")[0] == 0
+        assert (tmp_path / "run" / "model.safetensors").read_bytes() == weights
