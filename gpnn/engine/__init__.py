@@ -11,7 +11,7 @@ from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate, recomputes
-from gpnn.engine.step import OWN, CellLike, Step, hear
+from gpnn.engine.step import OWN, CellLike, Step, aggregate_messages
 from gpnn.engine.streamed import Streamed
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "Step",
     "Streamed",
     "accumulate_gradients",
-    "hear",
+    "aggregate_messages",
     "lower",
     "lower_csr",
     "lower_csr_synchronous",

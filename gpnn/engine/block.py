@@ -21,11 +21,11 @@ class Block:
     Attributes:
         inputs: plan rows that the step reads, the written ones first, `[m]`; a slice where they are contiguous.
         num_rows: how many rows the step writes, n.
-        operators: for each edge type, who hears whom with normalised weights, `[n, m]`.
+        operators: for each edge type, the adjacency with normalised weights, `[n, m]`.
         raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
         edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU;
             None where they were let go: then what is said to stand by edge id stands by type and receiver.
-        diagonal: weight with which each written row also hears itself, float64, `[n]`, or None.
+        diagonal: weight of each written row's message to itself, float64, `[n]`, or None.
         degree: degrees of the inputs that the weights of a symmetric rule follow from, float64, `[m]`, or None.
     """
 
@@ -75,7 +75,7 @@ class Block:
 
     @cached_property
     def raw_operators(self) -> tuple[Operator, ...]:
-        """For each edge type, who hears whom with the graph's own weights, `[n, m]`."""
+        """For each edge type, the adjacency with the graph's own weights, `[n, m]`."""
         return tuple(operator.with_weight(raw) for operator, raw in zip(self.operators, self.raw_weights))
 
     @cached_property
@@ -119,10 +119,10 @@ class Messages:
         dst: plan row of each receiver, `[e]`.
         edges: id of each edge in the schedule's graph, `[e]`.
         weight: normalised weight of each edge, `[e]`, or None: the graph's own.
-        row_scale: factor of all that each updating node hears, float64, `[n]`, or None: all one.
+        row_scale: factor of all messages to each updating node, float64, `[n]`, or None: all one.
         raw_weight: the graph's own weight of each edge, `[e]`, or None: all one.
         edge_type: type of each edge, `[e]`, or None: one type.
-        diagonal: weight with which each updating node hears itself, float64, `[n]`, or None.
+        diagonal: weight of each updating node's message to itself, float64, `[n]`, or None.
         degrees: of each updating node, `[n]`, and of each edge's sender, `[e]`, float64, where the weights follow from
             them, or None.
     """
@@ -199,9 +199,9 @@ class BlockBuilder:
     def _inputs(self, messages: Messages) -> Tensor:
         """The updating nodes, then the senders that do not update, `[m]`."""
         self._position[messages.nodes] = 0
-        heard = messages.src[self._position[messages.src] < 0].unique()
+        senders = messages.src[self._position[messages.src] < 0].unique()
         self._position[messages.nodes] = -1
-        return torch.cat([messages.nodes, heard])
+        return torch.cat([messages.nodes, senders])
 
     def _compact(self, inputs: Tensor) -> Tensor | slice:
         start = int(inputs[0]) if len(inputs) else 0

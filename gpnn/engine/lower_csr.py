@@ -39,7 +39,7 @@ def lower_csr(
 
     Args:
         ptr: where each node's neighbours begin, `[N + 1]`.
-        col: the neighbours, `[E]`; the graph must be symmetric: v hears u as often as u hears v.
+        col: the neighbours, `[E]`; the graph must be symmetric, multiplicities included.
         order: the nodes grouped by part: plan row r is node `order[r]`, `[N]`.
         part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
         rounds: number of rounds T.
@@ -157,12 +157,12 @@ class _Piece:
         """The block of the edges from other parts into the nodes of this one that have any."""
         row, sender = self.row[self.crosses], self.sender[self.crosses]
         degree = torch.bincount(row, minlength=self.last - self.first)
-        hearing = degree.nonzero().flatten()
+        receivers = degree.nonzero().flatten()
         senders, place = sender.unique(return_inverse=True)
-        position = torch.cumsum(degree > 0, 0) - 1  # of each hearing row among them
-        scale = _scale((degree if rule == "phase" else self.degree)[hearing])
-        inputs = torch.cat([hearing + self.first, senders.long()])
-        return _block(inputs, degree[hearing], position[row], place + len(hearing), scale)
+        position = torch.cumsum(degree > 0, 0) - 1  # of each receiver among them
+        scale = _scale((degree if rule == "phase" else self.degree)[receivers])
+        inputs = torch.cat([receivers + self.first, senders.long()])
+        return _block(inputs, degree[receivers], position[row], place + len(receivers), scale)
 
     def everything(self) -> Block:
         """The block of all edges into the nodes of this part."""

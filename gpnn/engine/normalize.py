@@ -1,6 +1,6 @@
 """How much each message of a phase weighs, decided once, when a schedule is lowered.
 
-A rule gives the weight of each edge of a phase and the weight with which a node also hears itself (the diagonal).
+A rule gives the weight of each edge of a phase and the weight of a node's message to itself (the diagonal).
 P is the random walk over the whole graph: P[u, v] = w(u, v) / Σ |w(·, v)|; all degrees are sums of |w| over incoming
 edges, so that negative weights do not cancel them. The rules, for a node v:
 
@@ -18,7 +18,7 @@ none                 w                                              0
 
 Under `split` a round composes to one synchronous step for nodes that no cut edge reaches, and to a lazy one at the
 others: what a phase does not bring, the node keeps of itself. With `self_loops` every node has one more edge, from
-itself: it counts in every degree and is heard through the diagonal in each phase that updates the node (under `split`
+itself: it counts in every degree and is sent through the diagonal in each phase that updates the node (under `split`
 the diagonal already holds it).
 """
 
@@ -41,8 +41,8 @@ class PhaseWeights(NamedTuple):
 
     Attributes:
         edge: a factor of each edge, `[e]`, or None: the graph's own weight.
-        row: a factor of all that a node hears, `[n]`, or None: all one.
-        diagonal: the weight with which each node hears itself, `[n]`, or None: all zero.
+        row: a factor of all messages to a node, `[n]`, or None: all one.
+        diagonal: the weight of each node's message to itself, `[n]`, or None: all zero.
         degrees: what a symmetric rule's `edge` follows from (:func:`symmetric_weight`): the degree of each node, `[n]`,
             and of each edge's sender, `[e]`; None under other rules.
     """

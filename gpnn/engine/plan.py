@@ -24,7 +24,7 @@ class Plan:
     """A :class:`~gpnn.schedule.Schedule` lowered to one device.
 
     States inside a plan stand in plan order: nodes grouped by subgraph, virtual nodes last. Everything that a user
-    passes in or gets out is in the user's order; :meth:`enter` and :meth:`leave` turn one into the other.
+    passes in or gets out is in the user's order; :meth:`to_plan_order` and :meth:`to_user_order` convert.
 
     Attributes:
         rounds: the lowered phases of each round; rounds that are alike share them.
@@ -126,7 +126,7 @@ class Plan:
         place[self.order] = torch.arange(self.order.numel(), device=self.device)
         return place
 
-    def enter(self, state: Tensor) -> Tensor:
+    def to_plan_order(self, state: Tensor) -> Tensor:
         """A state in plan order, `[N + V, d]`, from one in the user's order, `[N, d]`; virtual nodes start at zero."""
         if state.dim() != 2 or state.shape[0] != self.num_nodes:
             shape = list(state.shape)
@@ -135,7 +135,7 @@ class Plan:
             state = torch.cat([state, state.new_zeros(self.num_virtual, state.shape[1])])
         return state if self.order is None else permute_rows(state, self.order, self._place)
 
-    def leave(self, state: Tensor) -> Tensor:
+    def to_user_order(self, state: Tensor) -> Tensor:
         """A state in the user's order, `[N, d]`, from one in plan order."""
         if self.order is not None:
             state = permute_rows(state, self._place, self.order)

@@ -59,13 +59,13 @@ def propagate(
         raise ValueError(f"Under several processes `runner` must be one of {', '.join(table)}. Got {run!r}.")
     if state.is_leaf and state.requires_grad and state.device.type == "cpu" and state.is_contiguous():
         move_to_large(state)  # a parameter: read in every pass of a training
-    entered = plan.enter(state)
+    ordered = plan.to_plan_order(state)
     h0 = None
     if cell.residual:
-        h0 = entered if initial is None else plan.enter(initial)
+        h0 = ordered if initial is None else plan.to_plan_order(initial)
     if plan.num_rounds:
-        states = run(cell, plan, cell.start(entered), initial=h0, collect=collect)
+        states = run(cell, plan, cell.start(ordered), initial=h0, collect=collect)
     else:
-        states = [] if collect else [cell.start(entered)]
-    visible = [plan.leave(cell.finish(working)) for working in states]
+        states = [] if collect else [cell.start(ordered)]
+    visible = [plan.to_user_order(cell.finish(working)) for working in states]
     return visible if collect else visible[-1]

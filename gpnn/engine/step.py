@@ -1,9 +1,9 @@
-"""One step of a block: what the engine asks of a cell, and how a cell hears its messages."""
+"""One step of a block: what the engine requires of a cell, and how a cell aggregates its messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,7 +11,9 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.kernels import aggregate
 
-OWN = -1  # the "edge type" of what a node hears of itself through the diagonal
+OWN = -1  # the "edge type" of a node's message to itself, through the diagonal
+
+MessageFunction: TypeAlias = Callable[[Tensor, int], Tensor]  # of states and an edge type
 
 
 class Step(NamedTuple):
@@ -33,7 +35,7 @@ class Step(NamedTuple):
 
 
 class CellLike(Protocol):
-    """What the engine asks of a cell (see :class:`gpnn.nn.Cell`)."""
+    """What the engine requires of a cell (see :class:`gpnn.nn.Cell`)."""
 
     @property
     def residual(self) -> bool:
@@ -63,40 +65,38 @@ class CellLike(Protocol):
         """The next working state of the rows that `block` writes, `[n, s]`, from that of its inputs, `[m, s]`."""
 
 
-class Speaker(Protocol):
-    """The part of a cell that messages come from."""
+def aggregate_messages(block: Block, states: Tensor, message: MessageFunction, how: str) -> Tensor:
+    """The aggregated messages of the rows that `block` writes, `[n, d]`; zero where a row receives none.
 
-    aggregate: str
-
-    def emit(self, inputs: Tensor, edge_type: int) -> Tensor:
-        """What nodes in these working states send along edges of this type, `[m, d]`."""
-
-
-def hear(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
-    """The aggregated messages of the rows that `block` writes, `[n, d]`; a row without any hears zero."""
-    if speaker.aggregate in ("max", "min"):
-        return _hear_extreme(speaker, block, inputs)
-    mean, total = speaker.aggregate == "mean", None
-    for kind, operator in enumerate(block.operators_for(inputs.dtype) if mean else block.raw_operators):
+    Args:
+        block: the adjacency of each edge type.
+        states: the visible states of the block's inputs, `[m, d]`.
+        message: what nodes in these states send along edges of a type, `[m, d]`.
+        how: "mean" (with the plan's normalised weights), "sum", "max" or "min".
+    """
+    if how in ("max", "min"):
+        return _aggregate_extreme(block, states, message, how)
+    mean, total = how == "mean", None
+    for kind, operator in enumerate(block.operators_for(states.dtype) if mean else block.raw_operators):
         if operator.num_entries or kind == 0:
-            heard = aggregate(operator, speaker.emit(inputs, kind))
-            total = heard if total is None else total + heard
+            received = aggregate(operator, message(states, kind))
+            total = received if total is None else total + received
     assert total is not None
     if mean and block.diagonal is not None:
-        own = speaker.emit(inputs[: block.num_rows], OWN)
+        own = message(states[: block.num_rows], OWN)
         total = torch.addcmul(total, block.diagonal[:, None].to(total.dtype), own)
     return total
 
 
-def _hear_extreme(speaker: Speaker, block: Block, inputs: Tensor) -> Tensor:
+def _aggregate_extreme(block: Block, states: Tensor, message: MessageFunction, how: str) -> Tensor:
     """Max or min over all edge types."""
-    how, worst = speaker.aggregate, -torch.inf if speaker.aggregate == "max" else torch.inf
+    worst = -torch.inf if how == "max" else torch.inf
     combine = torch.maximum if how == "max" else torch.minimum
     total = None
     for kind, operator in enumerate(block.raw_operators):
         if operator.num_entries or kind == 0:
-            heard = aggregate(operator, speaker.emit(inputs, kind), how, fill=worst)
-            total = heard if total is None else combine(total, heard)
+            received = aggregate(operator, message(states, kind), how, fill=worst)
+            total = received if total is None else combine(total, received)
     assert total is not None
     return torch.where(total == worst, 0.0, total)
 

@@ -16,13 +16,13 @@ from gpnn.kernels.pages import empty_large
 
 
 def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0) -> Tensor:
-    """What each row of `operator` hears of `x`, `[R, d]`.
+    """The aggregate at each row of `operator` of the rows of `x` that it is connected to, `[R, d]`.
 
     Args:
-        operator: who hears whom, with weights, `[R, C]`.
+        operator: the weighted adjacency, receivers by senders, `[R, C]`.
         x: a row for each column of the operator, `[C, d]`.
         how: "sum", "max" or "min" of the weighted rows.
-        fill: the value of a row that hears nothing, under "max" and "min".
+        fill: the value of a row without entries, under "max" and "min".
 
     Raises:
         ValueError: when `how` is unknown or the shapes do not fit.

@@ -1,8 +1,8 @@
-"""A whole step of a gated graph network on the CPU: hear, then update.
+"""A whole step of a gated graph network on the CPU: aggregate, then update.
 
 In the backward pass the messages' gradients take the messages' place, so that besides the states and their gradients
-one tensor of their size is all that a step needs. Hearing and updating are passes of their own: taking turns at every
-chunk, each would find the other's rows in the cache, and the two together take half as long again.
+one tensor of their size is all that a step needs. Aggregation and update are separate passes: if they
+alternated per chunk, each would evict the other's rows from the cache, and both together would take 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class GatedStep(Function):
     def forward(
         ctx: Any, operator: Operator, diagonal: Tensor | None, use: StepUse, inputs: Tensor, *parameters: Tensor
     ) -> Tensor:
-        inputs, hearing = inputs.contiguous(), _Hearing(operator, diagonal)
+        inputs, adjacency = inputs.contiguous(), _Adjacency(operator, diagonal)
         own = inputs[: operator.shape[0]]
         messages = empty_large(*own.shape, dtype=inputs.dtype)
-        hearing.hear_all(inputs, messages)
-        ctx.hearing, ctx.spent = hearing, False
+        adjacency.aggregate(inputs, messages)
+        ctx.adjacency, ctx.spent = adjacency, False
         kept = (inputs, messages if use.gradients else None)
         if not use.values:
             ctx.save_for_backward(*kept, None, *parameters)
@@ -48,43 +48,43 @@ class GatedStep(Function):
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, messages, out, *parameters = ctx.saved_tensors
-        hearing: _Hearing = ctx.hearing
+        adjacency: _Adjacency = ctx.adjacency
         messages = messages.data  # their gradient takes their place, which autograd need not know
         if ctx.spent:
-            hearing.hear_all(inputs, messages)
+            adjacency.aggregate(inputs, messages)
         ctx.spent = True
         grad_inputs = empty_large(*inputs.shape, dtype=inputs.dtype)
         own, num_rows = inputs[: len(grad)], len(grad)
         weights = GateWeights.of(*parameters)
         totals = differentiate_all(weights, messages, own, out, grad, grad_inputs[:num_rows])
         grad_inputs[num_rows:] = 0
-        hearing.add_back(messages, grad_inputs)
+        adjacency.add_transposed(messages, grad_inputs)
         return None, None, None, grad_inputs, *totals.as_parameters()
 
 
-class _Hearing:
-    """Weighted sums over an operator and a diagonal, by runs of rows, and their transpose."""
+class _Adjacency:
+    """Weighted sums over an operator and a diagonal, by ranges of rows, and their transpose."""
 
     def __init__(self, operator: Operator, diagonal: Tensor | None) -> None:
         self.operator = operator
         self.diagonal = None if diagonal is None else diagonal.detach()[:, None]
 
-    def hear_all(self, inputs: Tensor, messages: Tensor) -> None:
-        """Put what each row hears into `messages`, `[n, d]`."""
+    def aggregate(self, inputs: Tensor, messages: Tensor) -> None:
+        """Write the aggregated messages of each row to `messages`, `[n, d]`."""
         operator, none = self.operator, factors(None, inputs)
         weight, row_scale = factors(operator.weight, inputs), factors(operator.row_scale, inputs)
         entries = (operator.ptr, operator.col, operator.col[:0], weight, none, row_scale, inputs, messages)
         arrays = [as_array(each) for each in entries]
 
-        def hear(start: int, stop: int) -> None:
+        def aggregate_rows(start: int, stop: int) -> None:
             weighted_sum(start, stop, *arrays)
             if self.diagonal is not None:
                 chunk = slice(start, stop)
                 messages[chunk].addcmul_(self.diagonal[chunk].to(messages.dtype), inputs[chunk])
 
-        share_rows(len(messages), operator.num_entries * inputs.shape[1], hear)
+        share_rows(len(messages), operator.num_entries * inputs.shape[1], aggregate_rows)
 
-    def add_back(self, grad: Tensor, out: Tensor) -> None:
+    def add_transposed(self, grad: Tensor, out: Tensor) -> None:
         """Add the transpose's product with the messages' gradient to `out`, `[m, d]`."""
         operator, amount = self.operator, self.operator.num_entries * grad.shape[1]
         if self.diagonal is not None:

@@ -44,8 +44,8 @@ def gated_step(
     """gru_cell(A h + diag · h, h) over the first n of the rows `h`, `[n, d]`; A is `[n, m]`.
 
     Args:
-        operator: A, who hears whom.
-        diagonal: weight with which each updating row hears itself, `[n]`, or None.
+        operator: A, the weighted adjacency, receivers by senders.
+        diagonal: weight of each updating row's message to itself, `[n]`, or None.
         inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
         parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
         kept: whether the result is kept until the backward pass in any case, which can then make use of it.

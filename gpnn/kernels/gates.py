@@ -18,9 +18,9 @@ class GateWeights(NamedTuple):
     """The parameters of :func:`torch.gru_cell` laid out for products that write all four parts of the gates.
 
     Attributes:
-        candidate_by_message: of the part n that hears the message, `[d, d]`.
-        gates_by_message: of the parts r, z that hear the message, `[d, 2d]`.
-        by_state: of the parts r, z, n that hear the state, `[d, 3d]`.
+        candidate_by_message: from the message to the part n, `[d, d]`.
+        gates_by_message: from the message to the parts r, z, `[d, 2d]`.
+        by_state: from the state to the parts r, z, n, `[d, 3d]`.
         to_message: back from the parts n, r, z to the message, `[3d, d]`.
         to_state: the transpose of `by_state`, `[3d, d]`.
         bias: of the parts n (message), r, z, n (state), `[4d]`.
@@ -74,7 +74,7 @@ class Gates:
         self.wide = [like.new_empty(rows, self.width) for _ in range(3)] if narrow else None
 
     def update(self, messages: Tensor, state: Tensor, out: Tensor) -> None:
-        """Put the next states of rows in `state` that heard `messages` into `out`, each `[c, d]`."""
+        """Put the next states of rows in `state` that received `messages` into `out`, each `[c, d]`."""
         gates = self._sum(*self._widen(messages, state), candidate=True)
         update_rows(gates.numpy(), self.weights.bias.numpy(), as_array(state), as_array(out))
 
@@ -85,18 +85,18 @@ class Gates:
 
         `out` holds what :meth:`update` gave, as wide as the parameters, or no rows: the candidate is then made again.
         """
-        heard, own = self._widen(messages, state)
-        gates = self._sum(heard, own, candidate=not len(out))
+        received, own = self._widen(messages, state)
+        gates = self._sum(received, own, candidate=not len(out))
         passed = grad_state if self.wide is None else self.wide[2][: len(state)]
         arrays = (as_array(state), as_array(out), as_array(grad), passed.numpy(), totals.bias.numpy())
         differentiate_rows(gates.numpy(), self.weights.bias.numpy(), *arrays)
         by_message, by_state = gates[:, : 3 * self.width], gates[:, self.width :]
-        totals.to_message.addmm_(by_message.T, heard)
+        totals.to_message.addmm_(by_message.T, received)
         totals.to_state.addmm_(by_state.T, own)
         passed.addmm_(by_state, self.weights.to_state)
-        torch.mm(by_message, self.weights.to_message, out=heard)
+        torch.mm(by_message, self.weights.to_message, out=received)
         if self.wide is not None:
-            messages.copy_(heard)
+            messages.copy_(received)
             grad_state.copy_(passed)
 
     def totals(self) -> GateGradients:
@@ -105,7 +105,7 @@ class Gates:
         return GateGradients(*(torch.zeros_like(each) for each in (weights.to_message, weights.to_state, weights.bias)))
 
     def _sum(self, messages: Tensor, state: Tensor, *, candidate: bool) -> Tensor:
-        """The four parts of the gates, biases aside, `[c, 4d]`; what the message says to the candidate where asked."""
+        """The four parts of the gates, biases aside, `[c, 4d]`; the message's share of the candidate on request."""
         gates, width = self.gates[: len(state)], self.width
         torch.mm(state, self.weights.by_state, out=gates[:, width:])
         gates[:, width : 3 * width].addmm_(messages, self.weights.gates_by_message)
@@ -116,8 +116,8 @@ class Gates:
     def _widen(self, messages: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         if self.wide is None:
             return messages, state
-        heard, own = self.wide[0][: len(state)], self.wide[1][: len(state)]
-        return heard.copy_(messages), own.copy_(state)
+        received, own = self.wide[0][: len(state)], self.wide[1][: len(state)]
+        return received.copy_(messages), own.copy_(state)
 
 
 def chunk_rows(weights: GateWeights) -> int:

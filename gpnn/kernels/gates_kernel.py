@@ -1,7 +1,7 @@
 """The elementwise part of the gated recurrent unit, compiled: one pass over a chunk of rows that stays in cache.
 
-A row of `gates` holds four parts of width d: what the message says to the candidate, the reset and the update gate's
-sums, and what the state says to the candidate: [W_n m | W_r m + U_r h | W_z m + U_z h | U_n h], biases aside.
+A row of `gates` holds four parts of width d: the message's share of the candidate, the reset and the update gate's
+sums, and the state's share of the candidate: [W_n m | W_r m + U_r h | W_z m + U_z h | U_n h], biases aside.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"

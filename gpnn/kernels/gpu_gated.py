@@ -1,4 +1,4 @@
-"""A whole step of a gated graph network on a GPU: hear and update as one function of the states.
+"""A whole step of a gated graph network on a GPU: aggregation and update as one function of the states.
 
 Besides the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient
 takes their place, and the transposed sum adds to the gradient of the states where that stands.
@@ -27,7 +27,7 @@ class GatedStep(Function):
         ctx: Any, operator: Operator, diagonal: Tensor | None, use: StepUse, inputs: Tensor, *parameters: Tensor
     ) -> Tensor:
         inputs = inputs.contiguous()
-        messages, own = _hear(operator, diagonal, inputs), inputs[: operator.shape[0]]
+        messages, own = _aggregate(operator, diagonal, inputs), inputs[: operator.shape[0]]
         out = update_all(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
         ctx.operator, ctx.diagonal, ctx.spent = operator, diagonal, False
         ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
@@ -38,7 +38,9 @@ class GatedStep(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, messages, *parameters = ctx.saved_tensors
         operator, diagonal = ctx.operator, ctx.diagonal
-        messages = _hear(operator, diagonal, inputs) if ctx.spent else messages.data  # their gradient takes their place
+        messages = (
+            _aggregate(operator, diagonal, inputs) if ctx.spent else messages.data
+        )  # their gradient takes their place
         ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
         own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
@@ -50,8 +52,8 @@ class GatedStep(Function):
         return None, None, None, total, *grads
 
 
-def _hear(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
-    """The messages of the first n rows, `[n, d]`."""
+def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
+    """The aggregated messages of the first n rows, `[n, d]`."""
     parts = (operator.ptr, operator.col, None, operator.weight)
     messages = weighted_sum(*parts, inputs, row_scale=operator.row_scale)
     if diagonal is not None:

@@ -122,27 +122,27 @@ def _store_gates(place, d, live, by_candidate, by_reset, by_keep, by_recurrent):
 
 
 @triton.jit
-def gates_forward(heard, own, state, out, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The same as :func:`gru_forward` from the products `heard` and `own`, `[n, 3d]`, of any width; count = n d."""
+def gates_forward(incoming, own, state, out, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The same as :func:`gru_forward` from the products `incoming` and `own`, `[n, 3d]`, of any width; count = n d."""
     wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = i < count
     at = i // width * 3 * width + i % width
-    _reset, keep, candidate, _recurrent = _from_products(heard, own, at, width, live, wide)
+    _reset, keep, candidate, _recurrent = _from_products(incoming, own, at, width, live, wide)
     before = tl.load(state + i, mask=live, other=0).to(wide)
     tl.store(out + i, (candidate + keep * (before - candidate)).to(out.dtype.element_ty), mask=live)
 
 
 @triton.jit
 def gates_backward(  # type: ignore[no-untyped-def]
-    heard, own, state, grad, gates, grad_state, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr
+    incoming, own, state, grad, gates, grad_state, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """The same as :func:`gru_backward` from the products."""
     wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = i < count
     at = i // width * 3 * width + i % width
-    reset, keep, candidate, recurrent = _from_products(heard, own, at, width, live, wide)
+    reset, keep, candidate, recurrent = _from_products(incoming, own, at, width, live, wide)
     received = tl.load(grad + i, mask=live, other=0).to(wide)
     before = tl.load(state + i, mask=live, other=0).to(wide)
     passed = received * keep
@@ -153,12 +153,12 @@ def gates_backward(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _from_products(heard, own, at, width, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
-    reset = sigmoid(_load_sum(heard, own, at, live, wide), False)
-    keep = sigmoid(_load_sum(heard, own, at + width, live, wide), False)
+def _from_products(incoming, own, at, width, live, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    reset = sigmoid(_load_sum(incoming, own, at, live, wide), False)
+    keep = sigmoid(_load_sum(incoming, own, at + width, live, wide), False)
     at += 2 * width
     recurrent = tl.load(own + at, mask=live, other=0).to(wide)
-    candidate = tanh(tl.load(heard + at, mask=live, other=0).to(wide) + reset * recurrent, False)
+    candidate = tanh(tl.load(incoming + at, mask=live, other=0).to(wide) + reset * recurrent, False)
     return reset, keep, candidate, recurrent
 
 

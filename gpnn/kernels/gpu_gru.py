@@ -62,8 +62,8 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
         _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
         return out
     for rows in _chunks(state):
-        heard, own = _products(messages[rows], state[rows], parameters)
-        _pointwise(gates_forward, (heard, own, state[rows], out[rows]), state)
+        incoming, own = _products(messages[rows], state[rows], parameters)
+        _pointwise(gates_forward, (incoming, own, state[rows], out[rows]), state)
     return out
 
 
@@ -103,8 +103,8 @@ def _gate_gradients(
         arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
         _launch(gru_backward, arrays, state, options)
     else:
-        heard, own = _products(messages, state, parameters)
-        _pointwise(gates_backward, (heard, own, state, grad, gates, out), state)
+        incoming, own = _products(messages, state, parameters)
+        _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
 
 
 class _Totals:
@@ -126,8 +126,7 @@ class _Totals:
     def in_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each; gates as r, z, n."""
         width = self.by_state.shape[1]
-        heard = (_rolled(values, width) for values in (self.by_messages, self.biases[: 3 * width]))
-        by_messages, bias = heard
+        by_messages, bias = (_rolled(values, width) for values in (self.by_messages, self.biases[: 3 * width]))
         return by_messages, self.by_state, bias, self.biases[width:]
 
 

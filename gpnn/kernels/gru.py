@@ -27,7 +27,7 @@ def gru_update(
     """What `torch.gru_cell` gives, `[n, d]`, without keeping the gates.
 
     Args:
-        messages: what each row heard, `[n, d]`.
+        messages: the aggregated messages of each row, `[n, d]`.
         state: the state of each row, `[n, d]`, in the parameters' type or in bfloat16, as the messages.
         weight_ih: weights of the messages for the gates r, z, n, `[3d, d]`.
         weight_hh: weights of the states, `[3d, d]`.

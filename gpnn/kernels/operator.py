@@ -22,10 +22,10 @@ class Operator:
         col: column of each entry, int32 where it fits, `[E]`.
         weight: weight of each entry, `[E]`, or None: all one.
         t_ptr: column c owns transposed entries `t_ptr[c]:t_ptr[c + 1]`, integers, `[C + 1]`.
-        t_row: row of each transposed entry, `[E]`. Where entries have no weights and each row hears whom it is heard
-            by, `ptr` and `col` themselves are the transpose.
+        t_row: row of each transposed entry, `[E]`. Where entries have no weights and the adjacency is
+            symmetric, `ptr` and `col` themselves are the transpose.
         t_entry: which entry of the row order each transposed entry is, `[E]`; empty where entries have no weights, and
-            :attr:`entry_of` then finds it for those that ask.
+            :attr:`entry_of` then computes it on first use.
         row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`. In
             float64 it serves rows `x` of every type: sums over them take it, and the weights, in their own type.
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from gpnn.check import check_choice
-from gpnn.engine import Block, Step, hear
+from gpnn.engine import Block, Step, aggregate_messages
 from gpnn.nn.gated import advance_gated
 from gpnn.nn.message import Message
 from gpnn.nn.update import Update
@@ -56,20 +56,20 @@ class Cell(nn.Module):
     def finish(self, working: Tensor) -> Tensor:
         return self.update.visible(working)
 
-    def emit(self, inputs: Tensor, edge_type: int) -> Tensor:
-        return self.message(self.update.visible(inputs), edge_type)
-
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        """The next working state, `[n, s]`, of nodes in `state` that heard `messages`, `[n, d]`."""
+        """The next working state, `[n, s]`, of nodes in `state` that received `messages`, `[n, d]`."""
         return self.update(state, messages, step)
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         whole = advance_gated(self, block, inputs, step)
-        return self(inputs[: block.num_rows], hear(self, block, inputs), step) if whole is None else whole
+        if whole is not None:
+            return whole
+        own, visible = inputs[: block.num_rows], self.update.visible(inputs)
+        return self(own, aggregate_messages(block, visible, self.message, self.aggregate), step)
 
 
 class CellBank(nn.Module):
-    """Several cells, of which each step uses one: one a round, or one a kind of phase.
+    """Several cells, of which each step uses one: one per round, or one per kind of phase.
 
     Args:
         cells: the cells; they must share their working state's form.

@@ -1,4 +1,4 @@
-"""Cells whose whole step is one kernel: a gated unit that hears a weighted sum of linear maps of states."""
+"""Cells whose whole step is one kernel: a gated unit whose message is a weighted sum of linear maps of states."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class IdentityMessage(nn.Module):
 class LinearMessage(nn.Module):
     """A linear map of the state, one an edge type.
 
-    With one type, what a node hears of itself (edge type −1) goes through the same map; with several it has a map of
+    With one type, a node's message to itself (edge type −1) goes through the same map; with several it has a map of
     its own, the last one, as the root weight of R-GCN.
 
     Args:

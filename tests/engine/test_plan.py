@@ -13,9 +13,9 @@ from tests.oracle.small_graphs import chain
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_leaving_undoes_entering(name):
     plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph))
-    inside = plan.enter(states())
+    inside = plan.to_plan_order(states())
     assert inside.shape == (10 + plan.num_virtual, 3)
-    assert plan.leave(inside).equal(states())
+    assert plan.to_user_order(inside).equal(states())
     assert inside.sum().item() == pytest.approx(states().sum().item())  # virtual nodes start at zero
 
 
@@ -108,7 +108,7 @@ def test_refuses_another_graphs_schedule():
 def test_states_that_do_not_fit_are_refused():
     graph = chain(3)
     with pytest.raises(ValueError, match=r"one row for each of the 3 nodes\. Got shape \[4, 2\]"):
-        gpnn.lower(graph, synchronous(graph)).enter(torch.zeros(4, 2))
+        gpnn.lower(graph, synchronous(graph)).to_plan_order(torch.zeros(4, 2))
 
 
 def test_chunks_are_as_large_as_the_largest_block(monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.engine import hear, propagate
+from gpnn.engine import aggregate_messages, propagate
 from gpnn.engine.step import Step
 from gpnn.nn.gated import advance_gated
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
@@ -21,7 +21,8 @@ def test_a_step_equals_its_parts(message, aggregate, rule, kind):
     for phase in plan.rounds[0]:
         whole = advance_gated(cell, phase.whole, phase.whole.read(state), Step(0, kind, 0))
         inputs = phase.whole.read(state)
-        parts = cell(inputs[: phase.whole.num_rows], hear(cell, phase.whole, inputs), Step(0, "inside", 0))
+        messages = aggregate_messages(phase.whole, inputs, cell.message, aggregate)
+        parts = cell(inputs[: phase.whole.num_rows], messages, Step(0, "inside", 0))
         torch.testing.assert_close(whole, parts)
         torch.testing.assert_close(gradients(cell, whole, [state]), gradients(cell, parts, [state]))
 

@@ -1,6 +1,6 @@
-"""Update functions U: the next state of a node from its state and what it heard.
+"""Update functions U: the next state of a node from its state and its aggregated messages.
 
-A working state may hold more than others hear of it: an LSTM's memory stands beside its visible state.
+A working state may hold more than messages are made of: an LSTM's memory stands beside its visible state.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Update(Protocol):
         """The visible state, `[N, d]`, of a working state."""
 
     def __call__(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        """The next working state, `[n, s]`, of nodes in the working state `state` that heard `messages`."""
+        """The next working state, `[n, s]`, of nodes in the working state `state` that received `messages`."""
 
 
 UPDATES: dict[str, Callable[..., Update]] = {
