@@ -68,8 +68,8 @@ def oracle(model, ptr, col, order, part_ptr, x, task, rounds):  # type: ignore[n
     for _ in range(rounds):
         for senders, receivers, nodes in phases:
             degree = torch.bincount(receivers, minlength=len(order)).clamp(min=1)
-            heard = torch.zeros_like(state).index_add(0, receivers, state[senders]) / degree[:, None]
-            state = state.index_copy(0, nodes, torch.gru_cell(heard[nodes], state[nodes], *gates))
+            messages = torch.zeros_like(state).index_add(0, receivers, state[senders]) / degree[:, None]
+            state = state.index_copy(0, nodes, torch.gru_cell(messages[nodes], state[nodes], *gates))
     train, label = task.train.cpu(), task.label.cpu()
     scores = state[train] @ parameters["head.weights.0"] + parameters["head.biases.0"]
     loss = nn.functional.cross_entropy(scores, label[train])

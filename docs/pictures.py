@@ -55,7 +55,7 @@ def draw_grid(path: Path) -> None:
 
 
 def draw_messages(path: Path) -> None:
-    """Messages until every node of a chain has heard of every other, by the number of subgraphs."""
+    """Messages until every node of a chain has reached every other, by the number of subgraphs."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -56,7 +56,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         rounds: outer rounds T.
         schedule_options: further arguments of the schedule, such as `{"intra": 2, "cut": 1}`.
         normalization: "phase", "graph", "split", "symmetric", …; see :func:`gpnn.lower`.
-        self_loops: let every node hear itself.
+        self_loops: every node also receives its own message.
         hidden_channels: width of the states.
         cell: the update function: "linear" (the default recipe's), "gru" (the paper's), "lstm", "mlp", "gcnii".
         scale_features: "rows": the absolute values of each node's features sum to one; "none" leaves them; "auto":

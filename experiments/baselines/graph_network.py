@@ -39,7 +39,7 @@ def train_network(
         recipe: settings of :class:`gpnn.train.Recipe`.
         seed: of the random masks.
         normalization: how messages are weighed; see :func:`gpnn.lower`.
-        self_loops: let every node hear itself.
+        self_loops: every node also receives its own message.
         device: where to train: "auto", "cpu", "cuda" or "cuda:N".
 
     Raises:

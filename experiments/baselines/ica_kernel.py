@@ -17,9 +17,9 @@ def sweep(ptr, index, weight, content, link, guess, nodes, scores, state):  # ty
         for each in range(len(own)):
             own[each] = content[node, each]
         for entry in range(ptr[node], ptr[node + 1]):
-            heard = link[guess[index[entry]]]
+            received = link[guess[index[entry]]]
             for each in range(len(own)):
-                own[each] += weight[entry] * heard[each]
+                own[each] += weight[entry] * received[each]
         best = 0
         for each in range(1, len(own)):
             if own[each] > own[best]:

@@ -47,7 +47,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def explain(error: BaseException) -> str | None:
-    """What to tell the user, or None when it is not theirs to hear.
+    """What to print to the user, or None when it is not the user's mistake.
 
     >>> explain(FileNotFoundError(2, "No such file or directory", "graph.csv"))
     'graph.csv: no such file or directory.'

@@ -2,7 +2,7 @@
 
 In the backward pass the messages' gradients take the messages' place, so that besides the states and their gradients
 one tensor of their size is all that a step needs. Aggregation and update are separate passes: if they
-alternated per chunk, each would evict the other's rows from the cache, and both together would take 1.5 times as long.
+alternated per chunk, each would evict the other's rows from the cache, and both together would take half as long again.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Recipe:
     Attributes:
         epochs: the most epochs, each one exact gradient step over the whole graph.
         optimizer: "adam", "adamw", "lazy_adam", "sgd" or "rmsprop". With "lazy_adam" the embeddings of nodes that
-            no training label hears in an epoch (few labels, few rounds, no `consistency` over them) stand still,
+            reach no training label in an epoch (few labels, few rounds, no `consistency` over them) stand still,
             where "adam" moves them on along their old momentum; all else moves as with "adam".
         learning_rate: the step size after the warm-up.
         learning_rate_schedule: how it moves after the warm-up: "constant", "cosine" or "linear" (both towards

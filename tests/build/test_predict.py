@@ -18,7 +18,7 @@ def embedding(*rows: list[float]) -> NodeEmbedding:
 
 def test_known_nodes_keep_theirs_and_new_ones_take_the_mean():
     made = embedding([1.0, 0.0], [3.0, 4.0])
-    # now: node 0 was row 1, node 1 is new and hears both, node 2 was row 0, node 3 hears the new one, node 4 nobody
+    # node 0 was row 1; node 1 is new, receives from both; node 2 was row 0; node 3 receives from 1, node 4 has none
     graph = Graph([0, 1, 3], [1, 2, 1], num_nodes=5)
     grow_embedding(made, np.array([1, -1, 0, -1, -1]), graph)
     assert made.weight.tolist() == [[3, 4], [2, 2], [1, 0], [2, 2], [0, 0]]

@@ -10,7 +10,7 @@ from gpnn.engine import propagate
 from gpnn.nn import UPDATES
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
-# rows of the first phase: all; only those that hear; those of the first level
+# rows of the first phase: all; only receivers; those of the first level
 NAMES = ("partitioned", "receivers", "sequential")
 
 

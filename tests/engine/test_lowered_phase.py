@@ -10,7 +10,7 @@ from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
 Edge = tuple[int, int, int, float]
 
 
-def heard(plan: Plan, block: Block) -> list[Edge]:
+def received(plan: Plan, block: Block) -> list[Edge]:
     """(edge, sender, receiver, weight) of a block in the user's ids."""
     order = torch.arange(plan.schedule.graph.num_nodes) if plan.order is None else plan.order
     rows = torch.arange(len(order))[block.inputs]
@@ -26,11 +26,11 @@ def test_every_form_sends_the_phases_messages(name, small_chunks):
     full = schedule.graph
     for phase, lowered in zip(schedule.rounds[0], plan.rounds[0], strict=True):
         assert (lowered.kind, lowered.repeat, lowered.num_rows) == (phase.kind, phase.repeat, len(phase.nodes))
-        whole = sorted(heard(plan, lowered.whole))
+        whole = sorted(received(plan, lowered.whole))
         assert [edge for edge, *_ in whole] == sorted(phase.edges.tolist())
         assert all((full.src[edge], full.dst[edge]) == (u, v) for edge, u, v, _ in whole)
         for pieces in (lowered.blocks, lowered.chunks):
-            assert sorted(edge for block in pieces for edge in heard(plan, block)) == whole
+            assert sorted(edge for block in pieces for edge in received(plan, block)) == whole
             rows = torch.cat([torch.arange(full.num_nodes)[block.rows] for block in pieces])
             assert rows.equal(lowered.row_index)
 

@@ -87,9 +87,9 @@ def test_a_subgraph_a_node_is_synchronous_for_receivers(case):
     parted = partitioned(proper, range(graph.num_nodes), rounds=1, intra=1, cut=1, update="receivers")
     apart = propagate(cell, gpnn.lower(proper, parted), state)
     together = propagate(cell, gpnn.lower(proper, synchronous(proper, 1)), state)
-    hears = proper.in_degree > 0
-    torch.testing.assert_close(apart[hears], together[hears], rtol=0, atol=1e-12)
-    assert apart[~hears].equal(state[~hears])
+    receives = proper.in_degree > 0
+    torch.testing.assert_close(apart[receives], together[receives], rtol=0, atol=1e-12)
+    assert apart[~receives].equal(state[~receives])
 
 
 def test_states_come_and_go_in_the_users_order():

@@ -32,8 +32,8 @@ def problem(dtype: torch.dtype, *, num_rows: int = 150, num_inputs: int = 170, w
 
 def by_parts(operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: Leaves) -> Tensor:
     own = inputs[: operator.shape[0]]
-    heard = aggregate(operator, inputs)
-    return torch.gru_cell(heard if diagonal is None else heard + diagonal[:, None] * own, own, *parameters)
+    messages = aggregate(operator, inputs)
+    return torch.gru_cell(messages if diagonal is None else messages + diagonal[:, None] * own, own, *parameters)
 
 
 def results(step, operator: Operator, diagonal: Tensor | None, leaves: Leaves) -> list[Tensor]:

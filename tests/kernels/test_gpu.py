@@ -9,7 +9,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 
 
 def random_operator(generator: torch.Generator, *, weighted: bool) -> Operator:
-    rows = torch.randint(0, 300, (4000,), generator=generator)  # rows 300 to 399 hear nothing
+    rows = torch.randint(0, 300, (4000,), generator=generator)  # rows 300 to 399 receive nothing
     cols = torch.randint(0, 500, (4000,), generator=generator)
     weight = torch.randn(4000, generator=generator, dtype=torch.float64) if weighted else None
     return Operator.from_edges(rows, cols, weight, (400, 500))

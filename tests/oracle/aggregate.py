@@ -7,9 +7,9 @@ def aggregate_rows(rows, cols, weight, x, num_rows, how, fill=0.0):
     """sum, max or min of weight · x[col] over the entries of each row, `[R, d]`."""
     out = np.full((num_rows, x.shape[1]), 0.0 if how == "sum" else fill)
     for row in range(num_rows):
-        heard = [weight[e] * x[cols[e]] for e in range(len(rows)) if rows[e] == row]
-        if heard:
-            out[row] = {"sum": np.sum, "max": np.max, "min": np.min}[how](heard, axis=0)
+        received = [weight[e] * x[cols[e]] for e in range(len(rows)) if rows[e] == row]
+        if received:
+            out[row] = {"sum": np.sum, "max": np.max, "min": np.min}[how](received, axis=0)
     return out
 
 

@@ -30,13 +30,13 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
                 chosen = _choose(cell, number, phase.kind)
                 for node in own:
                     mean = chosen.aggregate == "mean"
-                    heard = [
+                    received = [
                         (shares[e] if mean else raw[e]) * send(chosen.message, old[src[e], :width], kinds[e])
                         for e in into[node]
                     ]
                     if mean and own[node]:
-                        heard.append(own[node] * send(chosen.message, old[node, :width], -1))
-                    message = combine(chosen.aggregate, heard, width)
+                        received.append(own[node] * send(chosen.message, old[node, :width], -1))
+                    message = combine(chosen.aggregate, received, width)
                     working[node] = update(chosen.update, old[node], message, initial[node], number, phase.kind)
         history.append(working[: len(state), :width].copy())
     return history
@@ -66,11 +66,11 @@ def send(message, h: np.ndarray, kind: int) -> np.ndarray:
     return np.maximum(hidden, 0) @ _array(message.weight)[kind]
 
 
-def combine(how: str, heard: list[np.ndarray], width: int) -> np.ndarray:
-    """A(messages); nothing heard is zero."""
-    if not heard:
+def combine(how: str, received: list[np.ndarray], width: int) -> np.ndarray:
+    """A(messages); no message is zero."""
+    if not received:
         return np.zeros(width)
-    return {"mean": np.sum, "sum": np.sum, "max": np.max, "min": np.min}[how](heard, axis=0)
+    return {"mean": np.sum, "sum": np.sum, "max": np.max, "min": np.min}[how](received, axis=0)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

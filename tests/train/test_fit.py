@@ -241,13 +241,13 @@ def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(p
     plan = gpnn.lower(data, gpnn.schedule.synchronous(data, rounds=1))
     model = GPNN(0, 8, 3, input="embedding", concat="none", num_nodes=90, drop_node=0.4)
     recipe, path = Recipe(epochs=9, optimizer="lazy_adam", patience=0), tmp_path / "training.safetensors"
-    heard = data.train_mask.clone()
-    heard[data.edge_index[0, data.train_mask[data.edge_index[1]]]] = True
+    reached = data.train_mask.clone()
+    reached[data.edge_index[0, data.train_mask[data.edge_index[1]]]] = True
     whole, parts = copy.deepcopy(model), copy.deepcopy(model)
     fit(whole, data, plan, recipe=recipe)
     moved = (whole.embedding.weight != model.embedding.weight).any(1)
-    assert torch.equal(moved, heard)
-    assert 2 < int(heard.sum()) < 45
+    assert torch.equal(moved, reached)
+    assert 2 < int(reached.sum()) < 45
     fit(parts, data, plan, recipe=recipe, checkpoint=path, watchers=[Stop(4)])
     fresh = copy.deepcopy(model)
     fit(fresh, data, plan, recipe=recipe, checkpoint=path)

@@ -1,4 +1,4 @@
-"""Broadcast: what a schedule sends on a graph until every node has heard of every other (the paper, section 3.2)."""
+"""Broadcast: what a schedule sends on a graph until every node has reached every other (the paper, section 3.2)."""
 
 from __future__ import annotations
 
