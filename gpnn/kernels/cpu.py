@@ -8,10 +8,10 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from gpnn.kernels.lanes import add_lanes, ask_lanes, read_lanes, scale_lanes, write_lanes, zero_lanes
-from gpnn.kernels.threads import share_rows
+from gpnn.kernels.execution import share_rows
+from gpnn.kernels.simd import add_scaled, prefetch_vector, read_vector, scale_vector, write_vector, zero_vector
 
-AHEAD = 64  # entries between asking for a row and adding it: longer than a row takes to arrive
+AHEAD = 64  # entries between the prefetch of a row and its use: longer than a row takes to arrive
 WIDE, NARROW = 64, 16  # columns summed at a time: four registers, or one
 ROWS = 64  # summed before the next columns are: few enough to find the entries' rows in the cache again
 NEAR_BYTES = 1 << 20  # rows that take no more are in a core's cache already
@@ -57,38 +57,38 @@ def _sum_rows(start, stop, arrays, onto):  # type: ignore[no-untyped-def]
     for first in range(start, stop, ROWS):
         last, column = min(first + ROWS, stop), 0
         while column + WIDE <= width:
-            _sum_columns(zero_lanes(weight, WIDE, False), WIDE, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, WIDE, False), WIDE, column, first, last, *arrays, onto)
             column += WIDE
         while column + NARROW <= width:
-            _sum_columns(zero_lanes(weight, NARROW, False), NARROW, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, NARROW, False), NARROW, column, first, last, *arrays, onto)
             column += NARROW
         if column < width:
-            _sum_columns(zero_lanes(weight, NARROW, True), NARROW, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, NARROW, True), NARROW, column, first, last, *arrays, onto)
 
 
 @njit
 def _sum_columns(  # type: ignore[no-untyped-def]
     zeros, count, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, out, onto
 ):
-    """`count` columns from `column` on; with the first ones, all columns of later entries are asked for.
+    """`count` columns from `column` on; with the first ones, all columns of later entries are prefetched.
 
     For many rows in one call: counting the references to the arrays costs more than a narrow row.
     """
-    asked = x.shape[1] if column == 0 and x.nbytes > NEAR_BYTES else 0
+    prefetched = x.shape[1] if column == 0 and x.nbytes > NEAR_BYTES else 0
     for row in range(start, stop):
-        total = read_lanes(zeros, out, row, column) if onto else zeros
+        total = read_vector(zeros, out, row, column) if onto else zeros
         for e in range(ptr[row], ptr[row + 1]):
-            for other in range(0, asked, count):
-                ask_lanes(zeros, x, index[min(e + AHEAD, len(index) - 1)], other)
+            for other in range(0, prefetched, count):
+                prefetch_vector(zeros, x, index[min(e + AHEAD, len(index) - 1)], other)
             factor = weight.dtype.type(1)
             if len(weight):
                 factor = weight[entry[e]] if len(entry) else weight[e]
             if len(scale):
                 factor *= scale[index[e]]
-            total = add_lanes(total, factor, read_lanes(zeros, x, index[e], column))
+            total = add_scaled(total, factor, read_vector(zeros, x, index[e], column))
         if len(row_scale):
-            total = scale_lanes(total, row_scale[row])
-        write_lanes(total, out, row, column)
+            total = scale_vector(total, row_scale[row])
+        write_vector(total, out, row, column)
 
 
 @njit(cache=True, nogil=True)

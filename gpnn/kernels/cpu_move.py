@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gpnn.kernels.cpu import AHEAD, NEAR_BYTES, launch
 from gpnn.kernels.pages import empty_large
-from gpnn.kernels.words import CACHE_LINE, narrow, prefetch, widen
+from gpnn.kernels.simd import CACHE_LINE, narrow, prefetch, widen
 
 TYPES = (torch.float32, torch.float64, torch.bfloat16)  # those that kernels know
 
@@ -59,7 +59,7 @@ def _launch(kernel: Callable[..., None], rows: Tensor, x: Tensor, values: Tensor
 
 @njit(inline="always")
 def _find(i, rows, x, far):  # type: ignore[no-untyped-def]
-    """The i-th row's number; a later row is asked for where rows may be far."""
+    """The i-th row's number; a later row is prefetched where rows may be far."""
     if far:
         later = rows[min(i + AHEAD, len(rows) - 1)]
         for j in range(0, x.shape[1], CACHE_LINE // x.itemsize):

@@ -51,9 +51,9 @@ def gated_step(
         kept: whether the result is kept until the backward pass in any case, which can then make use of it.
     """
     if inputs.is_cuda:
-        from gpnn.kernels.gpu_gated import GatedStep
+        from gpnn.kernels.gpu_gru import GatedStep
     else:
-        from gpnn.kernels.cpu_gated import GatedStep  # type: ignore[assignment]
+        from gpnn.kernels.cpu_gru import GatedStep  # type: ignore[assignment]
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
     use = StepUse(values=not _for_gradients.get(), gradients=gradients, kept=kept)
     return GatedStep.apply(operator, diagonal, use, inputs, *parameters)

@@ -4,6 +4,10 @@ Widths 16, 32, 64 and 128 in bf16 (or in float32 where torch allows TF32, `torch
 kernel forward. Other widths and types take torch's products, a chunk of rows at a time, and a kernel for the gates.
 Backward, the gradients of the gates of one chunk are kept long enough for four matrix products. Gradients of weights
 are summed in float32 or better, in a fixed order.
+
+A whole step of a gated graph network (:class:`GatedStep`) aggregates and updates as one function of the states. Besides
+the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient takes
+their place, and the transposed sum adds to the gradient of the states where that stands.
 """
 
 from __future__ import annotations
@@ -17,7 +21,10 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.kernels.first_order import first_order
+from gpnn.kernels.gated import StepUse
+from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward
+from gpnn.kernels.operator import Operator
 
 CHUNK_BYTES = 1 << 29  # of the gradients of the gates of one chunk
 WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
@@ -31,7 +38,7 @@ _WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16
 def gru_update(
     messages: Tensor, state: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor
 ) -> Tensor:
-    """What `torch.gru_cell` gives, `[n, d]`, in the state's type; arguments as :func:`gpnn.kernels.gru.gru_update`.
+    """What `torch.gru_cell` gives, `[n, d]`, in the state's type; arguments as :func:`gpnn.kernels.cpu_gru.gru_update`.
 
     Parameters may be float32 beside a state in bf16: products are taken in the state's type.
     """
@@ -186,3 +193,45 @@ def _chunks(state: Tensor) -> Iterator[slice]:
     step = _chunk_rows(state)
     for start in range(0, len(state), step):
         yield slice(start, min(start + step, len(state)))
+
+
+class GatedStep(Function):
+    """:func:`gpnn.kernels.gated.gated_step` on a GPU."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, operator: Operator, diagonal: Tensor | None, use: StepUse, inputs: Tensor, *parameters: Tensor
+    ) -> Tensor:
+        inputs = inputs.contiguous()
+        messages, own = _aggregate(operator, diagonal, inputs), inputs[: operator.shape[0]]
+        out = update_all(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
+        ctx.operator, ctx.diagonal, ctx.spent = operator, diagonal, False
+        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
+        return out
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, messages, *parameters = ctx.saved_tensors
+        operator, diagonal = ctx.operator, ctx.diagonal
+        messages = (
+            _aggregate(operator, diagonal, inputs) if ctx.spent else messages.data
+        )  # their gradient takes their place
+        ctx.spent = True
+        total, num_rows = torch.empty_like(inputs), operator.shape[0]
+        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
+        grads = differentiate_all(*own)
+        if diagonal is not None:
+            total[:num_rows].addcmul_(diagonal[:, None].to(total.dtype), messages)
+        transposed = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
+        weighted_sum(*transposed, messages, source_scale=operator.row_scale, add=total[:num_rows], out=total)
+        return None, None, None, total, *grads
+
+
+def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
+    """The aggregated messages of the first n rows, `[n, d]`."""
+    parts = (operator.ptr, operator.col, None, operator.weight)
+    messages = weighted_sum(*parts, inputs, row_scale=operator.row_scale)
+    if diagonal is not None:
+        messages.addcmul_(diagonal[:, None].to(messages.dtype), inputs[: operator.shape[0]])
+    return messages

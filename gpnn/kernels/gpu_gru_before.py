@@ -27,7 +27,7 @@ BLOCK = 1024  # entries a program
 def gru_update_before(
     messages: Tensor, state: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor
 ) -> Tensor:
-    """The states after the update, `[n, d]`, in the state's type; arguments as :func:`gpnn.kernels.gru.gru_update`.
+    """The states after the update, `[n, d]`, in the state's type; arguments as :func:`gpnn.kernels.cpu_gru.gru_update`.
 
     Parameters may be float32 beside a state in bf16: products are taken in the state's type.
     """

@@ -1,26 +1,36 @@
-"""Large tensors on large pages: touching fresh memory in small pages costs more than the arithmetic done on it."""
+"""Large tensors on large pages, and a pool that uses their memory again.
+
+Touching fresh memory in small pages costs more than the arithmetic done on it. A training step allocates the same large
+tensors each time: were they freed and allocated anew, the system would clear all their pages each time.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+import threading
+import weakref
+from collections import deque
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gpnn.kernels.pool import LARGE, Pool
-
+PAGE = 1 << 21  # bytes of a large page
+SPARE = 8  # memory serves a tensor that it is longer than by at most one part in so many, or by a page
+LARGE, FREE = (getattr(mmap, name, None) for name in ("MADV_HUGEPAGE", "MADV_FREE"))  # Linux only
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
 _MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
 _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system could
 
 
 def empty_large(num_rows: int, width: int, *, dtype: torch.dtype) -> Tensor:
-    """An uninitialised CPU tensor, `[num_rows, width]`; a large one lies on large pages where the system lends them."""
+    """An uninitialised CPU tensor, `[num_rows, width]`; a large one lies on large pages where the system has them."""
     num_bytes = num_rows * width * dtype.itemsize
     if num_bytes < LARGE_BYTES or LARGE is None:
         return torch.empty(num_rows, width, dtype=dtype)
@@ -35,7 +45,7 @@ def empty_like(tensor: Tensor) -> Tensor:
 
 
 def release_pages() -> None:
-    """Give memory that is held for large tensors to come back to the system."""
+    """Return memory that the pool holds for later tensors to the system."""
     _pool(os.getpid()).release()
 
 
@@ -70,3 +80,95 @@ def _libc() -> Any:
         return ctypes.CDLL(None).madvise and ctypes.CDLL(None)
     except (OSError, AttributeError):
         return None
+
+
+class Pool:
+    """Memory on large pages, allocated to tensors and reused when the last tensor in it is gone.
+
+    It never holds more than was allocated at one time. What is idle is marked as free: where memory is short the
+    system reclaims it, and maps fresh pages when it is used again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Memory] = []  # the longest idle first
+        self._returned: deque[_Memory] = deque()  # by any thread at any time, also by one that holds the lock
+        self._allocated = self._most = 0  # bytes now, and the most at one time
+
+    def empty(self, num_bytes: int) -> Tensor:
+        """An uninitialised tensor of bytes, `[num_bytes]`."""
+        with self._lock:
+            self._collect()
+            memory = self._find(num_bytes)
+            self._allocated += memory.num_bytes
+            self._most = max(self._most, self._allocated)
+            self._drop_to(self._most - self._allocated)
+        used = memory.bytes[:num_bytes]
+        weakref.finalize(used, self._return, memory).atexit = False
+        return torch.from_numpy(used)
+
+    @property
+    def idle_bytes(self) -> int:
+        """Bytes that are held for later tensors."""
+        with self._lock:
+            self._collect()
+            return sum(memory.num_bytes for memory in self._idle)
+
+    def release(self) -> None:
+        """Free what is idle."""
+        with self._lock:
+            self._collect()
+            self._idle.clear()
+            self._most = self._allocated
+
+    def _return(self, memory: _Memory) -> None:
+        memory.advise(FREE)
+        self._returned.append(memory)
+
+    def _collect(self) -> None:
+        while self._returned:
+            memory = self._returned.popleft()
+            self._allocated -= memory.num_bytes
+            self._idle.append(memory)
+
+    def _find(self, num_bytes: int) -> _Memory:
+        """The shortest idle memory that serves, or fresh memory."""
+        serving = [each for each in self._idle if 0 <= each.num_bytes - num_bytes <= max(PAGE, num_bytes // SPARE)]
+        if not serving:
+            return self._map(num_bytes)
+        memory = min(serving, key=lambda each: each.num_bytes)
+        self._idle.remove(memory)
+        return memory
+
+    def _map(self, num_bytes: int) -> _Memory:
+        """Fresh memory; where the process may map no more, in the place of what is idle."""
+        try:
+            return _Memory(num_bytes)
+        except OSError:
+            self._idle.clear()
+        try:
+            return _Memory(num_bytes)
+        except OSError as error:
+            raise MemoryError(f"A tensor of {num_bytes} bytes does not fit in memory.") from error
+
+    def _drop_to(self, num_bytes: int) -> None:
+        while sum(memory.num_bytes for memory in self._idle) > num_bytes:
+            del self._idle[0]
+
+
+class _Memory:
+    """Private memory that starts at a large page and consists of whole ones."""
+
+    def __init__(self, num_bytes: int) -> None:
+        self.num_bytes = -(-num_bytes // PAGE) * PAGE
+        self.map = mmap.mmap(-1, self.num_bytes + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        whole = np.frombuffer(self.map, np.uint8)
+        self.start = -whole.ctypes.data % PAGE
+        self.bytes = whole[self.start : self.start + self.num_bytes]
+        self.advise(LARGE)
+
+    def advise(self, advice: int | None) -> None:
+        """Advise the system on it; nothing hangs on whether it listens."""
+        with suppress(OSError):
+            if advice is not None:
+                self.map.madvise(advice, self.start, self.num_bytes)

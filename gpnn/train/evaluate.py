@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine.sharded import SINGLE, Peers
-from gpnn.kernels.precision import float32_products
+from gpnn.kernels.execution import float32_products
 from gpnn.train.loss import full_precision, supervised_loss, whole_weight
 from gpnn.train.metrics import METRICS
 from gpnn.train.task import Task

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gpnn.kernels import Operator, aggregate, gates
+from gpnn.kernels import Operator, aggregate, cpu_gates
 from gpnn.kernels.gated import for_gradients, gated_step
 
 Leaves = tuple[Tensor, ...]
@@ -16,7 +16,7 @@ kept_step = partial(gated_step, kept=True)
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "CHUNK_BYTES", 0)  # 64 rows, the least
+    monkeypatch.setattr(cpu_gates, "CHUNK_BYTES", 0)  # 64 rows, the least
 
 
 def problem(dtype: torch.dtype, *, num_rows: int = 150, num_inputs: int = 170, weighted: bool = True, width: int = 5):

@@ -57,7 +57,7 @@ class GRUUpdate(nn.Module):
         if state.is_cuda:
             from gpnn.kernels.gpu_gru import gru_update
         else:
-            from gpnn.kernels.gru import gru_update
+            from gpnn.kernels.cpu_gru import gru_update
 
         update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
         return update(messages, state, *parameters)

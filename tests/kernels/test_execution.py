@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.kernels.threads import SHARE_ABOVE, _pool, num_threads, share_calls, share_rows
+from gpnn.kernels.execution import SHARE_ABOVE, _pool, num_threads, share_calls, share_rows
 
 
 @pytest.fixture

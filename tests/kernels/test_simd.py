@@ -1,4 +1,4 @@
-"""Lanes: sums of any width against a dense product, and no touch of what lies behind a row."""
+"""SIMD vectors: sums of any width against a dense product, no touch of what lies behind a row; bfloat16."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from numba.core.errors import TypingError
 
 from gpnn.kernels import Operator
 from gpnn.kernels.cpu import NARROW, ROWS, WIDE, add_weighted_sum, factors, launch, weighted_sum
-from gpnn.kernels.lanes import read_lanes, write_lanes, zero_lanes
+from gpnn.kernels.simd import narrow, read_vector, widen, write_vector, zero_vector
 
 TYPES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.05}  # and how far sums of them may be off
 WIDTHS = (1, 7, NARROW, NARROW + 1, WIDE - 1, WIDE, WIDE + NARROW, 2 * WIDE + NARROW + 3)
@@ -17,9 +17,16 @@ GUARD = 7.0
 
 @njit
 def copy_rows(like, source, out):
-    """Rows of fewer than `NARROW` columns, through lanes of the type of `like`."""
+    """Rows of fewer than `NARROW` columns, through vectors of the type of `like`."""
     for row in range(len(source)):
-        write_lanes(read_lanes(zero_lanes(like, NARROW, True), source, row, 0), out, row, 0)
+        write_vector(read_vector(zero_vector(like, NARROW, True), source, row, 0), out, row, 0)
+
+
+@njit
+def there_and_back(wide, stored, back):
+    for i in range(len(wide)):
+        stored[i] = narrow(wide[i], stored[i])
+        back[i] = widen(stored[i])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -49,7 +56,7 @@ def test_sums_agree_with_a_dense_product(dtype, width):
     assert (added[rows] == GUARD).all()
 
 
-def test_bfloat16_rounds_as_torch_does():
+def test_vectors_round_to_bfloat16_as_torch_does():
     random = torch.Generator().manual_seed(0)
     bits = torch.randint(-(2**31), 2**31 - 1, (10_000, 10), generator=random, dtype=torch.int64).to(torch.int32)
     wide = bits.view(torch.float32)
@@ -60,6 +67,17 @@ def test_bfloat16_rounds_as_torch_does():
     copy_rows(like, stored, back)
     expected = wide.bfloat16().float()
     torch.testing.assert_close(torch.from_numpy(back), expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_single_numbers_round_to_bfloat16_as_torch_does():
+    random = torch.Generator().manual_seed(0)
+    bits = torch.randint(-(2**31), 2**31 - 1, (100_000,), generator=random, dtype=torch.int64).to(torch.int32)
+    special = torch.tensor([0.0, -0.0, 1.0, torch.inf, -torch.inf, torch.nan, 3.4e38, 1e-45])
+    wide = torch.cat([bits.view(torch.float32), special])
+    stored, back = np.empty(len(wide), np.int16), np.empty(len(wide), np.float32)
+    there_and_back(wide.numpy(), stored, back)
+    expected = wide.bfloat16()
+    torch.testing.assert_close(torch.from_numpy(back), expected.float(), rtol=0, atol=0, equal_nan=True)
 
 
 def test_refuses_columns_that_do_not_lie_side_by_side():

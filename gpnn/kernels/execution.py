@@ -1,8 +1,9 @@
-"""Threads for the CPU kernels: rows are cut into runs, and each thread takes the next run until none is left.
+"""How the CPU kernels execute: threads that share rows, and the precision of products.
 
-Inside a run everything is one thread's own, so that no operation waits for another thread: on busy cores two OpenMP
-threads that meet after every operation can be tens of times slower than one. Where the rows are cut depends on their
-number alone, so that the number of threads changes no bit of a result. Small pieces of work go to the threads whole.
+Rows are cut into contiguous ranges, and each thread takes the next range until none is left. Inside a range everything
+is one thread's own, so that no operation waits for another thread: on busy cores two OpenMP threads that meet after
+every operation can be tens of times slower than one. Where the rows are cut depends on their number alone, so that the
+number of threads changes no bit of a result. Small pieces of work go to the threads whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from typing import TypeVar
 
 import torch
@@ -122,3 +124,30 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(
         threads, thread_name_prefix="gpnn-kernel", initializer=torch.set_num_threads, initargs=(1,)
     )
+
+
+@contextmanager
+def float32_products(precision: str | None) -> Iterator[None]:
+    """Inside, products may round their factors as :func:`torch.set_float32_matmul_precision` has it; None: as before.
+
+    >>> with float32_products("high"):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    >>> torch.get_float32_matmul_precision()
+    'highest'
+    """
+    if precision is None:
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@cache
+def has_bf16_products() -> bool:
+    """Whether this CPU multiplies bfloat16 numbers itself; where it does not, float32 products are the faster ones."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
