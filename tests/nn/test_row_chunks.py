@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from gpnn.train.assemble import resolve_options
 from torch import Tensor
 
 import gpnn
