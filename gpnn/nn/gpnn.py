@@ -175,11 +175,12 @@ class GPNN(nn.Module):
         """The states of every node that the head sees, `[N, d]`, without random masks."""
         x = self._check_features(x, plan)
         if self.predict == "features":
-            state = self._encode(self._spread(x, plan, None), None)
+            state = self._by_rows(self._encode, [self._spread(x, plan, None)], None)
         else:
-            state = self._initial(x, None if self.embedding is None else self.embedding(plan.num_nodes), None)
+            embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
+            state = self._by_rows(self._initial, [x, embedding], None)
             state = self._propagate(state, plan) if self.predict == "after" else state
-        return self.state_norm(self.activation(state))
+        return self._by_rows(lambda final, draw: self.state_norm(self.activation(final)), [state], None)
 
     def _by_rows(self, function: RowFunction, rows: list[Tensor | None], draw: Draw | None) -> Tensor:
         """`function(*rows, draw)`; where the runner computes again what it did not keep, so does the function."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.engine import Block, CellLike, Plan, Step
-from gpnn.engine.propagate import RUNNERS
+from gpnn.engine import Block, CellLike, Plan, Step, recomputes
+from gpnn.engine.propagate import RUNNERS, Runner
 from gpnn.engine.sharded import group_of
 from gpnn.nn import GPNN, Draw
 from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars
@@ -82,7 +82,7 @@ def _measure(model: GPNN, x: Tensor | None, plan: Plan, runner: Any, precision: 
     clock = _Clock(plan.device, set(_storages([*model.parameters(), *([] if x is None else [x])])))
     table = RUNNERS if plan.runners is None else plan.runners
     run = table[runner or "fused"] if runner is None or isinstance(runner, str) else runner
-    model.runner = lambda cell, *args, **kwargs: run(_TimedCell(cell, clock), *args, **kwargs)
+    model.runner = _TimedRunner(run, clock, recomputes(runner))
     with clock.forward(), autocast(model, precision):
         logits = model(x, plan, draw=Draw(seed, 0, 0))
     weights = [each for each in model.parameters() if each.requires_grad]
@@ -134,6 +134,18 @@ class _Clock:
                 self.seen.add(storage)
                 self.kept[self.kind] = self.kept.get(self.kind, 0) + num_bytes
         return tensor
+
+
+@dataclass(frozen=True)
+class _TimedRunner:
+    """A runner whose cell's steps are timed; encoder and head treat it as they treat the runner itself."""
+
+    run: Runner
+    clock: _Clock
+    recomputes: bool
+
+    def __call__(self, cell: CellLike, *args: Any, **kwargs: Any) -> list[Tensor]:
+        return self.run(_TimedCell(cell, self.clock), *args, **kwargs)
 
 
 class _TimedCell:

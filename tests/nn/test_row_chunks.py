@@ -42,15 +42,15 @@ def features(kind: str) -> Tensor:
 
 
 def results(plan: gpnn.Plan, x: Tensor | None, runner: str, **options: Any) -> list[Tensor]:
-    """Scores and the gradients of all parameters, and of `x` where it asks for them; then scores in evaluation."""
+    """Scores, scores and states in evaluation, and the gradients of parameters and, where it asks for one, of `x`."""
     model = GPNN(5, 4, 3, num_rounds=2, num_nodes=10, runner=runner, **options).double()
     out = model(x, plan, Draw(0, 1, 0))
     slope = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
     wanted = [*model.parameters(), *([x] if x is not None and x.requires_grad else [])]
     grads = torch.autograd.grad((out * slope).sum(), wanted, allow_unused=True)
     with torch.no_grad():
-        scores = model.eval()(x, plan)
-    return [out.detach(), scores, *(torch.zeros(1) if grad is None else grad for grad in grads)]
+        scores, final = model.eval()(x, plan), model.states(x, plan)
+    return [out.detach(), scores, final, *(torch.zeros(1) if grad is None else grad for grad in grads)]
 
 
 def assert_same(plan: gpnn.Plan, x: Tensor | None, **options: Any) -> None:

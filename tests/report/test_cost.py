@@ -37,6 +37,15 @@ def test_nothing_is_left_changed(case):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_encoder_and_head_are_measured_as_the_runner_has_them(case):
+    """A pass that kept more than those of the training could fail where the training did not."""
+    model, x, plan = case
+    runner, kept = model.runner, measure_cost(model, x, plan).kept.get(OUTSIDE, 0)
+    model.runner = "fused"
+    everything = measure_cost(model, x, plan).kept[OUTSIDE]
+    assert kept == everything if runner == "fused" else kept < everything
+
+
 def test_deeper_schedules_keep_more():
     data = gpnn.load_dataset("planted", num_nodes=80, num_classes=3, num_features=10, label_rate=0.3)
     model = gpnn.nn.GPNN(10, 8, 3)
