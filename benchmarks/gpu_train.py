@@ -12,10 +12,9 @@ from gpu_graph import CLASSES, planted
 from torch import Tensor, nn
 
 from gpnn.engine import Plan
-from gpnn.engine.accumulate import DeviceState, accumulate_gradients
-from gpnn.engine.feature_source import FeatureSource
-from gpnn.engine.host_room import HostRows, HostState
+from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.lower_csr import lower_csr
+from gpnn.engine.saved_states import DeviceState, HostRows, HostState
 from gpnn.nn.build_cell import build_cell
 from gpnn.nn.head import Head
 from gpnn.partition.clustered import Parts, cluster_parts
@@ -151,9 +150,9 @@ class Trainer:
         stream = torch.cuda.Stream() if device.type == "cuda" else None
         shape = (len(task.label), model.weight.shape[1])
         self.source = FeatureSource(task.features, model.weight, model.bias, stream)
-        rooms = [HostRows(*shape, model.dtype) for _ in range(host_rounds)]
+        buffers = [HostRows(*shape, model.dtype) for _ in range(host_rounds)]
         near = task.plan.num_rounds - 1 - host_rounds
-        self.keepers = [*(HostState(room, stream) for room in rooms), *(DeviceState() for _ in range(near))]
+        self.saved = [*(HostState(buffer, stream) for buffer in buffers), *(DeviceState() for _ in range(near))]
         self.shape, self.device = shape, device
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
@@ -177,4 +176,4 @@ class Trainer:
     def gradients(self, objective: Callable[[Tensor], Tensor]) -> Tensor:
         state = torch.empty(self.shape, dtype=self.model.dtype, device=self.device)
         arguments = (self.model.cell, self.task.plan, self.source, objective)
-        return accumulate_gradients(*arguments, state=state, keepers=self.keepers)
+        return accumulate_gradients(*arguments, state=state, saved=self.saved)

@@ -1,16 +1,14 @@
 """One engine for every schedule: lower it once to a Plan, then propagate any cell over it."""
 
-from gpnn.engine.accumulate import DeviceState, accumulate_gradients
+from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.block import Block
-from gpnn.engine.built_phase import BuiltPhase
-from gpnn.engine.feature_source import FeatureSource
-from gpnn.engine.host_room import HostRows, HostState
 from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
 from gpnn.engine.lower_schedule import lower
-from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate, recomputes
+from gpnn.engine.saved_states import DeviceState, HostRows, HostState
 from gpnn.engine.step import OWN, CellLike, Step, aggregate_messages
 from gpnn.engine.streamed import Streamed
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.csr import pointers
 from gpnn.engine.block import Block
-from gpnn.engine.built_phase import BuiltPhase
+from gpnn.engine.lowered_phase import BuiltPhase
 from gpnn.engine.plan import Plan
 from gpnn.graph.edges import sum_of_hashes
 from gpnn.kernels import Operator

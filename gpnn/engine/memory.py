@@ -9,7 +9,7 @@ import torch
 
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.replay import SHARED_ROWS
+from gpnn.engine.recompute import SHARED_ROWS
 
 # Bytes of an operator and its transpose an edge: two columns (one where it is symmetric, which is not known before) and
 # edge id in 4 bytes each, and entry and weight likewise
@@ -65,7 +65,7 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
 
 
 def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
-    """The same for the streamed runner: states between rounds, and the sweep with its largest block."""
+    """The same for the streamed runner: states between rounds, and the backward pass with its largest block."""
     num_nodes = plan.num_nodes + plan.num_virtual
     kept = num_nodes * ((plan.num_rounds - 1) * sizes.boundary + sizes.state)
     work = max((_block_bytes(phase, sizes, plan.device) for phase in plan.distinct_phases()), default=0.0)

@@ -61,7 +61,7 @@ class Normalizer(NamedTuple):
     virtual: Tensor | None  # [N] which nodes are virtual, or None: none
     loop: float  # weight of the self-loop that every node has: 1 or 0
     degree: Tensor  # [N] in-weight of each node over the edges between real nodes, self-loop included
-    scratch: Tensor  # [N] zeros, left so: room for the in-weights of one phase
+    scratch: Tensor  # [N] zeros, left so: buffer for the in-weights of one phase
     complete: Callable[[Tensor], None] | None = None  # fills in the in-weights of senders whose edges are elsewhere
 
     def phase_weights(self, edges: Tensor, nodes: Tensor) -> PhaseWeights:

@@ -1,4 +1,4 @@
-"""propagate: run a cell over a plan."""
+"""propagate: run a cell over a plan; the fused runner, whose phases are one kernel each, gradients by autograd."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Callable
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.engine.fused import fused
-from gpnn.engine.plan import Plan
-from gpnn.engine.step import CellLike
+from gpnn.engine.plan import AnyPhase, Plan
+from gpnn.engine.rows import update_rows
+from gpnn.engine.step import CellLike, Step
 from gpnn.engine.streamed import Streamed
 from gpnn.kernels.pages import move_to_large
 
 Runner = Callable[..., list[Tensor]]
-
-RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}
 
 
 def recomputes(runner: str | Runner | None) -> bool:
@@ -69,3 +67,29 @@ def propagate(
         states = [] if collect else [cell.start(ordered)]
     visible = [plan.to_user_order(cell.finish(working)) for working in states]
     return visible if collect else visible[-1]
+
+
+def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
+    """The working state after each round, or after the last one only, in plan order, `[N + V, s]`.
+
+    K disjoint subgraphs are one block-diagonal operator, so a phase takes one pass over nodes ordered by part.
+    """
+    states = []
+    for number, phases in enumerate(plan.rounds):
+        for position, phase in enumerate(phases):
+            for repeat in range(phase.repeat):
+                step = Step(number, phase.kind, repeat, phase=position)
+                state = _step(cell, phase, state, step, initial)
+        states.append(state)
+    return states if collect else states[-1:]
+
+
+def _step(cell: CellLike, phase: AnyPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
+    block = phase.whole
+    if initial is not None:
+        step = step._replace(initial=initial[block.rows])
+    # under autocast the cell may give bf16
+    return update_rows(state, block, lambda inputs: cell.advance(block, inputs, step).to(state.dtype))
+
+
+RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}

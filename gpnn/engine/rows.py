@@ -1,11 +1,17 @@
-"""Rows of a state put in another order, and, outside autograd, read and written: views where they are contiguous."""
+"""Rows of a state: permuted and updated under autograd; outside it read and written, views where contiguous."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 from torch.autograd import Function
+
+from gpnn.engine.block import Block
+from gpnn.engine.step import check_width
+from gpnn.kernels.first_order import first_order
+from gpnn.kernels.pages import empty_like
 
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:
@@ -65,3 +71,47 @@ def _kernels(state: Tensor) -> Any:
     from gpnn.kernels import cpu_move
 
     return cpu_move
+
+
+def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]) -> Tensor:
+    """The state, `[N, s]`, whose rows that `block` writes are what `advance` makes of those that it reads.
+
+    The gradients of rows that are read are added to that of the rows that stay, in its own memory.
+    """
+    if isinstance(block.inputs, slice) and block.num_rows == len(state):
+        return advance(state)
+    inputs, rest = _Read.apply(state, block.inputs)
+    updated = advance(inputs)
+    check_width(updated, state)
+    return _Write.apply(rest, block.rows, updated)
+
+
+class _Read(Function):
+    """The rows, `[m, s]`, and the state itself, for :class:`_Write` alone."""
+
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        ctx.rows = rows
+        return read_rows(state, rows), state.view_as(state)
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor, rest: Tensor) -> tuple[Tensor, None]:
+        add_rows(rest, ctx.rows, grad)  # the memory that `_Write` made, and nobody else has
+        return rest, None
+
+
+class _Write(Function):
+    """A copy of the state with other rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rest: Tensor, rows: Tensor | slice, values: Tensor) -> Tensor:
+        ctx.rows, state = rows, empty_like(rest).copy_(rest)
+        write_rows(state, rows, values)
+        return state
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
+        rest = empty_like(grad).copy_(grad)
+        return rest, None, take_rows(rest, ctx.rows)

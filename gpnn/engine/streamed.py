@@ -1,9 +1,10 @@
 """The streamed runner: one block at a time, recomputed in the backward pass.
 
-Forward keeps the state at the start of each round and nothing else. Backward takes the rounds from last to first: it
-replays a round up to its last phase without gradients, then walks the phases back, restoring the state before each and
-differentiating one block at a time. Besides the round-boundary states, one working state and its gradient, memory
-follows the largest block; a phase whose blocks read each other's rows also holds a copy of the rows that it writes.
+Forward saves the state at the start of each round and nothing else. Backward takes the rounds from last to first: it
+recomputes a round up to its last phase without gradients, then goes back through the phases, restoring the state
+before each and differentiating one block at a time. Besides the round-boundary states, one working state and its
+gradient, memory follows the largest block; a phase whose blocks read each other's rows also holds a copy of the rows
+that it writes.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.engine.boundary import Boundary
+from gpnn.engine.blockwise_backward import BlockwiseBackward
 from gpnn.engine.plan import Plan
-from gpnn.engine.replay import Replay, phase_steps
+from gpnn.engine.recompute import Recomputation, phase_steps
+from gpnn.engine.saved_states import Boundary
 from gpnn.engine.step import CellLike
-from gpnn.engine.sweep import Sweep
 from gpnn.kernels.first_order import first_order
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """The streamed runner, and how it keeps the round-boundary states.
+    """The streamed runner, and how it saves the round-boundary states.
 
     Attributes:
         dtype: the type they are stored in, such as `torch.bfloat16`; None keeps the state's own, and then the
@@ -46,12 +47,12 @@ class Streamed:
         """The working state after each round, or after the last one only, in plan order, `[N + V, s]`."""
         parameters = tuple(p for p in cell.parameters() if p.requires_grad)
         differentiable = (state, *parameters) if initial is None else (state, initial, *parameters)
-        keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
+        saves = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
-        run = _Run(Replay(cell, plan, seed), self, parameters, collect, keep, _autocast_type(state.device.type))
+        run = _Run(Recomputation(cell, plan, seed), self, parameters, collect, saves, _autocast_type(state.device.type))
         return list(_Propagation.apply(run, state, initial, *parameters))
 
-    def keep(self, state: Tensor, *, copy: bool) -> Boundary:
+    def save(self, state: Tensor, *, copy: bool) -> Boundary:
         """`state` as it is stored; `copy` says whether it will be overwritten."""
         return Boundary(state, self.dtype, self.device, self.folder, copy=copy)
 
@@ -60,11 +61,11 @@ class Streamed:
 class _Run:
     """What one propagation needs besides its tensors."""
 
-    replay: Replay
+    recomputation: Recomputation
     settings: Streamed
     parameters: tuple[Tensor, ...]
     collect: bool
-    keep: bool  # whether there will be a backward pass
+    saves: bool  # whether there will be a backward pass
     half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
 
 
@@ -72,12 +73,12 @@ class _Propagation(Function):
     @staticmethod
     def forward(ctx: Any, run: _Run, state: Tensor, initial: Tensor | None, *parameters: Tensor) -> tuple[Tensor, ...]:
         working, boundaries, outputs = state.clone(), [], []
-        rounds = run.replay.rounds
+        rounds = run.recomputation.rounds
         for number, phases in enumerate(rounds):
-            if run.keep:
-                boundaries.append(run.settings.keep(working if number else state, copy=number > 0))
+            if run.saves:
+                boundaries.append(run.settings.save(working if number else state, copy=number > 0))
             for position, phase in enumerate(phases):
-                run.replay.do_phase(phase, phase_steps(phase, number, position), working, initial)
+                run.recomputation.do_phase(phase, phase_steps(phase, number, position), working, initial)
             if run.collect and number + 1 < len(rounds):
                 outputs.append(working.clone())
         ctx.run, ctx.boundaries, ctx.shape = run, boundaries, state.shape
@@ -91,16 +92,16 @@ class _Propagation(Function):
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors
         given = next(grad for grad in grads if grad is not None)
-        sweep = Sweep(run.replay, run.parameters, initial, given.new_zeros(ctx.shape))
+        backward = BlockwiseBackward(run.recomputation, run.parameters, initial, given.new_zeros(ctx.shape))
         num_rounds = len(ctx.boundaries)
         skipped: list[Tensor | None] = [None] * (num_rounds - len(grads))
         received = [*skipped, *grads]
-        # no cache: older torch would reuse weights that a replay without gradients has cast, and lose theirs
+        # no cache: older torch would reuse weights that a recomputation without gradients has cast, and lose theirs
         with torch.autocast(given.device.type, dtype=run.half, enabled=run.half is not None, cache_enabled=False):
             for number in reversed(range(num_rounds)):
-                sweep.add(received[number])
-                sweep.through_round(number, ctx.boundaries[number])
-        return None, sweep.grad, sweep.initial_grad, *sweep.parameter_grads
+                backward.add(received[number])
+                backward.through_round(number, ctx.boundaries[number])
+        return None, backward.grad, backward.initial_grad, *backward.parameter_grads
 
 
 def _autocast_type(device: str) -> torch.dtype | None:

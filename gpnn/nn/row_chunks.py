@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.engine.sweep import add_gradient
+from gpnn.engine.blockwise_backward import add_gradient
 from gpnn.kernels.first_order import first_order
 from gpnn.nn.dropout import Draw
 from gpnn.nn.features import feature_rows

@@ -5,10 +5,9 @@ import torch
 
 import gpnn
 from gpnn.engine import Streamed, propagate
-from gpnn.engine.accumulate import DeviceState, accumulate_gradients
-from gpnn.engine.feature_source import FeatureSource
-from gpnn.engine.host_room import HostRows, HostState
+from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
+from gpnn.engine.saved_states import DeviceState, HostRows, HostState
 from gpnn.nn.build_cell import build_cell
 
 
@@ -59,9 +58,9 @@ def test_gradients_are_those_of_the_schedule(
     cell.to(device)
     weight, bias = (tensor.detach().to(device).requires_grad_() for tensor in (weight, bias))
     source, aim = FeatureSource(features, weight, bias, stream), aim[order].to(device)
-    keepers = [HostState(HostRows(60, 8, torch.float32), stream) if keep_on_host else DeviceState() for _ in range(2)]
+    saved = [HostState(HostRows(60, 8, torch.float32), stream) if keep_on_host else DeviceState() for _ in range(2)]
     state = torch.full((60, 8), torch.nan, device=device)
-    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim).sum(), state=state, keepers=keepers)
+    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim).sum(), state=state, saved=saved)
     torch.testing.assert_close(ours.cpu(), loss.detach(), rtol=1e-5, atol=1e-4)
     for parameter, theirs in zip([weight, bias, *cell.parameters()], expected, strict=True):
         assert parameter.grad is not None
@@ -87,22 +86,6 @@ def test_synchronous_steps_by_parts() -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("host_room", "feature_source"):
-        monkeypatch.setattr(f"gpnn.engine.{module}.PIECE_ROWS", 7)
-    x, weight, bias = torch.randn(23, 4), torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)
-    features = HostRows(23, 4, torch.float32)
-    assert [len(piece) for piece in features.pieces] == [7, 7, 7, 2]
-    features.write(x)
-    source, into = FeatureSource(features, weight, bias, None), torch.empty(23, 3)
-    source.load(into)
-    torch.testing.assert_close(into, x @ weight + bias)
-    grad = torch.randn(23, 3)
-    source.absorb(grad)
-    torch.testing.assert_close(weight.grad, x.T @ grad)
-    torch.testing.assert_close(bias.grad, grad.sum(0))
-
-
 def test_faults_are_named() -> None:
     ptr, col, order = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.arange(2)
     with pytest.raises(ValueError, match=r"`normalization` must be one of phase, graph\. Got 'split'"):
@@ -112,7 +95,7 @@ def test_faults_are_named() -> None:
     plan = lower_csr(ptr, col, order, torch.tensor([0, 2]), rounds=2)
     cell = build_cell("identity", "gru", "mean", {}, 2, 1, torch.Generator())
     with pytest.raises(ValueError, match=r"one fewer than the 2 rounds\. Got 0"):
-        accumulate_gradients(cell, plan, None, torch.sum, state=torch.zeros(2, 2), keepers=[])
+        accumulate_gradients(cell, plan, None, torch.sum, state=torch.zeros(2, 2), saved=[])
     teleport = build_cell("identity", "linear", "mean", {}, 2, 1, torch.Generator())
     with pytest.raises(ValueError, match="no initial residual"):
-        accumulate_gradients(teleport, plan, None, torch.sum, state=torch.zeros(2, 2), keepers=[])
+        accumulate_gradients(teleport, plan, None, torch.sum, state=torch.zeros(2, 2), saved=[])

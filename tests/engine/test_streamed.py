@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 
 import gpnn
 from gpnn import Graph
-from gpnn.engine import Streamed, propagate, replay
+from gpnn.engine import Streamed, propagate, recompute
 from gpnn.nn import UPDATES, CellBank, Scheduled
 from gpnn.nn.build_cell import build_cell
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
@@ -137,7 +137,7 @@ def test_only_some_rounds_receive_gradients():
 @pytest.fixture
 def shared_blocks(monkeypatch: pytest.MonkeyPatch, small_chunks):
     """Two threads that take blocks of any size, until the test is over."""
-    monkeypatch.setattr(replay, "WORTH_ROWS", 0)
+    monkeypatch.setattr(recompute, "WORTH_ROWS", 0)
     yield lambda threads: torch.set_num_threads(threads)
     torch.set_num_threads(1)
 
@@ -161,7 +161,7 @@ def test_foreign_convolutions_and_autocast_keep_to_one_thread(shared_blocks, mon
     plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph))
     shared_blocks(2)
     calls = []
-    monkeypatch.setattr(replay, "share_calls", lambda count, do: calls.append(count) or map(do, range(count)))
+    monkeypatch.setattr(recompute, "share_calls", lambda count, do: calls.append(count) or map(do, range(count)))
     state = states().float()
     cell = make_cell("gru", "linear").float()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block, Messages
-from gpnn.engine.built_phase import join_rows
-from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.lowered_phase import LoweredPhase, join_rows
 from gpnn.engine.sharded.exchange import Exchange
 
 

@@ -13,13 +13,13 @@ from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
 from gpnn.engine.block import Block
-from gpnn.engine.replay import phase_steps
+from gpnn.engine.recompute import phase_steps
+from gpnn.engine.rows import update_rows
 from gpnn.engine.sharded.exchange import Exchange, anchor
 from gpnn.engine.sharded.peers import Traffic
 from gpnn.engine.sharded.phase import ShardedPhase
 from gpnn.engine.sharded.plan import ShardedPlan
 from gpnn.engine.step import CellLike, Step, check_width
-from gpnn.engine.update_rows import update_rows
 from gpnn.kernels.first_order import first_order
 
 

@@ -1,4 +1,4 @@
-"""Replay: the steps of a phase, block by block, that come out the same however often they are done."""
+"""Recomputation: the steps of a phase, block by block, the same bits however often they are done."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Replay:
-    """A cell bound to a plan and to its random draws.
+class Recomputation:
+    """A cell bound to a plan and to its random numbers.
 
     Attributes:
         cell: how nodes send, aggregate and update.
         plan: which messages travel when.
-        seed: of the draws of a cell that is random; None for one that is not.
+        seed: of the random numbers of a cell that is random; None for one that is not.
     """
 
     cell: CellLike
@@ -61,7 +61,7 @@ class Replay:
         return (do(number, block) for number, block in enumerate(pieces))
 
     def _shares(self, phase: AnyPhase) -> bool:
-        """Whether blocks may be done at the same time: random draws and autocast belong to one thread."""
+        """Whether blocks may be done at the same time: random numbers and autocast belong to one thread."""
         ours = getattr(self.cell, "hands_on", False) and self.seed is None
         if not ours or self.plan.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
             return False
@@ -93,14 +93,14 @@ class Replay:
         for position, step in enumerate(steps):
             if position:
                 inputs = torch.cat([rows, others]) if len(others) else rows
-            with self._draws(step, number):
+            with self._seeded(step, number):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             check_width(rows, inputs)
         return rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
 
     @contextmanager
-    def _draws(self, step: Step, number: int) -> Iterator[None]:
-        """The same random draws whenever a block's step is done again."""
+    def _seeded(self, step: Step, number: int) -> Iterator[None]:
+        """The same random numbers whenever a block's step is done again."""
         if self.seed is None:
             yield
             return
@@ -111,7 +111,7 @@ class Replay:
 
 
 def phase_steps(phase: AnyPhase, number: int, position: int) -> list[Step]:
-    """The steps of a phase that stands at `position` in round `number`, one a repeat."""
+    """The steps of a phase that stands at `position` in round `number`, one per repeat."""
     return [Step(number, phase.kind, repeat, phase=position) for repeat in range(phase.repeat)]
 
 

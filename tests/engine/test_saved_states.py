@@ -2,7 +2,7 @@
 
 import torch
 
-from gpnn.engine.boundary import Boundary
+from gpnn.engine.saved_states import Boundary
 
 
 def stored(state: torch.Tensor, **settings) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Sweep: gradients carried back through a plan, round by round, phase by phase, block by block."""
+"""BlockwiseBackward: gradients through a plan, round by round, phase by phase, block by block."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
-from gpnn.engine.boundary import Kept
 from gpnn.engine.plan import AnyPhase
-from gpnn.engine.replay import Replay, own_rows, phase_steps
+from gpnn.engine.recompute import Recomputation, own_rows, phase_steps
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
+from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
 from gpnn.kernels.gated import for_gradients
 
 
-class Sweep:
-    """The gradients of the state, of the initial state and of the parameters as far as the sweep has come.
+class BlockwiseBackward:
+    """The gradients of the state, of the initial state and of the parameters as far as the pass has come.
 
     Args:
-        replay: does the steps again.
+        recomputation: does the steps again.
         parameters: the tensors besides the states that gradients flow to.
         initial: the states before the first round, `[N + V, d]`, where steps need them.
         grad: the gradient of the last state but for what :meth:`add` adds, `[N + V, s]`; it is overwritten.
-        state: room for a state, `[N + V, s]`, or None: it is made.
+        state: buffer for a state, `[N + V, s]`, or None: it is allocated.
     """
 
     def __init__(
         self,
-        replay: Replay,
+        recomputation: Recomputation,
         parameters: tuple[Tensor, ...],
         initial: Tensor | None,
         grad: Tensor,
         state: Tensor | None = None,
     ) -> None:
-        self.replay, self.parameters, self.initial, self.grad = replay, parameters, initial, grad
+        self.recomputation, self.parameters, self.initial, self.grad = recomputation, parameters, initial, grad
         self.state = torch.empty_like(grad) if state is None else state
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
 
     def add(self, grad: Tensor | None) -> None:
-        """Add the gradient of the state that the sweep stands at."""
+        """Add the gradient of the state that the pass has come to."""
         if grad is not None:
             self.grad += grad
 
-    def through_round(self, number: int, boundary: Kept) -> None:
+    def through_round(self, number: int, boundary: SavedState) -> None:
         """Turn the gradient after a round into that before it."""
-        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.replay.rounds[number])]
+        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.recomputation.rounds[number])]
         if not phases:
             return
         boundary.load(self.state)
@@ -56,7 +56,7 @@ class Sweep:
         for position, (phase, steps) in enumerate(phases[:-1]):
             first = position == 0  # what it overwrites is the boundary's
             overwritten.append(None if first else read_rows(self.state, phase.row_index))
-            self.replay.do_phase(phase, steps, self.state, self.initial)
+            self.recomputation.do_phase(phase, steps, self.state, self.initial)
         if len(phases) == 1:
             boundary.drop()
         self._through_phase(*phases[-1])
@@ -70,14 +70,14 @@ class Sweep:
 
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
-        if self.replay.finishes_blocks(phase):
-            for grads in self.replay.each(phase, partial(self._through_lone_block, steps)):
+        if self.recomputation.finishes_blocks(phase):
+            for grads in self.recomputation.each(phase, partial(self._through_lone_block, steps)):
                 self._add_to_parameters(grads)
             return
         overwritten = []
         for step in steps[:-1]:
             overwritten.append(read_rows(self.state, phase.row_index))
-            self.replay.do_phase(phase, [step], self.state, self.initial)
+            self.recomputation.do_phase(phase, [step], self.state, self.initial)
         self._through_joint_step(phase, steps[-1])
         for step, rows in zip(reversed(steps[:-1]), reversed(overwritten)):
             write_rows(self.state, phase.row_index, rows)
@@ -98,7 +98,7 @@ class Sweep:
 
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
-        pieces = self.replay.pieces(phase)
+        pieces = self.recomputation.pieces(phase)
         received: list[Tensor | None] = [take_rows(self.grad, block.rows) for block in pieces]
 
         def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
@@ -106,7 +106,7 @@ class Sweep:
             assert given is not None
             return self._through_block(block, number, [step], given)
 
-        for block, (grad, grads) in zip(pieces, self.replay.each(phase, through)):
+        for block, (grad, grads) in zip(pieces, self.recomputation.each(phase, through)):
             add_rows(self.grad, block.inputs, grad)
             self._add_to_parameters(grads)
 
@@ -119,7 +119,7 @@ class Sweep:
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
             with self._only_gradients(steps):
-                output = self.replay.advance(block, number, inputs, steps, initial)
+                output = self.recomputation.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
         grads: list[Tensor | None] = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
         grad_inputs = grads.pop(0)
@@ -133,7 +133,7 @@ class Sweep:
 
     def _only_gradients(self, steps: list[Step]) -> AbstractContextManager[None]:
         """A step whose value nobody reads need not be computed, where the cell hands it on as it is."""
-        alone = len(steps) == 1 and getattr(self.replay.cell, "hands_on", False)
+        alone = len(steps) == 1 and getattr(self.recomputation.cell, "hands_on", False)
         return for_gradients() if alone else nullcontext()
 
 
