@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gpnn
 from gpnn.engine import Streamed, propagate
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.train.evaluate import autocast
 
 NUM_NODES, NUM_PARTS, NUM_TYPES, WIDTH = 600, 6, 2, 16

@@ -43,7 +43,7 @@ def seconds_a_message(options: argparse.Namespace, size: int, steps: int) -> lis
 
     import gpnn
     from gpnn.engine import propagate
-    from gpnn.nn.build_cell import build_cell
+    from gpnn.nn.cell import build_cell
 
     graph, block, place = block_diagonal(options.nodes, size, options.degree)
     ordered = gpnn.Graph(place[graph.src], place[graph.dst], graph.num_nodes)

@@ -97,7 +97,7 @@ def our_model(options: argparse.Namespace, input_dropout: float):
 
     model = GraphConvolution(options.features, options.hidden, options.classes, dropout=0.5)
     forward = model.encoder.forward
-    model.encoder.forward = lambda x, p, draw, layer: forward(x, input_dropout, draw, layer)  # the peers drop none
+    model.encoder.forward = lambda x, p, key, layer: forward(x, input_dropout, key, layer)  # the peers drop none
     return model
 
 
@@ -109,7 +109,7 @@ def measure_large(options: argparse.Namespace) -> dict[str, float]:
     began, name = time.perf_counter(), options.contender
     options.clusters = "Cluster" in name
     if name.startswith("ours"):
-        from gpnn.nn import Draw
+        from gpnn.nn import MaskKey
 
         plan, model = our_plan(data, community, name), our_model(options, 0.0)
         model(data.x, plan)  # builds what the plan keeps
@@ -117,7 +117,7 @@ def measure_large(options: argparse.Namespace) -> dict[str, float]:
 
         def epoch() -> None:
             optimizer.zero_grad()
-            logits = model(data.x, plan, Draw(0))
+            logits = model(data.x, plan, MaskKey(0))
             torch.nn.functional.cross_entropy(logits[data.train_mask], data.y[data.train_mask]).backward()
             optimizer.step()
 

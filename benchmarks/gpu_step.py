@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gpnn.engine import Step, Streamed
 from gpnn.engine.lower_csr import lower_csr
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.partition.clustered import Parts, cluster_parts
 
 Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]

@@ -15,7 +15,7 @@ from gpnn.engine import Plan
 from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.engine.saved_states import DeviceState, HostRows, HostState
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.nn.head import Head
 from gpnn.partition.clustered import Parts, cluster_parts
 

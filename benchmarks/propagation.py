@@ -86,7 +86,7 @@ def our_step(how, edges, community, width: int):
 
     import gpnn
     from gpnn.engine import propagate
-    from gpnn.nn.build_cell import build_cell
+    from gpnn.nn.cell import build_cell
 
     name, runner, _ = how
     graph = gpnn.Graph(edges[0], edges[1], len(community))

@@ -38,7 +38,7 @@ def measure(options: argparse.Namespace) -> None:
     import torch
 
     from gpnn.engine import propagate
-    from gpnn.nn.build_cell import build_cell
+    from gpnn.nn.cell import build_cell
 
     cell = build_cell("identity", options.cell, "mean", {}, options.width, 1, torch.Generator().manual_seed(0))
     small, state = prepare(2 * COMMUNITIES, options)

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine import Plan, propagate
-from gpnn.nn import Draw
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn import MaskKey
+from gpnn.nn.cell import build_cell
 from gpnn.nn.dropout import drop_entries
-from gpnn.nn.features import FeatureLinear
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import FeatureLinear, glorot
 
 _INPUT_LAYER, _HIDDEN_LAYER = 0, 1  # layers of the random masks
 
@@ -47,11 +46,11 @@ class GraphConvolution(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.smooth = build_cell("identity", "linear", "mean", {"alpha": 0.0}, hidden_channels, 1, generator)
 
-    def forward(self, x: Tensor, plan: Plan, draw: Draw | None = None) -> Tensor:
+    def forward(self, x: Tensor, plan: Plan, key: MaskKey | None = None) -> Tensor:
         """The scores of every node, `[N, C]`."""
-        draw = (draw or Draw.random()) if self.training else None
-        hidden = self._propagate(self.encoder(x, self.dropout, draw, _INPUT_LAYER), plan) + self.hidden_bias
-        hidden = drop_entries(torch.relu(hidden), self.dropout, draw, _HIDDEN_LAYER)
+        key = (key or MaskKey.random()) if self.training else None
+        hidden = self._propagate(self.encoder(x, self.dropout, key, _INPUT_LAYER), plan) + self.hidden_bias
+        hidden = drop_entries(torch.relu(hidden), self.dropout, key, _HIDDEN_LAYER)
         return self._propagate(hidden @ self.weight, plan) + self.bias
 
     def _propagate(self, state: Tensor, plan: Plan) -> Tensor:

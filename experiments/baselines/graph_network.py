@@ -35,7 +35,7 @@ def train_network(
     Args:
         data: features, labels and masks.
         schedule: which messages travel when.
-        make_model: the model for the lowered schedule, called as `model(x, plan, draw)`.
+        make_model: the model for the lowered schedule, called as `model(x, plan, key)`.
         recipe: settings of :class:`gpnn.train.Recipe`.
         seed: of the random masks.
         normalization: how messages are weighed; see :func:`gpnn.lower`.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import glorot
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -16,7 +16,7 @@ from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import GPNN
-from gpnn.nn.embedding import NodeEmbedding
+from gpnn.nn.encoder import NodeEmbedding
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table

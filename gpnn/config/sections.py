@@ -52,7 +52,7 @@ class ModelConfig:
 
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
     Embeddings start from the features where `embedding_start` says so and there are any. `embedding_scale` "unit"
-    scales them to norm one, "none" takes them as they are (:class:`gpnn.nn.embedding.NodeEmbedding`).
+    scales them to norm one, "none" takes them as they are (:class:`gpnn.nn.encoder.NodeEmbedding`).
     """
 
     hidden_channels: int | Auto = "auto"

@@ -1,12 +1,12 @@
 """Cells, inputs, outputs, and the models made of them."""
 
 from gpnn.nn.cell import Cell, CellBank
-from gpnn.nn.dropout import Draw
+from gpnn.nn.dropout import MaskKey
 from gpnn.nn.ggsnn import GGSNN, mark_questions
 from gpnn.nn.gpnn import GPNN
 from gpnn.nn.graph_head import GRAPH_HEADS, GatedSum, NodeSelection
+from gpnn.nn.head import READOUTS
 from gpnn.nn.message import MESSAGES
-from gpnn.nn.readout import READOUTS
 from gpnn.nn.scheduled import Scheduled
 from gpnn.nn.update import UPDATES
 
@@ -19,8 +19,8 @@ __all__ = [
     "UPDATES",
     "Cell",
     "CellBank",
-    "Draw",
     "GatedSum",
+    "MaskKey",
     "NodeSelection",
     "Scheduled",
     "mark_questions",

@@ -1,4 +1,4 @@
-"""Dropout whose masks are named, not drawn: the same Draw gives the same masks on any device, in any order."""
+"""Dropout with a counter-based generator: the same MaskKey gives the same masks on any device, in any order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpnn.kernels import Operator, dropout_mask, hash_key, row_mask
 from gpnn.kernels.masks import masked_weight
 
 
-class Draw(NamedTuple):
-    """The name of one forward pass's random masks.
+class MaskKey(NamedTuple):
+    """The RNG key of one forward pass: its random masks are a hash of the key, the layer, the node and the column.
 
     Attributes:
         seed: the run's seed.
@@ -27,16 +27,16 @@ class Draw(NamedTuple):
     nodes: Tensor | None = None
 
     @classmethod
-    def random(cls) -> Draw:
-        """A draw from torch's global generator."""
+    def random(cls) -> MaskKey:
+        """A key from torch's global generator."""
         return cls(int(torch.randint(2**62, ())))
 
-    def key(self, layer: int) -> int:
-        """The name of one layer's masks."""
+    def fold_in(self, layer: int) -> int:
+        """The key of one layer's masks."""
         return hash_key(self.seed, self.epoch, self.number, layer)
 
-    def of_rows(self, rows: slice, device: torch.device) -> Draw:
-        """The draw of some of the rows alone, which get the masks that they have among all."""
+    def of_rows(self, rows: slice, device: torch.device) -> MaskKey:
+        """The key for some of the rows alone, which get the masks that they have among all."""
         nodes = torch.arange(rows.start, rows.stop, device=device) if self.nodes is None else self.nodes[rows]
         return self._replace(nodes=nodes)
 
@@ -45,22 +45,22 @@ class Draw(NamedTuple):
         return torch.arange(like.shape[0], device=like.device) if self.nodes is None else self.nodes
 
 
-def drop_entries(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
-    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); as it is without a draw."""
-    if draw is None or p == 0:
+def drop_entries(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
+    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); unchanged without a key."""
+    if key is None or p == 0:
         return x
-    return x * dropout_mask(draw.key(layer), draw.rows(x), x.shape[1], p, dtype=x.dtype)
+    return x * dropout_mask(key.fold_in(layer), key.rows(x), x.shape[1], p, dtype=x.dtype)
 
 
-def drop_rows(x: Tensor, p: float, draw: Draw | None, layer: int) -> Tensor:
+def drop_rows(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
     """The same for whole rows: DropNode of GRAND (Feng et al. 2020)."""
-    if draw is None or p == 0:
+    if key is None or p == 0:
         return x
-    return x * row_mask(draw.key(layer), draw.rows(x), p, dtype=x.dtype)
+    return x * row_mask(key.fold_in(layer), key.rows(x), p, dtype=x.dtype)
 
 
-def drop_weights(operator: Operator, p: float, draw: Draw | None, layer: int) -> Operator:
+def drop_weights(operator: Operator, p: float, key: MaskKey | None, layer: int) -> Operator:
     """The same for the stored entries of a sparse matrix."""
-    if draw is None or p == 0:
+    if key is None or p == 0:
         return operator
-    return operator.with_weight(masked_weight(operator, draw.key(layer), p, draw.nodes))
+    return operator.with_weight(masked_weight(operator, key.fold_in(layer), p, key.nodes))

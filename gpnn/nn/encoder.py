@@ -1,4 +1,4 @@
-"""Encoder: from features to initial states."""
+"""From features, or from nothing but its node, to the initial state of each node."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from gpnn.nn.dropout import Draw, drop_entries
-from gpnn.nn.features import FeatureLinear
-from gpnn.nn.parameters import glorot
+from gpnn.check import check_choice
+from gpnn.nn.dropout import MaskKey, drop_entries
+from gpnn.nn.layers import FeatureLinear, glorot
 
 INPUT_LAYER, HIDDEN_LAYER = 0, 300  # layers of the random masks; hidden layers count on from theirs
 
@@ -32,10 +32,96 @@ class Encoder(nn.Module):
         self.weights = nn.ParameterList(glorot(a, b, generator) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:])
 
-    def forward(self, x: Tensor, input_dropout: float, dropout: float, draw: Draw | None) -> Tensor:
+    def forward(self, x: Tensor, input_dropout: float, dropout: float, key: MaskKey | None) -> Tensor:
         """The states, `[N, d]`."""
-        state = self.first(x, input_dropout, draw, INPUT_LAYER)
+        state = self.first(x, input_dropout, key, INPUT_LAYER)
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases)):
-            hidden = drop_entries(state.relu(), dropout, draw, HIDDEN_LAYER + number)
+            hidden = drop_entries(state.relu(), dropout, key, HIDDEN_LAYER + number)
             state = torch.addmm(bias, hidden, weight)
         return state
+
+
+SCALES = ("unit", "none")
+_CHUNK = 65536  # rows drawn at a time
+
+
+class NodeEmbedding(nn.Module):
+    """A learnable vector a node, started from its features where it has any (Section "Node Features" of the paper).
+
+    A row of features as wide as the embedding starts it as it is, a narrower one is padded with zeros, and a wider one
+    goes through a fixed random projection that keeps expected norms, and distances approximately
+    (Johnson and Lindenstrauss 1984). All other nodes start at random.
+
+    Args:
+        num_nodes: number of nodes N of the graph that the embeddings belong to; it must be given.
+        channels: width d.
+        generator: where random starts come from.
+        features: features to start from, dense or sparse, `[N, F]`, or None.
+        nodes: the nodes whose embeddings this process holds, in the order of their rows, `[n]`; None: all. Each starts
+            as it would among all; `features` are then theirs, `[n, F]`.
+        scale: "unit": rows of features are scaled to norm one, random entries are uniform in ±1/√d; "none": features
+            are taken as they are, as in the paper, and random entries are uniform in ±1, as in the authors' code.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int | None,
+        channels: int,
+        generator: torch.Generator,
+        features: Tensor | None = None,
+        nodes: Tensor | None = None,
+        scale: str = "unit",
+    ) -> None:
+        super().__init__()
+        check_choice("embedding_scale", scale, SCALES)
+        if num_nodes is None:
+            raise ValueError("Embeddings need `num_nodes`. Got None.")
+        rows = num_nodes if nodes is None else len(nodes)
+        if features is not None and features.shape[0] != rows:
+            raise ValueError(f"`features` must have a row for each of the {rows} nodes. Got {features.shape[0]}.")
+        self.nodes = nodes
+        weight = _draw_rows(num_nodes, channels, generator, nodes) * 2 - 1
+        if scale == "unit":
+            weight /= channels**0.5
+        if features is not None:
+            projected = _project(features, channels, generator)
+            norm = projected.norm(dim=1, keepdim=True)
+            start = projected / norm.clamp(min=1e-12) if scale == "unit" else projected
+            weight = torch.where(norm > 0, start, weight)
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, num_nodes: int) -> Tensor:
+        """All embeddings, `[N, d]`.
+
+        Raises:
+            ValueError: when asked for another graph's nodes.
+        """
+        if num_nodes != self.weight.shape[0]:
+            raise ValueError(
+                f"Embeddings belong to one graph of {self.weight.shape[0]} nodes; a model that is to run on others "
+                f"must take features as input. Got a graph of {num_nodes} nodes."
+            )
+        return self.weight
+
+
+def _draw_rows(num_nodes: int, channels: int, generator: torch.Generator, nodes: Tensor | None) -> Tensor:
+    """Uniform draws, `[n, d]`: those of `nodes` among the draws of all, which are never held at once."""
+    if nodes is None:
+        return torch.rand(num_nodes, channels, generator=generator)
+    drawn = torch.empty(len(nodes), channels)
+    ordered, rows = nodes.cpu().sort()
+    for start in range(0, num_nodes, _CHUNK):
+        chunk = torch.rand(min(_CHUNK, num_nodes - start), channels, generator=generator)
+        first, last = torch.searchsorted(ordered, torch.tensor([start, start + _CHUNK])).tolist()
+        drawn[rows[first:last]] = chunk[ordered[first:last] - start]
+    return drawn
+
+
+def _project(features: Tensor, channels: int, generator: torch.Generator) -> Tensor:
+    """The features in `channels` columns, `[N, d]`."""
+    width = features.shape[1]
+    if width <= channels:
+        dense = features.to_dense() if features.layout != torch.strided else features
+        return torch.nn.functional.pad(dense.float(), (0, channels - width))
+    projection = torch.randn(width, channels, generator=generator) / channels**0.5
+    return features.float() @ projection

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_sizes
 from gpnn.engine import Plan, propagate
 from gpnn.engine.propagate import Runner
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.nn.graph_head import GRAPH_HEADS
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import glorot
 
 
 class GGSNN(nn.Module):

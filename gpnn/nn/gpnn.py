@@ -11,13 +11,11 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import Plan, propagate, recomputes
 from gpnn.engine.propagate import Runner
-from gpnn.nn.batch_norm import BatchNorm
-from gpnn.nn.build_cell import build_cell, share_cells
-from gpnn.nn.dropout import Draw, drop_entries, drop_rows
-from gpnn.nn.embedding import NodeEmbedding
-from gpnn.nn.encoder import Encoder
-from gpnn.nn.head import Head
-from gpnn.nn.readout import READOUTS
+from gpnn.nn.cell import build_cell, share_cells
+from gpnn.nn.dropout import MaskKey, drop_entries, drop_rows
+from gpnn.nn.encoder import Encoder, NodeEmbedding
+from gpnn.nn.head import READOUTS, Head
+from gpnn.nn.layers import BatchNorm
 from gpnn.nn.row_chunks import RowFunction, map_rows
 
 INPUTS = ("features", "embedding", "both")
@@ -34,8 +32,8 @@ def _identity(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": _identity, "relu": torch.relu, "tanh": torch.tanh}
 
 
-def _at_once(function: RowFunction, rows: list[Tensor | None], draw: Draw | None) -> Tensor:
-    return function(*rows, draw)
+def _at_once(function: RowFunction, rows: list[Tensor | None], key: MaskKey | None) -> Tensor:
+    return function(*rows, key)
 
 
 class GPNN(nn.Module):
@@ -59,7 +57,7 @@ class GPNN(nn.Module):
         num_nodes: number of nodes, needed by embeddings.
         nodes: the nodes whose embeddings this process holds, `[n]`, where several train together; None: all.
         features: features that embeddings start from, `[N, F]`.
-        embedding_scale: how large embeddings start, "unit" or "none"; see :class:`gpnn.nn.embedding.NodeEmbedding`.
+        embedding_scale: how large embeddings start, "unit" or "none"; see :class:`gpnn.nn.encoder.NodeEmbedding`.
         encoder: widths of ReLU layers between the features and the state.
         predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate;
             "features": the features themselves propagate, dense, and the map of them follows (GRAND's order).
@@ -150,26 +148,26 @@ class GPNN(nn.Module):
         self.feature_norm = BatchNorm(in_channels) if batch and predict == "features" else nn.Identity()
         self.state_norm = BatchNorm(hidden_channels) if batch else nn.Identity()
 
-    def forward(self, x: Tensor | None, plan: Plan, draw: Draw | None = None) -> Tensor:
+    def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
 
         Args:
             x: features, dense or sparse CSR, `[N, F]`; None with embeddings only.
             plan: the graph's schedule, lowered.
-            draw: names the random masks of a training pass; None draws a name from torch's global generator.
+            key: of the random masks of a training pass; None: one from torch's global generator.
         """
-        draw = (draw or Draw.random())._replace(nodes=plan.nodes) if self.training else None
+        key = (key or MaskKey.random())._replace(nodes=plan.nodes) if self.training else None
         x = self._check_features(x, plan)
         if self.predict == "features":
-            return self._by_rows(self._score_features, [self._spread(x, plan, draw), x], draw)
+            return self._by_rows(self._score_features, [self._spread(x, plan, key), x], key)
         embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
         if self.predict == "before":
-            return self._propagate(self._by_rows(self._score_initial, [x, embedding], draw), plan)
+            return self._propagate(self._by_rows(self._score_initial, [x, embedding], key), plan)
         encode = self._by_rows if self.encoder is not None else _at_once  # an embedding is there already
-        state = encode(self._initial, [x, embedding], draw)
-        final = self._propagate(drop_entries(state, self.state_dropout, draw, _STATE_LAYER), plan)
+        state = encode(self._initial, [x, embedding], key)
+        final = self._propagate(drop_entries(state, self.state_dropout, key, _STATE_LAYER), plan)
         beside = {"none": None, "features": x, "initial": state}[self.concat]
-        return self._by_rows(self._score, [final, beside], draw)
+        return self._by_rows(self._score, [final, beside], key)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
@@ -180,26 +178,26 @@ class GPNN(nn.Module):
             embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
             state = self._by_rows(self._initial, [x, embedding], None)
             state = self._propagate(state, plan) if self.predict == "after" else state
-        return self._by_rows(lambda final, draw: self.state_norm(self.activation(final)), [state], None)
+        return self._by_rows(lambda final, key: self.state_norm(self.activation(final)), [state], None)
 
-    def _by_rows(self, function: RowFunction, rows: list[Tensor | None], draw: Draw | None) -> Tensor:
-        """`function(*rows, draw)`; where the runner computes again what it did not keep, so does the function."""
+    def _by_rows(self, function: RowFunction, rows: list[Tensor | None], key: MaskKey | None) -> Tensor:
+        """`function(*rows, key)`; where the runner computes again what it did not keep, so does the function."""
         if not recomputes(self.runner) or isinstance(self.state_norm, BatchNorm):  # which sees all nodes at once
-            return _at_once(function, rows, draw)
+            return _at_once(function, rows, key)
         used = [self.head] if self.encoder is None else [self.encoder, self.head]
         parameters = [each for module in used for each in module.parameters() if each.requires_grad]
-        return map_rows(function, rows, draw, parameters)
+        return map_rows(function, rows, key, parameters)
 
-    def _spread(self, x: Tensor | None, plan: Plan, draw: Draw | None) -> Tensor:
+    def _spread(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
         """The features after they propagated, `[N, F]`."""
         assert x is not None
         dense = x if x.layout == torch.strided else x.to_dense()
         dense = dense.to(self.head.weights[0].dtype)
-        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, draw, _NODE_LAYER), plan))
+        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan))
 
-    def _encode(self, x: Tensor | None, draw: Draw | None) -> Tensor:
+    def _encode(self, x: Tensor | None, key: MaskKey | None) -> Tensor:
         assert self.encoder is not None
-        return self.encoder(x, self.input_dropout, self.dropout, draw)
+        return self.encoder(x, self.input_dropout, self.dropout, key)
 
     def _check_features(self, x: Tensor | None, plan: Plan) -> Tensor | None:
         if plan.nodes is not None and isinstance(self.state_norm, BatchNorm):
@@ -211,27 +209,27 @@ class GPNN(nn.Module):
             raise ValueError(f"`x` must have one row for each of the {plan.num_nodes} nodes. Got {x.shape[0]}.")
         return x
 
-    def _initial(self, x: Tensor | None, embedding: Tensor | None, draw: Draw | None) -> Tensor:
+    def _initial(self, x: Tensor | None, embedding: Tensor | None, key: MaskKey | None) -> Tensor:
         """The initial states of the nodes with these features and embeddings, `[n, d]`."""
-        parts = [] if self.encoder is None else [self._encode(x, draw)]
+        parts = [] if self.encoder is None else [self._encode(x, key)]
         parts += [] if embedding is None else [embedding]
-        return drop_rows(parts[0] if len(parts) == 1 else parts[0] + parts[1], self.drop_node, draw, _NODE_LAYER)
+        return drop_rows(parts[0] if len(parts) == 1 else parts[0] + parts[1], self.drop_node, key, _NODE_LAYER)
 
-    def _score_initial(self, x: Tensor | None, embedding: Tensor | None, draw: Draw | None) -> Tensor:
+    def _score_initial(self, x: Tensor | None, embedding: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes in their initial states, `[n, C]`."""
-        state = self._initial(x, embedding, draw)
-        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], draw)
+        state = self._initial(x, embedding, key)
+        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
 
-    def _score_features(self, spread: Tensor, x: Tensor | None, draw: Draw | None) -> Tensor:
+    def _score_features(self, spread: Tensor, x: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes with these features, after and before they propagated, `[n, C]`."""
-        state = self._encode(spread, draw)
-        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], draw)
+        state = self._encode(spread, key)
+        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
 
     def _propagate(self, state: Tensor, plan: Plan) -> Tensor:
         collects = bool(self.readout.collects)
         states = propagate(self.cell, plan, state, runner=self.runner, collect=collects)
         return self.readout([state, *states] if isinstance(states, list) else [states])
 
-    def _score(self, state: Tensor, beside: Tensor | None, draw: Draw | None) -> Tensor:
+    def _score(self, state: Tensor, beside: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes in these final states, with what stands beside them, `[n, C]`."""
-        return self.head(self.state_norm(self.activation(state)), beside, self.dropout, draw, _HEAD_LAYER)
+        return self.head(self.state_norm(self.activation(state)), beside, self.dropout, key, _HEAD_LAYER)

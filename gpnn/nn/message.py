@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import glorot
 
 
 class Message(Protocol):

@@ -16,8 +16,8 @@ from torch.autograd import Function
 
 from gpnn.engine.blockwise_backward import add_gradient
 from gpnn.kernels.first_order import first_order
-from gpnn.nn.dropout import Draw
-from gpnn.nn.features import feature_rows
+from gpnn.nn.dropout import MaskKey
+from gpnn.nn.layers import feature_rows
 
 CHUNK_ROWS = 1 << 16
 
@@ -25,20 +25,20 @@ RowFunction: TypeAlias = Callable[..., Tensor]
 
 
 def map_rows(
-    function: RowFunction, rows: Sequence[Tensor | None], draw: Draw | None, parameters: Sequence[Tensor]
+    function: RowFunction, rows: Sequence[Tensor | None], key: MaskKey | None, parameters: Sequence[Tensor]
 ) -> Tensor:
-    """`function(*rows, draw)`, `[N, c]`, of which the backward pass keeps the arguments alone.
+    """`function(*rows, key)`, `[N, c]`, of which the backward pass keeps the arguments alone.
 
     Args:
         function: gives a row for each row of its arguments, which follows from that row alone.
         rows: its arguments, dense or sparse CSR, `[N, …]`, or None.
-        draw: names the random masks, or None.
+        key: of the random masks, or None.
         parameters: what else gradients flow to.
     """
     differentiable = [each for each in rows if each is not None and each.requires_grad]
     device = next(each.device.type for each in rows if each is not None)
     half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-    run = _Run(function, tuple(map(_Rows.of, rows)), draw, tuple(parameters), half)
+    run = _Run(function, tuple(map(_Rows.of, rows)), key, tuple(parameters), half)
     return _MapRows.apply(run, *differentiable, *parameters)
 
 
@@ -74,24 +74,24 @@ class _Run:
 
     function: RowFunction
     rows: tuple[_Rows, ...]
-    draw: Draw | None
+    key: MaskKey | None
     parameters: tuple[Tensor, ...]
     half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
 
-    def chunks(self) -> Iterator[tuple[slice, list[Tensor | None], Draw | None]]:
+    def chunks(self) -> Iterator[tuple[slice, list[Tensor | None], MaskKey | None]]:
         """The arguments of each chunk."""
         given = [each.values for each in self.rows if each.values is not None]
         num_rows, step = given[0].shape[0], chunk_rows(*(each.shape[1] for each in given))
         for start in range(0, num_rows, step):
             chunk = slice(start, min(start + step, num_rows))
-            draw = None if self.draw is None else self.draw.of_rows(chunk, given[0].device)
-            yield chunk, [each.take(chunk) for each in self.rows], draw
+            key = None if self.key is None else self.key.of_rows(chunk, given[0].device)
+            yield chunk, [each.take(chunk) for each in self.rows], key
 
     def forward(self) -> Tensor:
         out: Tensor | None = None
         num_rows = next(each.values.shape[0] for each in self.rows if each.values is not None)
-        for chunk, pieces, draw in self.chunks():
-            values = self.function(*pieces, draw)
+        for chunk, pieces, key in self.chunks():
+            values = self.function(*pieces, key)
             out = values.new_empty(num_rows, values.shape[1]) if out is None else out
             out[chunk] = values
         assert out is not None
@@ -101,9 +101,9 @@ class _Run:
         """The gradients of the arguments that ask for one, and of the parameters."""
         by_rows = [torch.zeros_like(each.values) for each in self.rows if each.wanted and each.values is not None]
         totals: list[Tensor | None] = [None] * len(self.parameters)
-        for chunk, pieces, draw in self.chunks():
+        for chunk, pieces, key in self.chunks():
             with torch.enable_grad():
-                out = self.function(*pieces, draw)
+                out = self.function(*pieces, key)
             if not out.requires_grad:  # none of the parameters is used here
                 break
             leaves = [piece for piece, each in zip(pieces, self.rows) if each.wanted]

@@ -15,7 +15,7 @@ from torch import Tensor
 from gpnn.engine import Block, CellLike, Plan, Step, recomputes
 from gpnn.engine.propagate import RUNNERS, Runner
 from gpnn.engine.sharded import group_of
-from gpnn.nn import GPNN, Draw
+from gpnn.nn import GPNN, MaskKey
 from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars
 from gpnn.text import size
 from gpnn.train.evaluate import autocast, products
@@ -84,7 +84,7 @@ def _measure(model: GPNN, x: Tensor | None, plan: Plan, runner: Any, precision: 
     run = table[runner or "fused"] if runner is None or isinstance(runner, str) else runner
     model.runner = _TimedRunner(run, clock, recomputes(runner))
     with clock.forward(), autocast(model, precision):
-        logits = model(x, plan, draw=Draw(seed, 0, 0))
+        logits = model(x, plan, key=MaskKey(seed, 0, 0))
     weights = [each for each in model.parameters() if each.requires_grad]
     began = clock.now()
     torch.autograd.grad(logits.float().logsumexp(1).sum(), weights, allow_unused=True)

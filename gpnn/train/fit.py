@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
 from gpnn.kernels.pages import release_pages
-from gpnn.nn import Draw
+from gpnn.nn import MaskKey
 from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.train import sharded_checkpoint
@@ -83,7 +83,7 @@ def fit(
     The same model, data, recipe and seed give the same bits, also through a checkpoint.
 
     Args:
-        model: called as `model(x, plan, draw=Draw(seed, epoch, pass))`; gives logits `[N, C]`.
+        model: called as `model(x, plan, key=MaskKey(seed, epoch, pass))`; gives logits `[N, C]`.
         data: features, labels and masks of N nodes.
         plan: the lowered schedule, on the model's device.
         recipe: how to train; None is `Recipe()`.
@@ -227,8 +227,8 @@ class _Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         with products(self.recipe.precision):
             with autocast(self.model, self.recipe.precision):
-                draws = [Draw(self.seed, epoch, number) for number in range(self.recipe.passes)]
-                logits = [full_precision(self.model(self.task.x, self.plan, draw=draw)) for draw in draws]
+                keys = [MaskKey(self.seed, epoch, number) for number in range(self.recipe.passes)]
+                logits = [full_precision(self.model(self.task.x, self.plan, key=key)) for key in keys]
             loss = self.objective.loss(logits, epoch)
             loss.backward()
         value, norm = float(self.group.total(loss)), clip_gradients(self.model, self.recipe.clip, self.group)

@@ -13,7 +13,7 @@ from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.engine import CellLike, Plan, Step, lower
 from gpnn.graph import Graph
-from gpnn.nn import GPNN, Draw
+from gpnn.nn import GPNN, MaskKey
 from gpnn.nn.cell import Cell, CellBank
 from gpnn.nn.gated import kernel_bytes
 from gpnn.schedule import synchronous
@@ -82,7 +82,7 @@ def _outside(
     """What is kept outside the propagation, and the runner that stood in for it."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     standing = _StandStill(recomputes)
-    whole = lambda: _twin(model, standing)(x, plan, draw=Draw(0))  # noqa: E731
+    whole = lambda: _twin(model, standing)(x, plan, key=MaskKey(0))  # noqa: E731
     saved = _saved(model, whole, [] if x is None else [x], when=lambda: standing.state is not None)
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])

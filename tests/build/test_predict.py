@@ -6,7 +6,7 @@ import torch
 
 from gpnn.build.predict import grow_embedding
 from gpnn.graph import Graph
-from gpnn.nn.embedding import NodeEmbedding
+from gpnn.nn.encoder import NodeEmbedding
 
 
 def embedding(*rows: list[float]) -> NodeEmbedding:

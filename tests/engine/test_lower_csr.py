@@ -8,7 +8,7 @@ from gpnn.engine import Streamed, propagate
 from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
 from gpnn.engine.saved_states import DeviceState, HostRows, HostState
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 
 
 def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, torch.Tensor, torch.Tensor]:

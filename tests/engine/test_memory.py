@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import gpnn
 from gpnn import Graph
 from gpnn.engine import propagate
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 
 NODES, EDGES, WIDTH = 200, 20_000, 8
 

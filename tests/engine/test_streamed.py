@@ -10,7 +10,7 @@ import gpnn
 from gpnn import Graph
 from gpnn.engine import Streamed, propagate, recompute
 from gpnn.nn import UPDATES, CellBank, Scheduled
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
 
 

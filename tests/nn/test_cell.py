@@ -6,7 +6,7 @@ from torch_geometric.nn import APPNP, GatedGraphConv, GCN2Conv
 import gpnn
 from gpnn.engine import propagate
 from gpnn.nn import Cell, CellBank
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.nn.message import LinearMessage
 from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
 from tests.oracle.engine_cases import make_cell, multigraph, states

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.nn import GPNN, READOUTS, UPDATES, Draw
+from gpnn.nn import GPNN, READOUTS, UPDATES, MaskKey
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
 from tests.oracle.engine_cases import make_schedule, multigraph
 from tests.oracle.small_graphs import chain
@@ -104,7 +104,7 @@ def test_batch_normalisation_standardises_what_the_head_sees(plan):
 def test_batch_normalisation_stays_with_the_weights(plan):
     model = GPNN(FEATURES, 4, 3, norm="batch")
     for epoch in range(3):
-        model(features(), plan, Draw(0, epoch))
+        model(features(), plan, MaskKey(0, epoch))
     copy_of = GPNN(FEATURES, 4, 3, norm="batch")
     copy_of.load_state_dict(model.state_dict())
     torch.testing.assert_close(copy_of.eval()(features(), plan), model.eval()(features(), plan), rtol=0, atol=0)
@@ -127,9 +127,9 @@ def test_the_seed_alone_decides_the_parameters():
 
 def test_a_draw_names_its_masks(plan):
     model = GPNN(FEATURES, 4, 3, dropout=0.5, input_dropout=0.3, state_dropout=0.2, drop_node=0.3, encoder=(5,))
-    same = [model(features(), plan, Draw(1, 2, 3)) for _ in range(2)]
+    same = [model(features(), plan, MaskKey(1, 2, 3)) for _ in range(2)]
     assert same[0].equal(same[1])
-    for other in (Draw(2, 2, 3), Draw(1, 3, 3), Draw(1, 2, 4)):
+    for other in (MaskKey(2, 2, 3), MaskKey(1, 3, 3), MaskKey(1, 2, 4)):
         assert not model(features(), plan, other).equal(same[0])
     torch.manual_seed(0)
     drawn = [model(features(), plan) for _ in range(2)]
@@ -137,7 +137,7 @@ def test_a_draw_names_its_masks(plan):
     assert model(features(), plan).equal(drawn[0])
     assert not drawn[0].equal(drawn[1])
     model.eval()
-    assert model(features(), plan, Draw(1)).equal(model(features(), plan, Draw(2)))
+    assert model(features(), plan, MaskKey(1)).equal(model(features(), plan, MaskKey(2)))
 
 
 def test_masks_do_not_depend_on_the_partition(plan):
@@ -145,18 +145,18 @@ def test_masks_do_not_depend_on_the_partition(plan):
     other = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 1))
     model = GPNN(FEATURES, 4, 3, cell="linear", cell_options={"alpha": 1.0, "teleport": "phase"}, drop_node=0.5)
     whole = gpnn.lower(graph, gpnn.schedule.partitioned(graph, [1, 0] * 5, cut=0))
-    draw = Draw(0)
-    torch.testing.assert_close(model(features(), other, draw), model(features(), whole, draw))
+    key = MaskKey(0)
+    torch.testing.assert_close(model(features(), other, key), model(features(), whole, key))
 
 
-@pytest.mark.parametrize("draw", [None, Draw(3)])
-def test_sparse_and_dense_features_give_the_same(draw, plan):
-    model = GPNN(FEATURES, 4, 3, input_dropout=0.4, dropout=0.4).train(draw is not None)
+@pytest.mark.parametrize("key", [None, MaskKey(3)])
+def test_sparse_and_dense_features_give_the_same(key, plan):
+    model = GPNN(FEATURES, 4, 3, input_dropout=0.4, dropout=0.4).train(key is not None)
     results = []
     sparse = features().to_sparse_csr()
     for x in (features(), sparse, features().to_sparse_coo(), features().requires_grad_()):
         model.zero_grad()
-        out = model(x, plan, draw)
+        out = model(x, plan, key)
         out.square().sum().backward()
         results.append([out.detach(), *(p.grad.clone() for p in model.parameters())])
     for other in results[1:]:
@@ -167,8 +167,8 @@ def test_sparse_and_dense_features_give_the_same(draw, plan):
 def test_dense_features_are_multiplied_densely(plan):
     model = GPNN(FEATURES, 4, 3, input_dropout=0.4)
     x = dense_features()
-    expected = model(x, plan, Draw(0))
-    torch.testing.assert_close(model(x.to_sparse_csr(), plan, Draw(0)), expected)
+    expected = model(x, plan, MaskKey(0))
+    torch.testing.assert_close(model(x.to_sparse_csr(), plan, MaskKey(0)), expected)
 
 
 def test_features_changed_in_place_are_read_anew(plan):

@@ -1,9 +1,10 @@
-"""What every entry of GRAPH_HEADS promises, and the paper's equations by hand."""
+"""Heads over many small graphs, and the sums and softmaxes over the nodes of each."""
 
 import pytest
 import torch
 
 from gpnn.nn import GRAPH_HEADS, GatedSum, NodeSelection
+from gpnn.nn.graph_head import graph_argmax, graph_log_softmax, graph_of_node, graph_sum
 
 PTR = torch.tensor([0, 2, 5])
 
@@ -57,3 +58,38 @@ def test_node_selection_is_a_distribution_over_each_graphs_nodes():
     assert scores.shape == (5,)
     torch.testing.assert_close(scores[:2].exp().sum(), torch.tensor(1.0))
     torch.testing.assert_close(scores[2:].exp().sum(), torch.tensor(1.0))
+
+
+THREE = torch.tensor([0, 3, 4, 9])
+
+
+def values(columns: int = 2) -> torch.Tensor:
+    return torch.randn(9, columns, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 30
+
+
+def parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    return list(tensor.split(THREE.diff().tolist()))
+
+
+def test_each_graph_is_alone():
+    assert graph_of_node(THREE).tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2]
+    torch.testing.assert_close(graph_sum(values(), THREE), torch.stack([part.sum(0) for part in parts(values())]))
+    expected = torch.cat([part.log_softmax(0) for part in parts(values())])
+    torch.testing.assert_close(graph_log_softmax(values(), THREE), expected)
+    starts = [int(start) + part.argmax(0) for start, part in zip(THREE, parts(values()))]
+    assert graph_argmax(values(), THREE).equal(torch.stack(starts))
+
+
+def test_gradients():
+    assert torch.autograd.gradcheck(lambda v: graph_log_softmax(v, THREE), values().requires_grad_())
+    assert torch.autograd.gradcheck(lambda v: graph_sum(v, THREE), values().requires_grad_())
+
+
+def test_the_first_of_equals_is_chosen():
+    assert graph_argmax(torch.zeros(9, 1), THREE).flatten().tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize("size", [1e4, -1e4])
+def test_large_scores_do_not_overflow(size):
+    probabilities = graph_log_softmax(torch.full((9, 1), size), THREE).exp().flatten()
+    torch.testing.assert_close(probabilities, (1 / THREE.diff())[graph_of_node(THREE)])

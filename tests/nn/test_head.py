@@ -2,7 +2,7 @@
 
 import torch
 
-from gpnn.nn.dropout import Draw
+from gpnn.nn.dropout import MaskKey
 from gpnn.nn.head import Head
 
 
@@ -39,7 +39,7 @@ def test_what_stands_beside_the_state_is_concatenated_to_it():
 def test_dropout_takes_state_and_input_apart():
     state, beside = inputs()
     wide = head(beside=2)
-    dropped = wide(state, beside, 0.5, Draw(0), 3)
+    dropped = wide(state, beside, 0.5, MaskKey(0), 3)
     assert not dropped.equal(wide(state, beside))
-    assert dropped.equal(wide(state, beside, 0.5, Draw(0), 3))
-    assert not dropped.equal(wide(state, beside, 0.5, Draw(0), 4))
+    assert dropped.equal(wide(state, beside, 0.5, MaskKey(0), 3))
+    assert not dropped.equal(wide(state, beside, 0.5, MaskKey(0), 4))

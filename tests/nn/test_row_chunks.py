@@ -8,7 +8,7 @@ from torch import Tensor
 
 import gpnn
 from gpnn.data.features import csr_tensor
-from gpnn.nn import GPNN, UPDATES, Draw, row_chunks
+from gpnn.nn import GPNN, UPDATES, MaskKey, row_chunks
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
 from gpnn.nn.row_chunks import map_rows
 from gpnn.pipeline import resolve_options
@@ -44,7 +44,7 @@ def features(kind: str) -> Tensor:
 def results(plan: gpnn.Plan, x: Tensor | None, runner: str, **options: Any) -> list[Tensor]:
     """Scores, scores and states in evaluation, and the gradients of parameters and, where it asks for one, of `x`."""
     model = GPNN(5, 4, 3, num_rounds=2, num_nodes=10, runner=runner, **options).double()
-    out = model(x, plan, Draw(0, 1, 0))
+    out = model(x, plan, MaskKey(0, 1, 0))
     slope = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
     wanted = [*model.parameters(), *([x] if x is not None and x.requires_grad else [])]
     grads = torch.autograd.grad((out * slope).sum(), wanted, allow_unused=True)
@@ -114,7 +114,7 @@ def test_autocast_is_repeated_in_the_backward_pass(plan: gpnn.Plan) -> None:
 
 def test_a_change_between_the_passes_is_noticed() -> None:
     given, weight = states().requires_grad_() * 1, torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
-    out = map_rows(lambda h, draw: h @ weight, [given], None, [weight])
+    out = map_rows(lambda h, key: h @ weight, [given], None, [weight])
     given.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()

@@ -7,7 +7,7 @@ import torch
 import gpnn
 from gpnn import Graph
 from gpnn.nn import Cell
-from gpnn.nn.build_cell import build_cell
+from gpnn.nn.cell import build_cell
 from gpnn.schedule import Schedule
 
 SCHEDULES = ("synchronous", "partitioned", "receivers", "sequential", "spanning_trees", "random_edges", "graph_memory")

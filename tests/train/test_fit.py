@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn.data.features import transform_data
 from gpnn.engine import lower_csr
-from gpnn.nn import GPNN, Draw
+from gpnn.nn import GPNN, MaskKey
 from gpnn.train import Recipe, fit
 from gpnn.train.optimizer import OPTIMIZERS
 
@@ -21,10 +21,10 @@ class Table(nn.Module):
     def __init__(self, num_nodes: int = 4, num_classes: int = 2) -> None:
         super().__init__()
         self.logits = nn.Parameter(torch.zeros(num_nodes, num_classes))
-        self.draws: list[Draw | None] = []
+        self.keys: list[MaskKey | None] = []
 
-    def forward(self, x, plan, draw=None):
-        self.draws.append(draw)
+    def forward(self, x, plan, key=None):
+        self.keys.append(key)
         return self.logits * 1.0
 
 
@@ -82,8 +82,8 @@ def test_clipping_scales_the_gradient(four):
 def test_draws_name_seed_epoch_and_pass(four):
     model = Table()
     fit(model, four, None, recipe=Recipe(epochs=2, passes=2), seed=7)
-    training = [draw for draw in model.draws if draw is not None]
-    assert training == [Draw(7, 1, 0), Draw(7, 1, 1), Draw(7, 2, 0), Draw(7, 2, 1)]
+    training = [key for key in model.keys if key is not None]
+    assert training == [MaskKey(7, 1, 0), MaskKey(7, 1, 1), MaskKey(7, 2, 0), MaskKey(7, 2, 1)]
 
 
 def test_it_learns_and_keeps_the_best_weights(planted, plan, model):
@@ -162,9 +162,9 @@ def test_consistency_over_unlabelled_nodes_pulls_them_to_one_answer(four):
 
 def test_a_training_that_diverged_has_no_metrics(four):
     class Bursts(Table):
-        def forward(self, x, plan, draw=None):
-            logits = super().forward(x, plan, draw)
-            return logits * math.inf if draw is not None and draw.epoch == 4 else logits
+        def forward(self, x, plan, key=None):
+            logits = super().forward(x, plan, key)
+            return logits * math.inf if key is not None and key.epoch == 4 else logits
 
     model = Bursts()
     result = fit(model, four, None, recipe=Recipe(epochs=10, weight_decay=0.0))
@@ -178,8 +178,8 @@ def test_a_training_that_diverged_has_no_metrics(four):
 
 def test_a_non_finite_gradient_is_not_applied(four):
     class Steep(Table):
-        def forward(self, x, plan, draw=None):
-            return super().forward(x, plan, draw) + torch.sqrt(self.logits.abs())  # slope ∞ at 0
+        def forward(self, x, plan, key=None):
+            return super().forward(x, plan, key) + torch.sqrt(self.logits.abs())  # slope ∞ at 0
 
     model = Steep()
     result = fit(model, four, None, recipe=Recipe(epochs=3, clip=0.0))
@@ -192,8 +192,8 @@ def test_a_last_step_too_far_is_found(four, what):
     """The loss of an epoch is taken before its step: here no training loss is ever infinite."""
 
     class Overflows(Table):
-        def forward(self, x, plan, draw=None):
-            logits = super().forward(x, plan, draw)
+        def forward(self, x, plan, key=None):
+            logits = super().forward(x, plan, key)
             return logits if self.training else logits * math.inf
 
     if what == "prediction":

@@ -11,7 +11,7 @@ from torch import Tensor
 import gpnn
 from gpnn.data.features import csr_tensor
 from gpnn.engine import NORMALIZATIONS
-from gpnn.nn import GPNN, Draw
+from gpnn.nn import GPNN, MaskKey
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
 
 STEP = 1e-5
@@ -39,7 +39,7 @@ def check_gradient(model: GPNN, x: Tensor | None, plan: gpnn.Plan) -> None:
     slope = torch.randn(10, 3, generator=random, dtype=torch.float64)
 
     def loss() -> Tensor:
-        return (model(x, plan, draw=Draw(0, 1, 0)) * slope).sum()
+        return (model(x, plan, key=MaskKey(0, 1, 0)) * slope).sum()
 
     parameters = [each for each in model.parameters() if each.requires_grad]
     grads = torch.autograd.grad(loss(), parameters, allow_unused=True)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gpnn.check import check_choice
 from gpnn.engine import Step
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import glorot
 
 RESETS = ("after", "before")
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine import Step
-from gpnn.nn.parameters import glorot
+from gpnn.nn.layers import glorot
 
 
 class MLPUpdate(nn.Module):

@@ -1,4 +1,4 @@
-"""Input features: a linear map that stays sparse where the features are, gradients included."""
+"""Layers: starting values, a linear map of dense or sparse features, batch normalisation over nodes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from torch import Tensor, nn
 
 from gpnn.data.features import take_rows
 from gpnn.kernels import Operator, aggregate
-from gpnn.nn.dropout import Draw, drop_entries, drop_weights
-from gpnn.nn.parameters import glorot
+from gpnn.nn.dropout import MaskKey, drop_entries, drop_weights
 
 Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
 
 _known: dict[tuple[int, ...], tuple[weakref.ref[Tensor], int, Any]] = {}  # what was made of a tensor that still lives
+
+
+def glorot(fan_in: int, fan_out: int, generator: torch.Generator) -> Tensor:
+    """Glorot and Bengio's uniform start, `[fan_in, fan_out]`."""
+    limit = (6 / (fan_in + fan_out)) ** 0.5
+    return (torch.rand(fan_in, fan_out, generator=generator) * 2 - 1) * limit
 
 
 class FeatureLinear(nn.Module):
@@ -36,15 +41,15 @@ class FeatureLinear(nn.Module):
         self.weight = nn.Parameter(glorot(in_channels, out_channels, generator))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    def forward(self, x: Tensor, p: float = 0.0, draw: Draw | None = None, layer: int = 0) -> Tensor:
+    def forward(self, x: Tensor, p: float = 0.0, key: MaskKey | None = None, layer: int = 0) -> Tensor:
         """The product, `[N, d]`, after dropping entries of `x` with probability `p`."""
         if x.shape[1] != self.weight.shape[0]:
             raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
         operator = None if x.requires_grad else feature_operator(x)
         if operator is None:
-            out = drop_entries(x.to(self.weight.dtype), p, draw, layer) @ self.weight
+            out = drop_entries(x.to(self.weight.dtype), p, key, layer) @ self.weight
         else:
-            out = aggregate(drop_weights(operator, p, draw, layer), self.weight)
+            out = aggregate(drop_weights(operator, p, key, layer), self.weight)
         return out if self.bias is None else out + self.bias
 
 
@@ -85,3 +90,24 @@ def _make_operator(x: Tensor) -> Operator | None:
         parts = (x.crow_indices().cpu(), x.col_indices().cpu(), x.detach().values().cpu())
         return Operator.from_csr(*parts, (x.shape[0], x.shape[1])).to(x.device)
     return Operator.from_edges(rows.cpu(), columns.cpu(), values.cpu(), (x.shape[0], x.shape[1])).to(x.device)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Each column standardised over the nodes, then scaled and shifted by what is learned (Ioffe and Szegedy 2015).
+
+    In training by the pass at hand; later by the running average of mean and variance, which starts at the first
+    pass: PyTorch's starts at 0 and 1, from where columns as small as scaled features need a hundred passes.
+
+    >>> import torch
+    >>> norm = BatchNorm(1)
+    >>> _ = norm(torch.tensor([[0.001], [0.003]]))
+    >>> round(float(norm.running_mean), 6)
+    0.002
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The standardised columns, `[N, d]`."""
+        if self.training:
+            assert self.num_batches_tracked is not None
+            self.momentum = max(0.1, 1 / (1 + int(self.num_batches_tracked)))
+        return super().forward(x)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpnn.nn.embedding import NodeEmbedding
+from gpnn.nn.encoder import NodeEmbedding
 
 
 def embed(channels: int, features: torch.Tensor | None, seed: int = 0, scale: str = "unit") -> torch.Tensor:
