@@ -103,11 +103,11 @@ def csr_tensor(ptr: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: 
     return _csr(starts, ids, torch.from_numpy(values), shape)
 
 
-def take_rows(x: Tensor, rows: slice) -> Tensor:
+def slice_rows(x: Tensor, rows: slice) -> Tensor:
     """Some of the rows of a dense or sparse tensor without gradients, in its memory; it does not keep `x` alive.
 
     >>> x = csr_tensor(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), (2, 2))
-    >>> take_rows(x, slice(1, 2)).to_dense().tolist()
+    >>> slice_rows(x, slice(1, 2)).to_dense().tolist()
     [[0.0, 1.0]]
     """
     x = x.detach()

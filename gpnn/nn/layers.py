@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from gpnn.data.features import take_rows
+from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate
 from gpnn.nn.dropout import MaskKey, drop_entries, drop_weights
 
@@ -60,7 +60,7 @@ def feature_operator(x: Tensor) -> Operator | None:
 
 def feature_rows(x: Tensor, rows: slice) -> Tensor:
     """Some of the rows of features without gradients, in their memory; the same tensor each time, with its operator."""
-    return _made_once((id(x), rows.start, rows.stop), x, lambda: take_rows(x, rows))
+    return _made_once((id(x), rows.start, rows.stop), x, lambda: slice_rows(x, rows))
 
 
 def _made_once(key: tuple[int, ...], x: Tensor, make: Callable[[], Result]) -> Result:
