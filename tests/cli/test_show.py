@@ -1,8 +1,4 @@
-from gpnn.cli.show import percent, table
-
-
-def test_percent():
-    assert (percent(0.8154), percent(None)) == ("81.5 %", "-")
+from gpnn.cli.show import table
 
 
 def test_the_first_column_is_text_and_the_others_are_figures():

@@ -12,7 +12,7 @@ from gpnn.engine import propagate
 from tests.oracle.engine_cases import SCHEDULES, make_cell, make_schedule, multigraph, states
 from tests.oracle.sharded_cases import changed_graph_case
 
-CHANGED = "They were changed in place: make schedule and plan anew"
+CHANGED = "They were changed in place: build schedule and plan again"
 
 
 def given_data() -> tuple[Data, dict[str, np.ndarray]]:
