@@ -19,6 +19,7 @@ from gpnn.partition import Partition, partition_graph
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import Schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
+from gpnn.schedule.partitioned import KINDS
 from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.train.mapped import map_features
@@ -227,6 +228,8 @@ def model_arguments(
     arguments = resolve_options(options, has_features=x is not None)
     if arguments["input"] != "features":
         arguments["num_nodes"] = plan.num_nodes
+    if arguments.get("sharing") == "kind" and not set(plan.kinds) <= set(KINDS):
+        arguments["kinds"] = list(plan.kinds)
     return arguments | {
         "in_channels": 0 if x is None else x.shape[1],
         "hidden_channels": hidden_channels,

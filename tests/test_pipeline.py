@@ -54,6 +54,16 @@ def test_model_arguments_are_plain_and_follow_the_graph(planted, plan):
     assert "num_nodes" not in model_arguments(planted, plan, 8, {})
 
 
+def test_cells_per_kind_follow_the_schedule(planted, plan):
+    options = {"sharing": "kind"}
+    assert "kinds" not in model_arguments(planted, plan, 8, options)  # those of a model by default
+    sequential = gpnn.lower(gpnn.schedule.sequential(planted, rounds=1))
+    arguments = model_arguments(planted, sequential, 8, options)
+    assert arguments["kinds"] == list(sequential.kinds)
+    assert len(gpnn.nn.GPNN(**arguments).cell.cells) == len(sequential.kinds)
+    assert "kinds" not in model_arguments(planted, sequential, 8, {})
+
+
 def test_options_at_auto_follow_the_cell_and_the_features():
     linear = resolve_options({"cell": "linear", "concat": "auto"}, has_features=True)
     assert (linear["predict"], linear["concat"], linear["readout"]) == ("before", "none", "learned")

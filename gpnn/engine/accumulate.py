@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpnn.engine.blockwise_backward import BlockwiseBackward
 from gpnn.engine.plan import Plan
-from gpnn.engine.recompute import Recomputation, phase_steps
+from gpnn.engine.recompute import Recomputation, round_steps
 from gpnn.engine.saved_states import (
     PIECE_ROWS,
     FetchableState,
@@ -96,8 +96,8 @@ def _forward(recomputation: Recomputation, source: Source, state: Tensor, saved:
     for number, phases in enumerate(recomputation.rounds):
         if number:
             saved[number - 1].save(state)
-        for position, phase in enumerate(phases):
-            recomputation.do_phase(phase, phase_steps(phase, number, position), state, None)
+        for phase, steps in round_steps(phases, number):
+            recomputation.do_phase(phase, steps, state, None)
 
 
 def _backward(recomputation: Recomputation, states: list[FetchableState], grad: Tensor, state: Tensor) -> None:

@@ -24,7 +24,7 @@ class Block:
         operators: for each edge type, the adjacency with normalised weights, `[n, m]`.
         raw_weights: for each edge type, the graph's own weights in the operator's order, `[e]`, or None: all one.
         edges: for each edge type, the ids of the edges in the operator's order, int32 where it fits, `[e]`, on the CPU;
-            None where they were let go: then what is said to stand by edge id stands by type and receiver.
+            None where they were freed: what is by edge id elsewhere is then by type and receiver.
         diagonal: weight of each written row's message to itself, float64, `[n]`, or None.
         degree: degrees of the inputs that the weights of a symmetric rule follow from, float64, `[m]`, or None.
     """
@@ -55,9 +55,9 @@ class Block:
         return state if self.num_inputs == len(state) else state[self.inputs]  # a slice's gradient is a padded copy
 
     def operators_for(self, dtype: torch.dtype) -> tuple[Operator, ...]:
-        """`operators` with weights as exact as states of this type ask for.
+        """`operators` with weights as exact as states of this type need.
 
-        What stands once a row is kept in float64. Weights of edges are kept in the graph's own type, else in float32,
+        What stands once per row is kept in float64. Weights of edges are kept in the graph's own type, else in float32,
         and are computed in float64 when states of that type come.
         """
         return self._exact_operators if dtype == torch.float64 else self.operators

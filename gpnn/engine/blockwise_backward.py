@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gpnn.engine.block import Block
 from gpnn.engine.plan import AnyPhase
-from gpnn.engine.recompute import Recomputation, own_rows, phase_steps
+from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
@@ -48,7 +48,7 @@ class BlockwiseBackward:
 
     def through_round(self, number: int, boundary: SavedState) -> None:
         """Turn the gradient after a round into that before it."""
-        phases = [(phase, phase_steps(phase, number, at)) for at, phase in enumerate(self.recomputation.rounds[number])]
+        phases = list(round_steps(self.recomputation.rounds[number], number))
         if not phases:
             return
         boundary.load(self.state)

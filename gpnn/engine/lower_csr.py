@@ -43,8 +43,8 @@ def lower_csr(
         order: the nodes grouped by part: plan row r is node `order[r]`, `[N]`.
         part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
         rounds: number of rounds T.
-        intra: steps inside the parts a round, T_S.
-        cut: steps over the cut edges a round, T_C.
+        intra: steps inside the parts per round, T_S.
+        cut: steps over the cut edges per round, T_C.
         normalization: "phase" or "graph", as in :mod:`gpnn.engine.normalize`; messages are not weighted otherwise.
 
     Raises:
@@ -63,7 +63,7 @@ def lower_csr(
             between.append(piece.between(normalization))
     phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
     if between and cut:
-        phases.append(BuiltPhase("cut", tuple(between), False, cut))
+        phases.append(BuiltPhase("cut", tuple(between), False, cut, closing=True))
     return _plan(tuple(phases), rounds, ptr, normalization, digest)
 
 
@@ -86,7 +86,8 @@ def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Ten
     for piece in _pieces(ptr, col, order, part_ptr):
         digest += piece.digest()
         blocks.append(piece.everything())
-    return _plan((BuiltPhase("all", tuple(blocks), len(blocks) == 1, 1),), rounds, ptr, "phase", digest)
+    everything = BuiltPhase("all", tuple(blocks), len(blocks) == 1, 1, sends_all=True)
+    return _plan((everything,), rounds, ptr, "phase", digest)
 
 
 def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalization: str, digest: int) -> Plan:

@@ -110,7 +110,7 @@ def _virtual(schedule: Schedule) -> Tensor | None:
 
 
 def _chunk_rows(schedule: Schedule) -> int:
-    """Receivers a chunk: as many as the largest block has, so that memory follows it in phases without blocks too."""
+    """Receivers per chunk: as many as the largest block has, so that memory follows it in phases without blocks too."""
     pointers = [phase.node_ptr for phase in schedule.distinct_phases() if phase.node_ptr is not None]
     return max((MIN_CHUNK_ROWS, *(int(ptr.diff().max()) for ptr in pointers))) if pointers else CHUNK_ROWS
 

@@ -16,14 +16,14 @@ from gpnn.schedule import Phase
 
 @dataclass(frozen=True, eq=False)
 class LoweredPhase:
-    """A phase in the three forms that runners take it in; each is built when first asked for, and kept.
+    """A phase in the three forms that runners take it in; each is built on first use, and kept.
 
     Attributes:
         phase: what was lowered.
         rule: weighs its messages.
         place: plan row of each node, `[N + V]`, or None where the two orders agree.
         builder: cuts blocks.
-        chunk_rows: receivers a chunk, where a phase without blocks is cut into pieces.
+        chunk_rows: receivers per chunk, where a phase without blocks is cut into pieces.
         check: raises where the graph was changed since the schedule was made, so that no form of the phase is built
             from other edges than the rest of the plan.
     """
@@ -44,9 +44,18 @@ class LoweredPhase:
         return self.phase.repeat
 
     @property
+    def closing(self) -> bool:
+        return self.phase.closing
+
+    @property
     def apart(self) -> bool:
         """Whether the phase has blocks of its own, none of which reads a row that another writes."""
         return self.phase.edge_ptr is not None
+
+    @property
+    def sends_all(self) -> bool:
+        """Whether the phase sends over all edges at once, without blocks."""
+        return not self.apart and self.num_edges == self.rule.graph.num_edges
 
     @property
     def num_rows(self) -> int:
@@ -91,7 +100,8 @@ class LoweredPhase:
     def build(self, runner: str) -> BuiltPhase:
         """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
         blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
-        return BuiltPhase(self.kind, tuple(replace(block, edges=None) for block in blocks), self.apart, self.repeat)
+        blocks = tuple(replace(block, edges=None) for block in blocks)
+        return BuiltPhase(self.kind, blocks, self.apart, self.repeat, self.closing, self.sends_all)
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
@@ -146,12 +156,16 @@ class BuiltPhase:
         chunks: its blocks.
         apart: whether no block reads a row that another writes.
         repeat: how often the step is done.
+        closing: whether it ends a round that an earlier phase began; see :class:`gpnn.schedule.Phase`.
+        sends_all: whether it sends over all edges at once, without blocks.
     """
 
     kind: str
     chunks: tuple[Block, ...]
     apart: bool
     repeat: int
+    closing: bool = False
+    sends_all: bool = False
 
     def build(self, runner: str) -> BuiltPhase:
         """Itself: what it was built from is gone."""

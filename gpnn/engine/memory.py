@@ -11,8 +11,8 @@ from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
 
-# Bytes of an operator and its transpose an edge: two columns (one where it is symmetric, which is not known before) and
-# edge id in 4 bytes each, and entry and weight likewise
+# Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
+# and edge id in 4 bytes each, and entry and weight likewise
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
@@ -109,7 +109,7 @@ def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> fl
 
 
 def _piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
-    """Bytes that differentiating the largest piece of a phase takes, or one a thread where pieces are small."""
+    """Bytes that differentiating the largest piece of a phase takes, or one per thread where pieces are small."""
     rows = phase.piece_rows
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1
     inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)

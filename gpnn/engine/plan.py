@@ -57,7 +57,7 @@ class Plan:
         """What was lowered.
 
         Raises:
-            ValueError: where the plan was built and let go of it.
+            ValueError: where the plan was built, and does not hold it.
         """
         if self.source is None:
             raise ValueError("A plan that was built holds no schedule. Ask the plan that `lower` gave.")
@@ -67,6 +67,11 @@ class Plan:
     def num_rounds(self) -> int:
         return len(self.rounds)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its phases, in order of first use."""
+        return tuple(dict.fromkeys(phase.kind for phase in self.distinct_phases()))
+
     def distinct_phases(self) -> tuple[AnyPhase, ...]:
         """Each lowered phase once, in order of first use."""
         return tuple(dict.fromkeys(phase for phases in self.rounds for phase in phases))
@@ -74,9 +79,9 @@ class Plan:
     def build(self, runner: str = "fused") -> Plan:
         """The plan with all that a runner takes built now, and nothing held besides: neither schedule nor graph.
 
-        Running needs no edge list. Who keeps neither the graph nor the plan that `lower` gave frees 28 bytes an edge:
+        Running needs no edge list. Who keeps neither the graph nor the plan that `lower` gave frees 28 bytes per edge:
         16 of the graph, 8 of the schedule and 4 of edge ids. What is left takes 8, or 4 where the graph is undirected
-        and has no weights. Such a plan runs all that does not ask for its :attr:`schedule` or for edge ids, as reports
+        and has no weights. Such a plan runs all that does not need its :attr:`schedule` or for edge ids, as reports
         and convolutions with `edge_attr` do.
 
         Args:

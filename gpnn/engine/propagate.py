@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.engine.plan import AnyPhase, Plan
+from gpnn.engine.recompute import round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike, Step
 from gpnn.engine.streamed import Streamed
@@ -76,9 +77,8 @@ def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, 
     """
     states = []
     for number, phases in enumerate(plan.rounds):
-        for position, phase in enumerate(phases):
-            for repeat in range(phase.repeat):
-                step = Step(number, phase.kind, repeat, phase=position)
+        for phase, steps in round_steps(phases, number):
+            for step in steps:
                 state = _step(cell, phase, state, step, initial)
         states.append(state)
     return states if collect else states[-1:]

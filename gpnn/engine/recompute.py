@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -110,9 +110,12 @@ class Recomputation:
             yield
 
 
-def phase_steps(phase: AnyPhase, number: int, position: int) -> list[Step]:
-    """The steps of a phase that stands at `position` in round `number`, one per repeat."""
-    return [Step(number, phase.kind, repeat, phase=position) for repeat in range(phase.repeat)]
+def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPhase, list[Step]]]:
+    """The phases of round `number`, in order, each with its steps, one per repeat."""
+    for position, phase in enumerate(phases):
+        first = Step(number, phase.kind, 0, phase=position, closing=phase.closing)
+        first = first._replace(synchronous=len(phases) == phase.repeat == 1 and phase.sends_all)
+        yield phase, [first._replace(repeat=repeat) for repeat in range(phase.repeat)]
 
 
 def own_rows(initial: Tensor | None, block: Block) -> Tensor | None:

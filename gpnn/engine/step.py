@@ -25,6 +25,8 @@ class Step(NamedTuple):
         repeat: number of the repeat inside the phase, from 0.
         initial: the states before the first round, of the rows that update, `[n, d]`, where they were given.
         phase: number of the phase inside the round, from 0.
+        closing: whether the phase ends a round that an earlier one began; see :class:`gpnn.schedule.Phase`.
+        synchronous: whether the round is this step alone, over all edges: the next step then keeps all its result.
     """
 
     round: int
@@ -32,6 +34,8 @@ class Step(NamedTuple):
     repeat: int
     initial: Tensor | None = None
     phase: int = 0
+    closing: bool = False
+    synchronous: bool = False
 
 
 class CellLike(Protocol):

@@ -19,7 +19,7 @@ from torch.autograd import Function
 
 from gpnn.engine.blockwise_backward import BlockwiseBackward
 from gpnn.engine.plan import Plan
-from gpnn.engine.recompute import Recomputation, phase_steps
+from gpnn.engine.recompute import Recomputation, round_steps
 from gpnn.engine.saved_states import Boundary
 from gpnn.engine.step import CellLike
 from gpnn.kernels.first_order import first_order
@@ -77,8 +77,8 @@ class _Propagation(Function):
         for number, phases in enumerate(rounds):
             if run.saves:
                 boundaries.append(run.settings.save(working if number else state, copy=number > 0))
-            for position, phase in enumerate(phases):
-                run.recomputation.do_phase(phase, phase_steps(phase, number, position), working, initial)
+            for phase, steps in round_steps(phases, number):
+                run.recomputation.do_phase(phase, steps, working, initial)
             if run.collect and number + 1 < len(rounds):
                 outputs.append(working.clone())
         ctx.run, ctx.boundaries, ctx.shape = run, boundaries, state.shape

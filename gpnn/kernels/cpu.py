@@ -1,4 +1,4 @@
-"""The CPU kernels, compiled once and cached on disk: a run of rows each, no atomics, no [E, d] temporary."""
+"""The CPU kernels, compiled once and cached on disk: a range of rows each, no atomics, no [E, d] temporary."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ NEAR_BYTES = 1 << 20  # rows that take no more are in a core's cache already
 
 
 def launch(kernel: Callable[..., None], num_rows: int, work: int, *arguments: Any) -> None:
-    """Call a kernel on tensors and numbers, for runs of `num_rows` rows, on as many threads as torch uses."""
+    """Call a kernel on tensors and numbers, for ranges of `num_rows` rows, on as many threads as torch uses."""
     arrays = [as_array(value) if isinstance(value, Tensor) else value for value in arguments]
     share_rows(num_rows, work, lambda start, stop: kernel(start, stop, *arrays))
 

@@ -101,7 +101,7 @@ def work(state: Tensor) -> int:
 
 
 def _chunk_rows(weights: GateWeights, state: Tensor) -> int:
-    """Rows a chunk: products in bfloat16 turn their operands into it each time, which pays off over more rows."""
+    """Rows per chunk: products in bfloat16 turn their operands into it each time, which pays off over more rows."""
     return chunk_rows(weights) * (2 if _in_bf16(state) else 1)
 
 

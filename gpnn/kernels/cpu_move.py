@@ -1,4 +1,4 @@
-"""Rows of a matrix read, taken, put and added to on the CPU, outside autograd: a run of rows a thread."""
+"""Rows of a matrix read, taken, put and added to on the CPU, outside autograd: a range of rows per thread."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The GPU kernels, in Triton: a program a row, long rows in pieces, no atomics, no [E, d] temporary."""
+"""The GPU kernels, in Triton: a program per row, long rows in pieces, no atomics, no [E, d] temporary."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def weighted_sum(
         entry: which weight (and, with `winner`, which entry) each entry is, `[E]`, or None: its own position.
         weight: `[E]`, or None: all one.
         x: what is summed, `[C, d]`.
-        source_scale: a factor a row of `x`, `[C]`, or None.
-        row_scale: a factor a row of the result, `[R]`, or None.
+        source_scale: a factor per row of `x`, `[C]`, or None.
+        row_scale: a factor per row of the result, `[R]`, or None.
         add: what is added to the first rows of the result, `[a, d]`, a at most R, or None.
         winner: `[C, d]`; where given, an entry counts only in the columns where it is the winner of its `x` row.
         out: where the result goes, or None: a new tensor. Its first rows may be `add` itself.

@@ -59,7 +59,7 @@ def gru_forward(  # type: ignore[no-untyped-def]
     messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """out = (1 − z) n + z h, a tile of rows a program; the products never leave the chip."""
+    """out = (1 − z) n + z h, a tile of rows per program; the products never leave the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = (row < num_rows)[:, None]
     begin = row[:, None] * D

@@ -21,7 +21,7 @@ from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gpu_gates import sigmoid, tanh
 from gpnn.kernels.gpu_gru import sum_products
 
-BLOCK = 1024  # entries a program
+BLOCK = 1024  # entries per program
 
 
 def gru_update_before(

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ROWS = 8  # rows a program
+ROWS = 8  # rows per program
 
 
 def gather_rows(x: Tensor, rows: Tensor) -> Tensor:

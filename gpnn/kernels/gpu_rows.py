@@ -1,4 +1,4 @@
-"""The Triton kernels that walk the rows of an operator: one program a row or piece of a row and a column tile.
+"""The Triton kernels that walk the rows of an operator: one program per row, or piece of a row, and column tile.
 
 Sums are taken in float32 (float64 for float64), in an order that the layout fixes: no atomics, the same bits each run.
 """
@@ -18,7 +18,7 @@ def sum_rows(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """out[r] = add[r] + row_scale[r] · Σ weight · source_scale · x[index], over rows of at most `limit` entries.
 
-    With WON only the entries that `winner` names for their row and column count. Several rows a program keep enough
+    With WON only the entries that `winner` names for their row and column count. Several rows per program keep enough
     reads on their way where rows are short.
     """
     wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32

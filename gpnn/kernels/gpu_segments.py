@@ -13,7 +13,7 @@ from gpnn.csr import pointers
 LIMIT = 512  # entries that one program takes alone
 SEGMENT = 256  # entries of one piece of a longer row
 
-_known = WeakTensorKeyDictionary()  # row pointers -> Segments or None: found once an operator
+_known = WeakTensorKeyDictionary()  # row pointers -> Segments or None: found once per operator
 
 
 class Segments(NamedTuple):

@@ -13,10 +13,10 @@ from gpnn.engine import Block, Step, aggregate_messages
 from gpnn.nn.gated import advance_gated
 from gpnn.nn.message import MESSAGES, Message
 from gpnn.nn.update import UPDATES, Update
+from gpnn.schedule.partitioned import KINDS
 
 AGGREGATIONS = ("mean", "sum", "max", "min")
 SHARINGS = ("shared", "round", "kind")
-KINDS = ("inside", "cut", "gather", "scatter")  # the kinds of phase that have a cell of their own when asked for
 
 
 class Cell(nn.Module):
@@ -134,17 +134,28 @@ def build_cell(
     return Cell(sender, updater, aggregate)
 
 
-def share_cells(sharing: str, make: Callable[[], Cell], num_rounds: int | None) -> Cell | CellBank:
-    """One cell for all steps, one a round, or one a kind of phase.
+def share_cells(
+    sharing: str, make: Callable[[], Cell], num_rounds: int | None, kinds: Sequence[str] | None
+) -> Cell | CellBank:
+    """One cell for all steps, one per round, or one per kind of phase.
+
+    Args:
+        sharing: "shared", "round" or "kind".
+        make: a new cell.
+        num_rounds: number of rounds, needed by "round".
+        kinds: the kinds of phase that have a cell of their own under "kind"; None: those of the partitioned schedule.
 
     Raises:
-        ValueError: when the sharing is unknown, or is "round" without a number of rounds.
+        ValueError: when the sharing is unknown, is "round" without a number of rounds, or a kind comes twice or none.
     """
     check_choice("sharing", sharing, SHARINGS)
     if sharing == "shared":
         return make()
     if sharing == "kind":
-        return CellBank([make() for _ in KINDS], KINDS)
+        known = KINDS if kinds is None else tuple(kinds)
+        if not known or len(set(known)) < len(known):
+            raise ValueError(f"`kinds` must be distinct, at least one. Got {known}.")
+        return CellBank([make() for _ in known], known)
     if num_rounds is None:
         raise ValueError("The sharing 'round' needs `num_rounds`. Got None.")
     return CellBank([make() for _ in range(num_rounds)])

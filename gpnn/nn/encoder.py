@@ -16,7 +16,7 @@ INPUT_LAYER, HIDDEN_LAYER = 0, 300  # layers of the random masks; hidden layers 
 
 
 class Encoder(nn.Module):
-    """Features to states: a sparse-aware linear map, through ReLU layers where asked for.
+    """Features to states: a sparse-aware linear map, through ReLU layers where there are any.
 
     Args:
         in_channels: number of features F.
@@ -46,7 +46,7 @@ _CHUNK = 65536  # rows drawn at a time
 
 
 class NodeEmbedding(nn.Module):
-    """A learnable vector a node, started from its features where it has any (Section "Node Features" of the paper).
+    """A learnable vector per node, started from its features where it has any (Section "Node Features" of the paper).
 
     A row of features as wide as the embedding starts it as it is, a narrower one is padded with zeros, and a wider one
     goes through a fixed random projection that keeps expected norms, and distances approximately
@@ -94,7 +94,7 @@ class NodeEmbedding(nn.Module):
         """All embeddings, `[N, d]`.
 
         Raises:
-            ValueError: when asked for another graph's nodes.
+            ValueError: when the graph has another number of nodes.
         """
         if num_nodes != self.weight.shape[0]:
             raise ValueError(

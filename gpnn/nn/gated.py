@@ -35,8 +35,7 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tenso
     if cell.aggregate == "sum":
         operator, diagonal = block.raw_operators[0], None
     parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
-    kept = step.kind == "all"  # the next synchronous step keeps all that this one gives
-    return gated_step(operator, diagonal, inputs, parameters, kept=kept)
+    return gated_step(operator, diagonal, inputs, parameters, kept=step.synchronous)
 
 
 def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:

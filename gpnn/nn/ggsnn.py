@@ -16,7 +16,7 @@ from gpnn.nn.layers import glorot
 class GGSNN(nn.Module):
     """A gated graph sequence neural network (Li et al. 2015, Section 4) over a disjoint union of small graphs.
 
-    Annotations, padded with zeros, are the initial states; a GRU with summed linear messages, one map an edge type,
+    Annotations, padded with zeros, are the initial states; a GRU with summed linear messages, one map per edge type,
     propagates them under the plan; a head reads the answer off the final states. For several outputs in order a
     second network predicts the annotations of the next output, from which propagation starts anew; the outputs share
     the cell and the head, and nothing but the answers is supervised. With one output it is GGNN.
@@ -39,7 +39,7 @@ class GGSNN(nn.Module):
     >>> plan = gpnn.lower(union, gpnn.schedule.synchronous(union, rounds=3))
     >>> model = gpnn.nn.GGSNN(1, 4, output="node")
     >>> (scores,) = model(torch.ones(5, 1), plan, ptr)
-    >>> [round(part.exp().sum().item(), 4) for part in scores.split([2, 3])]  # one distribution a graph
+    >>> [round(part.exp().sum().item(), 4) for part in scores.split([2, 3])]  # one distribution per graph
     [1.0, 1.0]
     """
 

@@ -50,10 +50,12 @@ class GPNN(nn.Module):
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
         aggregate: mean (by the plan's normalisation), sum, max or min.
-        sharing: "shared": one cell for all steps; "round": one a round; "kind": one for each kind of phase.
+        sharing: "shared": one cell for all steps; "round": one per round; "kind": one per kind of phase.
+        kinds: the kinds of phase that have a cell of their own under "kind", such as `plan.kinds`; others use the first
+            cell. None: those of the partitioned schedule.
         num_rounds: number of rounds, needed by sharing "round" and by the readout "learned".
         num_edge_types: number of edge types of the graphs (a plan knows its graph's).
-        input: "features": a linear map of them; "embedding": a learnable vector a node; "both": their sum.
+        input: "features": a linear map of them; "embedding": a learnable vector per node; "both": their sum.
         num_nodes: number of nodes, needed by embeddings.
         nodes: the nodes whose embeddings this process holds, `[n]`, where several train together; None: all.
         features: features that embeddings start from, `[N, F]`.
@@ -95,6 +97,7 @@ class GPNN(nn.Module):
         message: str = "identity",
         aggregate: str = "mean",
         sharing: str = "shared",
+        kinds: Sequence[str] | None = None,
         num_rounds: int | None = None,
         num_edge_types: int = 1,
         input: str = "features",
@@ -142,7 +145,7 @@ class GPNN(nn.Module):
         self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)
         width = {"after": hidden_channels, "before": out_channels, "features": in_channels}[predict]  # that propagates
         parts = (message, cell, aggregate, cell_options or {}, width, num_edge_types, generator)
-        self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds)
+        self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds, kinds)
         self.readout = READOUTS[readout](num_rounds)
         batch = norm == "batch"
         self.feature_norm = BatchNorm(in_channels) if batch and predict == "features" else nn.Identity()

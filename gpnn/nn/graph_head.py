@@ -12,7 +12,7 @@ from gpnn.nn.layers import glorot
 
 
 class GraphHead(Protocol):
-    """From the states of a disjoint union's nodes to an answer a graph."""
+    """From the states of a disjoint union's nodes to an answer per graph."""
 
     def __call__(self, state: Tensor, annotation: Tensor, ptr: Tensor) -> Tensor:
         """Log-probabilities, from states `[N, d]`, annotations `[N, a]` and where each graph begins, `[G + 1]`."""

@@ -54,7 +54,7 @@ class FeatureLinear(nn.Module):
 
 
 def feature_operator(x: Tensor) -> Operator | None:
-    """The features as an operator with its transpose, made once a tensor; None for features that are dense."""
+    """The features as an operator with its transpose, made once per tensor; None for features that are dense."""
     return _made_once((id(x),), x, lambda: _make_operator(x))
 
 

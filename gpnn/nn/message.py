@@ -1,4 +1,4 @@
-"""Message functions M: what a node sends along an edge, one instance an edge type."""
+"""Message functions M: what a node sends along an edge, one instance per edge type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class IdentityMessage(nn.Module):
 
 
 class LinearMessage(nn.Module):
-    """A linear map of the state, one an edge type.
+    """A linear map of the state, one per edge type.
 
     With one type, a node's message to itself (edge type −1) goes through the same map; with several it has a map of
     its own, the last one, as the root weight of R-GCN.
@@ -47,7 +47,7 @@ class LinearMessage(nn.Module):
 
 
 class MLPMessage(nn.Module):
-    """A network with one hidden ReLU layer, one an edge type; arguments as :class:`LinearMessage`."""
+    """A network with one hidden ReLU layer, one per edge type; arguments as :class:`LinearMessage`."""
 
     def __init__(self, channels: int, num_edge_types: int, generator: torch.Generator) -> None:
         super().__init__()

@@ -98,7 +98,7 @@ class _Run:
         return out
 
     def backward(self, grad: Tensor) -> list[Tensor | None]:
-        """The gradients of the arguments that ask for one, and of the parameters."""
+        """The gradients of the arguments that require one, and of the parameters."""
         by_rows = [torch.zeros_like(each.values) for each in self.rows if each.wanted and each.values is not None]
         totals: list[Tensor | None] = [None] * len(self.parameters)
         for chunk, pieces, key in self.chunks():

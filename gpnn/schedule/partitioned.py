@@ -16,6 +16,7 @@ from gpnn.schedule.schedule import Schedule
 
 UPDATES = ("members", "receivers")
 VIRTUALS = (None, "graph", "subgraph")
+KINDS = ("inside", "cut", "gather", "scatter")  # of its phases, in the order of a round
 
 
 def partitioned(
@@ -92,7 +93,7 @@ def _cut(graph: Graph, edges: Tensor, repeat: int, update: str) -> Phase | None:
     ends = graph.dst[edges]
     if update == "members":
         ends = torch.cat([graph.src[edges], ends])
-    return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut")
+    return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut", closing=True)
 
 
 def _partition(part: Any, num_nodes: int) -> Partition:
@@ -132,8 +133,8 @@ def add_virtual(graph: Graph, order: Tensor, ptr: Tensor | None) -> tuple[Graph,
     reads = writes + graph.num_nodes
     virtual = torch.arange(graph.num_nodes, graph.num_nodes + num_virtual)
     virtual_ptr = None if ptr is None else pointers(filled)
-    gather = Phase(writes, virtual, 1, "gather", ptr, virtual_ptr)
-    return augmented, (gather, Phase(reads, order, 1, "scatter", ptr, ptr))
+    gather = Phase(writes, virtual, 1, "gather", ptr, virtual_ptr, closing=True)
+    return augmented, (gather, Phase(reads, order, 1, "scatter", ptr, ptr, closing=True))
 
 
 def _augment(graph: Graph, order: Tensor, memory: Tensor, num_virtual: int) -> Graph:

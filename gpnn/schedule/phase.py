@@ -23,9 +23,11 @@ class Phase:
         edges: ids of the edges that carry a message, int64, `[e]`, sorted by block.
         nodes: ids of the nodes that update, int64, distinct, `[n]`, sorted by block.
         repeat: how often the step is done, at least once.
-        kind: what the phase is for: "all", "inside", "cut", "level", ….
+        kind: what the phase is for: "all", "inside", "cut", "level", …; a model may have a cell for each kind.
         edge_ptr: block b owns `edges[edge_ptr[b]:edge_ptr[b + 1]]`, int64, `[B + 1]`, or None: one block.
         node_ptr: likewise for `nodes`.
+        closing: whether it ends a round that an earlier phase began, as the phase over the cut does: what a cell does
+            once per round, it does not do here.
     """
 
     edges: Tensor
@@ -34,6 +36,7 @@ class Phase:
     kind: str = "all"
     edge_ptr: Tensor | None = None
     node_ptr: Tensor | None = None
+    closing: bool = False
 
     def __post_init__(self) -> None:
         if self.repeat < 1:

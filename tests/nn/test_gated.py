@@ -13,13 +13,13 @@ from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multi
 @pytest.mark.parametrize("message", ["identity", "linear"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum"])
 @pytest.mark.parametrize("rule", ["phase", "split"])
-@pytest.mark.parametrize("kind", ["inside", "all"])
-def test_a_step_equals_its_parts(message, aggregate, rule, kind):
+@pytest.mark.parametrize("synchronous", [False, True])
+def test_a_step_equals_its_parts(message, aggregate, rule, synchronous):
     graph = multigraph(num_types=1)
     plan = gpnn.lower(graph, make_schedule("partitioned", graph), normalization=rule)
     cell, state = make_cell(message=message, aggregate=aggregate, num_edge_types=1), states().requires_grad_()
     for phase in plan.rounds[0]:
-        whole = advance_gated(cell, phase.whole, phase.whole.read(state), Step(0, kind, 0))
+        whole = advance_gated(cell, phase.whole, phase.whole.read(state), Step(0, "any", 0, synchronous=synchronous))
         inputs = phase.whole.read(state)
         messages = aggregate_messages(phase.whole, inputs, cell.message, aggregate)
         parts = cell(inputs[: phase.whole.num_rows], messages, Step(0, "inside", 0))

@@ -10,6 +10,8 @@ import torch
 import gpnn
 from gpnn.nn import GPNN, READOUTS, UPDATES, MaskKey
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
+from gpnn.schedule import Phase, Schedule
+from gpnn.schedule.partitioned import KINDS
 from tests.oracle.engine_cases import make_schedule, multigraph
 from tests.oracle.small_graphs import chain
 
@@ -192,6 +194,45 @@ def test_a_model_runs_on_another_graph(plan):
         bound(None, other)
 
 
+def there_and_back(graph):
+    """A schedule whose kinds no other has: up along the order of the nodes, then down."""
+    phases = []
+    for kind, chosen in (("up", graph.src < graph.dst), ("down", graph.src >= graph.dst)):
+        edges = chosen.nonzero().flatten()
+        phases.append(Phase(edges, graph.dst[edges].unique(), kind=kind))
+    return Schedule(graph, (tuple(phases),) * 2)
+
+
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
+def test_kinds_of_a_new_schedule_have_cells_of_their_own(runner):
+    graph = multigraph(num_types=1)
+    plan = gpnn.lower(there_and_back(graph))
+    assert plan.kinds == plan.build(runner).kinds == ("up", "down")
+    model = GPNN(FEATURES, 4, 3, sharing="kind", kinds=plan.kinds, runner=runner).eval()
+    assert [name for name in model.state_dict() if name.endswith("bias_hh")] == [
+        f"cell.cells.{number}.update.bias_hh" for number in (0, 1)
+    ]
+    before = model(features(), plan)
+    with torch.no_grad():
+        model.cell.cells[1].update.bias_hh += 1.0
+    after = model(features(), plan)
+    written = plan.rounds[-1][-1].phase.nodes  # by "down", which comes last
+    assert not torch.isclose(before, after)[written].all(dim=1).any()
+    model.cell.kinds = ("up", "other")  # "down" has no cell of its own any more
+    shared = {name.replace(".cells.0.", "."): value for name, value in model.state_dict().items() if "s.1." not in name}
+    lone = GPNN(FEATURES, 4, 3, runner=runner).eval()
+    lone.load_state_dict(shared)
+    torch.testing.assert_close(model(features(), plan), lone(features(), plan))
+
+
+def test_a_model_without_kinds_has_the_partitioned_schedules(plan):
+    """As saved models of before have them: their arguments name none."""
+    model, named = (GPNN(FEATURES, 4, 3, sharing="kind", kinds=kinds) for kinds in (None, KINDS))
+    assert len(model.cell.cells) == 4
+    named.load_state_dict(model.state_dict())
+    assert named(features(), plan).equal(model(features(), plan))
+
+
 def test_models_can_be_copied_and_pickled(plan):
     model = GPNN(FEATURES, 4, 3, sharing="kind")
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
@@ -221,6 +262,8 @@ def test_typed_graphs_and_virtual_nodes():
         ({"aggregate": "x"}, "`aggregate` must be one of mean, sum, max, min. Got 'x'"),
         ({"sharing": "x"}, "`sharing` must be one of shared, round, kind. Got 'x'"),
         ({"sharing": "round"}, "The sharing 'round' needs `num_rounds`. Got None"),
+        ({"sharing": "kind", "kinds": []}, "`kinds` must be distinct, at least one. Got ()"),
+        ({"sharing": "kind", "kinds": ["up", "up"]}, "`kinds` must be distinct, at least one. Got ('up', 'up')"),
         ({"input": "x"}, "`input` must be one of features, embedding, both. Got 'x'"),
         ({"input": "both"}, "Embeddings need `num_nodes`. Got None"),
         ({"predict": "x"}, "`predict` must be one of after, before, features. Got 'x'"),

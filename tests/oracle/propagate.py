@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 from gpnn.nn import Cell, CellBank
-from gpnn.schedule import Schedule
+from gpnn.schedule import Phase, Schedule
 from tests.oracle.weigh import weigh
 
 
@@ -37,7 +37,7 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
                     if mean and own[node]:
                         received.append(own[node] * send(chosen.message, old[node, :width], -1))
                     message = combine(chosen.aggregate, received, width)
-                    working[node] = update(chosen.update, old[node], message, initial[node], number, phase.kind)
+                    working[node] = update(chosen.update, old[node], message, initial[node], number, phase)
         history.append(working[: len(state), :width].copy())
     return history
 
@@ -77,7 +77,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def update(unit, h, m, h0, number: int, kind: str) -> np.ndarray:
+def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
     """U(h, m) by its equation."""
     name, width = type(unit).__name__, len(m)
     if name in ("GRUUpdate", "LSTMUpdate"):
@@ -96,7 +96,7 @@ def update(unit, h, m, h0, number: int, kind: str) -> np.ndarray:
     if name == "MLPUpdate":
         return np.tanh(h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias))
     if name == "LinearUpdate":
-        partial = unit.teleport == "round" and kind in ("cut", "gather", "scatter")
+        partial = unit.teleport == "round" and phase.closing
         return m if partial else (1 - unit.alpha) * m + unit.alpha * h0
     beta = log(unit.theta / (number + 1) + 1)
     support = (1 - unit.alpha) * m + unit.alpha * h0

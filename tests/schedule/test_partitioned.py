@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gpnn import Graph, Partition
 from gpnn.schedule import broadcast, partitioned, synchronous
+from gpnn.schedule.partitioned import KINDS
 from tests.oracle.run_schedule import run_schedule
 from tests.oracle.small_graphs import chain, graphs, partitioned_graphs, undirected_graphs
 
@@ -21,6 +22,13 @@ def test_chain_of_four_in_two_subgraphs():
     assert [(e.tolist(), n.tolist()) for e, n in inside.blocks()] == [([0, 3], [0, 1]), ([2, 5], [2, 3])]
     assert (cut.edges.tolist(), cut.nodes.tolist(), cut.num_blocks) == ([1, 4], [1, 2], 1)
     assert (schedule.num_messages, schedule.num_updates) == (3 * (2 * 4 + 2), 3 * (2 * 4 + 2))
+
+
+def test_all_phases_but_the_first_close_the_round():
+    (phases,) = partitioned(chain(4), [0, 0, 1, 1], rounds=1, virtual="graph").rounds
+    assert tuple(phase.kind for phase in phases) == KINDS
+    assert [phase.closing for phase in phases] == [False, True, True, True]
+    assert not synchronous(chain(4), rounds=1).rounds[0][0].closing
 
 
 @settings(max_examples=80, deadline=None)

@@ -13,7 +13,7 @@ from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
 from gpnn.engine.block import Block
-from gpnn.engine.recompute import phase_steps
+from gpnn.engine.recompute import round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.sharded.exchange import Exchange, anchor
 from gpnn.engine.sharded.peers import Traffic
@@ -54,9 +54,9 @@ class Sharded:
         state = _count_synchronous(plan, state)
         states = []
         for number, phases in enumerate(plan.rounds):
-            for position, phase in enumerate(phases):
+            for phase, steps in round_steps(phases, number):
                 run = _Run(cell, cast(ShardedPhase, phase), initial, self.recompute)
-                state = run.phase(phase_steps(phase, number, position), state)
+                state = run.phase(steps, state)
             states.append(state)
         return states if collect else states[-1:]
 

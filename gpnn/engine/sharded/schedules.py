@@ -55,7 +55,7 @@ def restrict(schedule: Schedule, shard: Shard) -> Schedule:
 
     def share(phase: Phase) -> Phase:
         edges, nodes = number[phase.edges], row[phase.nodes]
-        return Phase(edges[edges >= 0], nodes[nodes >= 0], phase.repeat, phase.kind)
+        return Phase(edges[edges >= 0], nodes[nodes >= 0], phase.repeat, phase.kind, closing=phase.closing)
 
     shares = {id(phase): share(phase) for phase in schedule.distinct_phases()}
     return Schedule(shard.graph, tuple(tuple(shares[id(phase)] for phase in phases) for phases in schedule.rounds))
@@ -108,7 +108,7 @@ def _cut(shard: Shard, halo: Exchange | None, edges: Tensor, repeat: int, update
     if update == "members":
         senders = shard.graph.src[edges]
         ends += [senders[senders < shard.num_own], *([] if halo is None else [halo.send_rows.cpu()])]
-    return Phase(edges, torch.cat(ends).unique(), repeat, "cut")
+    return Phase(edges, torch.cat(ends).unique(), repeat, "cut", closing=True)
 
 
 SHARD_SCHEDULES: dict[str, Callable[..., tuple[Phase, ...]]] = {

@@ -14,7 +14,7 @@ from gpnn.nn.layers import glorot
 class GCNIIUpdate(nn.Module):
     """h' = ReLU(((1 − β) I + β W) ((1 − α) m + α h₀)), β = log(θ / (t + 1) + 1) in round t (Chen et al. 2020).
 
-    Share it "round" for a W a round, as the authors do.
+    Share it "round" for a W per round, as the authors do.
 
     Args:
         channels: width of states and messages, d.

@@ -9,7 +9,6 @@ from gpnn.check import check_choice
 from gpnn.engine import Step
 
 TELEPORTS = ("phase", "round")
-_PARTIAL = ("cut", "gather", "scatter")  # kinds of phase that finish a round rather than make one
 
 
 class LinearUpdate(nn.Module):
@@ -22,7 +21,7 @@ class LinearUpdate(nn.Module):
         channels: width of states and messages, d (not used).
         generator: not used.
         alpha: probability α of the teleport, from 0 to 1.
-        teleport: "phase" teleports in every phase, "round" once a round: not in the cut phase that ends it.
+        teleport: "phase" teleports in every phase, "round" once per round: not in phases that close it.
     """
 
     def __init__(self, channels: int, generator: torch.Generator, alpha: float = 0.1, teleport: str = "round") -> None:
@@ -44,7 +43,7 @@ class LinearUpdate(nn.Module):
         return working
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        if not self.alpha or (self.teleport == "round" and step.kind in _PARTIAL):
+        if not self.alpha or (self.teleport == "round" and step.closing):
             return messages
         assert step.initial is not None
         return torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
