@@ -188,12 +188,12 @@ def _in_two_processes(way: Way, names: list[str]) -> dict[str, list[Tensor]]:
 def _work(rank: int, port: int, way: Way, names: list[str], folder: str) -> None:
     import torch.distributed as dist
 
-    from gpnn.engine.sharded import Line, Ownership, Peers
+    from gpnn.distributed import NodeOrder, Ownership, ProcessGroup
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", store=dist.TCPStore("127.0.0.1", port, 2, rank == 0), rank=rank, world_size=2)
     graph, part, schedule = graph_and_schedule()
-    shard = Ownership(Line.of(graph, part, 2), Peers(None))
+    shard = Ownership(NodeOrder.of(graph, part, 2), ProcessGroup(None))
     plan = gpnn.lower(graph, schedule, normalization="split", shard=shard)
     torch.save((plan.nodes, {name: run_once(name, way, plan, plan.nodes) for name in names}), Path(folder) / str(rank))
     dist.barrier()

@@ -28,7 +28,7 @@ KINDS = ("shard", "checkpoint")
 def write_shard(folder: Path, num_nodes: int) -> Path:
     """Half of a graph with ten edges and 128 features per node, cut in two."""
     from gpnn import Partition
-    from gpnn.engine.sharded import Line, write_shards
+    from gpnn.distributed import NodeOrder, write_shards
     from gpnn.graph import Graph
 
     random = torch.Generator().manual_seed(0)
@@ -38,7 +38,7 @@ def write_shard(folder: Path, num_nodes: int) -> Path:
     graph = Graph(src, torch.where(torch.rand(src.shape, generator=random) < 0.8, near, far), num_nodes)
     part = Partition(torch.arange(num_nodes) * 64 // num_nodes, 64)
     columns = {"x": torch.rand(num_nodes, 128, generator=random), "y": torch.arange(num_nodes) % 10}
-    write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 10})
+    write_shards(folder / "shards", graph, NodeOrder.of(graph, part, 2), columns, {"num_classes": 10})
     return folder / "shards" / "shard-00000-of-00002.safetensors"
 
 
@@ -55,7 +55,7 @@ def write_checkpoint(folder: Path, num_nodes: int) -> Path:
 
 def read_shard_file(path: Path, *, digests: bool) -> float:
     """Read the shard, and the features that training would read first."""
-    from gpnn.engine.sharded import read_index, read_shard
+    from gpnn.distributed import read_index, read_shard
 
     index = read_index(path.parent)
     _, columns = read_shard(index if digests else replace(index, digests=None), 0, 2)
@@ -81,7 +81,7 @@ WRITE = {"shard": write_shard, "checkpoint": write_checkpoint}
 
 def measure(kind: str, path: Path, *, digests: bool, cold: bool, alone: bool) -> None:
     """Print the wall and CPU seconds of one reading in this process."""
-    import gpnn.engine.sharded
+    import gpnn.distributed
     import gpnn.storage.tensors  # noqa: F401
 
     torch.set_num_threads(1)

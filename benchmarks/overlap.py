@@ -23,7 +23,7 @@ import torch.distributed as dist
 from process import describe_machine
 from torch import Tensor
 
-from gpnn.engine.sharded import Peers
+from gpnn.distributed import ProcessGroup
 
 LINKS = {"loopback": inf, "250 MB/s": 2.5e8, "50 MB/s": 5e7}
 SCHEDULES = {"T_S = 1": sharded.SCHEDULES["T_S = 1"], "synchronous, depth 6": ("synchronous", {}, 6)}
@@ -31,19 +31,19 @@ TURNS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Link(Peers):
-    """Peers behind a link of `bandwidth` bytes a second, who wait for an exchange at once where `in_turn`."""
+class Link(ProcessGroup):
+    """A process group over a link of `bandwidth` bytes a second; `in_turn` waits for an exchange at once."""
 
     bandwidth: float = inf
     in_turn: bool = False
 
-    def start_swap(self, values: Tensor, send: list[int], receive: list[int]) -> tuple[Tensor, dist.Work]:
-        room, work = super().start_swap(values, send, receive)
-        travels = max(values.nbytes, room.nbytes) / self.bandwidth
+    def start_all_to_all(self, values: Tensor, send: list[int], receive: list[int]) -> tuple[Tensor, dist.Work]:
+        buffer, work = super().start_all_to_all(values, send, receive)
+        travels = max(values.nbytes, buffer.nbytes) / self.bandwidth
         landing = Landing(work, time.perf_counter() + travels)
         if self.in_turn:
             landing.wait()
-        return room, landing  # type: ignore[return-value]
+        return buffer, landing  # type: ignore[return-value]
 
 
 class Landing:
@@ -61,14 +61,14 @@ class Landing:
 def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
     """What one process does; the first prints the seconds of every epoch by schedule, link and way."""
     sharded.SCHEDULES.update(SCHEDULES)
-    peers = sharded.join_all(port, rank, size)
-    sharded.measure(folders[0], "T_S = 1", 2, peers)  # compiles kernels and loads libraries
+    group = sharded.join_all(port, rank, size)
+    sharded.measure(folders[0], "T_S = 1", 2, group)  # compiles kernels and loads libraries
     seconds: dict[str, list[float]] = {}
     for _ in range(TURNS):
         for schedule in SCHEDULES:
             for name, bandwidth in LINKS.items():
                 for way in ("overlapped", "in turn"):
-                    link = Link(peers.group, bandwidth=bandwidth, in_turn=way == "in turn")
+                    link = Link(group.handle, bandwidth=bandwidth, in_turn=way == "in turn")
                     found = sharded.measure(folders[0], schedule, epochs, link)["epochs"]
                     seconds.setdefault(f"{schedule} | {name} | {way}", []).extend(found)
     if rank == 0:

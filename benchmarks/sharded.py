@@ -62,48 +62,48 @@ class Clock:
 
 def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
     """What one process does: every schedule on every graph; the first process prints everyone's figures."""
-    peers = join_all(port, rank, size)
-    figures = {"link": measure_link(peers)}
-    measure(folders[0], "T_S = 1", 2, peers)  # compiles kernels and loads libraries
+    group = join_all(port, rank, size)
+    figures = {"link": measure_link(group)}
+    measure(folders[0], "T_S = 1", 2, group)  # compiles kernels and loads libraries
     for folder in folders:
-        figures[Path(folder).name] = {name: measure(folder, name, epochs, peers) for name in SCHEDULES}
+        figures[Path(folder).name] = {name: measure(folder, name, epochs, group) for name in SCHEDULES}
     if rank == 0:
         print(json.dumps(figures))
 
 
 def join_all(port: int, rank: int, size: int):
-    """This process's peers, one thread each."""
+    """This process's group, one thread each."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     import torch
     import torch_geometric.data  # noqa: F401  counted before a shard is
 
     torch.set_num_threads(1)
-    from gpnn.train.processes import Launch, join
+    from gpnn.distributed.launch import Launch, join
 
     return join(Launch(rank, size, rank, size), torch.device("cpu"), 600)
 
 
-def measure(folder: str, name: str, epochs: int, peers) -> dict:
+def measure(folder: str, name: str, epochs: int, group) -> dict:
     """The figures of one schedule: seconds, bytes and memory, by rank where ranks differ."""
     import torch
 
     from gpnn.build.sharded import read_own
-    from gpnn.engine.sharded import lower_shard, read_index
+    from gpnn.distributed import lower_shard, read_index
     from gpnn.nn import GPNN
     from gpnn.train import Recipe, fit
 
     before = reset_peak()
     schedule, options, rounds = SCHEDULES[name]
-    shard, data = read_own(read_index(folder), peers)
+    shard, data = read_own(read_index(folder), group)
     del data.val_mask, data.test_mask
-    plan = lower_shard(shard, peers, schedule=schedule, rounds=rounds, options=options, normalization="graph")
+    plan = lower_shard(shard, group, schedule=schedule, rounds=rounds, options=options, normalization="graph")
     model = GPNN(data.x.shape[1], CHANNELS, data.num_classes, cell="gru", concat="none")
     clock = Clock()
     recipe = Recipe(epochs=epochs, check_every=epochs + 1, patience=0)
     history = fit(model, data, plan, recipe=recipe, watchers=[clock]).history
     rows = 0 if plan.halo is None else len(plan.halo.send_rows) + plan.halo.num_received
-    memory = peers.gather(torch.tensor([peak_bytes() - before, shard.num_own, rows // 2, len(shard.edges)]))
-    cpu = peers.gather(torch.tensor([median(clock.epochs[1:])]))
+    memory = group.all_gather(torch.tensor([peak_bytes() - before, shard.num_own, rows // 2, len(shard.edges)]))
+    cpu = group.all_gather(torch.tensor([median(clock.epochs[1:])]))
     return {
         "wall": median(record["seconds"] for record in history[1:]),
         "epochs": [record["seconds"] for record in history[1:]],
@@ -118,23 +118,23 @@ def measure(folder: str, name: str, epochs: int, peers) -> dict:
     }
 
 
-def measure_link(peers) -> dict:
+def measure_link(group) -> dict:
     """Bytes a second and seconds an exchange between processes of this machine."""
     import time
 
     import torch
 
-    if peers.size == 1:
+    if group.size == 1:
         return {}
     figures = {}
     for name, rows in (("latency", 1), ("bandwidth", 1 << 18)):
-        counts = [0 if rank == peers.rank else rows for rank in range(peers.size)]
+        counts = [0 if rank == group.rank else rows for rank in range(group.size)]
         values = torch.zeros(sum(counts), 16)
         took = []
         for _ in range(15):
-            peers.wait_for_all()
+            group.barrier()
             began = time.perf_counter()
-            peers.swap(values, counts, counts)
+            group.all_to_all(values, counts, counts)
             took.append(time.perf_counter() - began)
         figures[name] = median(took) if rows == 1 else values.numel() * 4 / median(took)
     return figures

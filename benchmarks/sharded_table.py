@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpnn.engine.sharded.cost import Cost, Machine, Workload, estimate
+from gpnn.distributed.cost import Cost, Machine, Workload, estimate
 
 
 def describe(results: dict, *, channels: int, rounds: int) -> str:

@@ -19,6 +19,7 @@ from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_labels, check_trainable, labelled_nodes
 from gpnn.data.tables.binary import read_parquet_columns
+from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes, most_parts
@@ -29,7 +30,6 @@ from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
-from gpnn.train.device import choose_device
 from gpnn.train.divergence import training_notes
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor
 
 from gpnn.engine import Plan, lower
+from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
@@ -20,7 +21,6 @@ from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import Schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
-from gpnn.train.device import choose_device
 from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.train.mapped import map_features
 from gpnn.train.recipe import Recipe

@@ -18,6 +18,7 @@ ROWS = [
     {"engine"},
     {"nn"},
     {"run"},
+    {"distributed"},
     {"train"},
     {"pipeline"},
     {"estimator", "report"},

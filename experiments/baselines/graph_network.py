@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from gpnn.engine import Plan, lower
+from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import partition_graph
 from gpnn.pipeline import model_arguments, most_parts
 from gpnn.schedule import Schedule, partitioned
 from gpnn.train import Recipe, fit, predict_logits, probabilities
-from gpnn.train.device import choose_device
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

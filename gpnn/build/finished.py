@@ -9,12 +9,12 @@ import torch
 
 from gpnn.build.objects import Built
 from gpnn.data.files import sha256_of
-from gpnn.engine.sharded import group_of
+from gpnn.distributed import group_of
+from gpnn.distributed.parameters import own_names
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.train.divergence import training_notes
 from gpnn.train.notes import Note
-from gpnn.train.parameters import own_names
 
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:
@@ -55,6 +55,6 @@ def describe_sizes(built: Built) -> dict[str, Any]:
         "num_edges": totals.num_edges,
         "num_parts": totals.num_parts,
         "num_rounds": built.plan.num_rounds,
-        "num_parameters": int(group_of(built.plan).total(torch.tensor(own))) + sum(counts.values()),
+        "num_parameters": int(group_of(built.plan).all_reduce(torch.tensor(own))) + sum(counts.values()),
         "seed": built.config.seed,
     }

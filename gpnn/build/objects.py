@@ -11,13 +11,13 @@ from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
+from gpnn.distributed import ShardedPlan, Totals
 from gpnn.engine import Plan
-from gpnn.engine.sharded import ShardedPlan, Totals
+from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline, most_parts
 from gpnn.storage.read import shorten
-from gpnn.train.device import choose_device
 from gpnn.train.engine import EngineChoice
 from gpnn.train.notes import Facts, Note, take_notes
 from gpnn.train.recipe import resolve_recipe

@@ -16,13 +16,13 @@ from gpnn.build.predict import Trained, read_trained
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
-from gpnn.engine.sharded import SINGLE, group_of, is_shard_folder, read_index
+from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
+from gpnn.distributed.parameters import own_names
+from gpnn.engine.device import choose_device
 from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
-from gpnn.train.device import choose_device
 from gpnn.train.evaluate import predict_logits, probabilities
-from gpnn.train.parameters import own_names
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:
@@ -59,11 +59,11 @@ def write_run_report(run: RunFolder, built: Built, logits: Tensor | None = None,
         out: where to write; None: the run's `report.html`.
     """
     group = group_of(built.plan)
-    if int(group.from_first(torch.tensor(can_write()))):
+    if int(group.broadcast(torch.tensor(can_write()))):
         record = record_run(run, built, logits)
         if record is not None:
             write_report(record, out or run.report)
-        group.wait_for_all()
+        group.barrier()
 
 
 def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Record | None:

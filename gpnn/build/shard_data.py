@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gpnn.data.check import check_columns, digest_data, digest_labels
 from gpnn.data.tables import Vocabulary
-from gpnn.engine.sharded import Line, ShardIndex, write_shards
+from gpnn.distributed import NodeOrder, ShardIndex, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
 from gpnn.run.known_nodes import RowDigests
@@ -49,7 +49,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
     if names is not None:
         kind, values = _encode_names(names)
         facts["names"], columns["node_name"] = kind, values
-    return write_shards(folder, graph, Line.of(graph, part, num_shards), columns, facts)
+    return write_shards(folder, graph, NodeOrder.of(graph, part, num_shards), columns, facts)
 
 
 def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:

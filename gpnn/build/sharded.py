@@ -16,9 +16,9 @@ from gpnn.build.objects import Built, build_data, model_options, pipeline_of, re
 from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.build.unchanged import check_unchanged, load_run_config, record, settings_of
 from gpnn.config import Config
-from gpnn.engine.sharded import (
+from gpnn.distributed import (
     SHARD_SCHEDULES,
-    Peers,
+    ProcessGroup,
     Shard,
     ShardedPlan,
     ShardIndex,
@@ -26,6 +26,7 @@ from gpnn.engine.sharded import (
     number_parts,
     read_shard,
 )
+from gpnn.distributed.parameters import own_names
 from gpnn.graph import Graph
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
@@ -38,8 +39,6 @@ from gpnn.schedule.make_schedule import needs_partition
 from gpnn.storage.atomic import finite
 from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
-from gpnn.train.parameters import own_names
-from gpnn.train.processes import shared_workplace
 from gpnn.train.recipe import resolve_recipe
 from gpnn.train.sizes import choose_hidden, choose_rounds
 
@@ -74,14 +73,14 @@ def divide(config: Config, data: Data) -> Partition:
     return partition_graph(data, int(settings.k), settings.method, config.seed, **settings.options)
 
 
-def read_own(index: ShardIndex, peers: Peers) -> tuple[Shard, Data]:
+def read_own(index: ShardIndex, group: ProcessGroup) -> tuple[Shard, Data]:
     """This process's shard and its nodes' features, labels and masks."""
-    shard, columns = read_shard(index, peers.rank, peers.size)
+    shard, columns = read_shard(index, group.rank, group.size)
     return shard, read_data(index, columns, shard.num_own)
 
 
 def build_sharded(
-    config: Config, index: ShardIndex, shard: Shard, data: Data, peers: Peers, *, sharing: int = 1
+    config: Config, index: ShardIndex, shard: Shard, data: Data, group: ProcessGroup, *, sharing: int = 1
 ) -> Built:
     """What this process needs of a training, from its own shard; collective.
 
@@ -90,7 +89,7 @@ def build_sharded(
         index: of the folder of shards.
         shard: what this process owns.
         data: its nodes' features, labels and masks.
-        peers: the processes.
+        group: the processes.
         sharing: how many of them share this machine's memory.
 
     Raises:
@@ -102,7 +101,7 @@ def build_sharded(
     settings = config.schedule
     plan = lower_shard(
         shard,
-        peers,
+        group,
         schedule=settings.name,
         rounds=int(settings.rounds),
         options=settings.options,
@@ -165,7 +164,7 @@ def train_sharded_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] 
     Predictions stand in the order of nodes, but for those of very large graphs, which stand shard after shard.
     """
     plan = cast(ShardedPlan, built.plan)
-    leads = plan.peers.rank == 0
+    leads = plan.group.rank == 0
     result = fit(
         built.model,
         built.data,
@@ -193,28 +192,28 @@ def _finish(run: RunFolder, built: Built, plan: ShardedPlan, result: FitResult) 
     ids = nodes if data.get("node_name") is None else data.node_name
     also = {"labelled": known_labels(data), "split": split_names(data), "row": nodes}
     if needs_partition(built.config.schedule.name):
-        also["subgraph"] = number_parts(plan.shard, None, plan.peers).parts[: len(nodes)].numpy()
+        also["subgraph"] = number_parts(plan.shard, None, plan.group).parts[: len(nodes)].numpy()
     table = predictions_table(likely.cpu(), nodes=ids, classes=names, also=also)
     metrics = result.metrics | describe_sizes(built)
-    with shared_workplace(run.predictions, plan.peers) as place:
-        parts = [place / f"{rank}.parquet" for rank in range(plan.peers.size)]
-        write_predictions(table, parts[plan.peers.rank])
-        plan.peers.wait_for_all()
-        if plan.peers.rank == 0:
+    with plan.group.workplace(run.predictions) as place:
+        parts = [place / f"{rank}.parquet" for rank in range(plan.group.size)]
+        write_predictions(table, parts[plan.group.rank])
+        plan.group.barrier()
+        if plan.group.rank == 0:
             rows = data.get("row_digests")
             digests = None if rows is None else RowDigests.parse(rows, "shards.json")
             merge_predictions(parts, run.predictions)
             run.write_model(weights, describe_model(built, digests, run.predictions))
             run.write_metrics(metrics)
-        plan.peers.wait_for_all()
+        plan.group.barrier()
 
 
 def _whole_weights(built: Built, plan: ShardedPlan) -> dict[str, Tensor]:
     """In the first process the weights of all; embeddings in the order of the user's nodes."""
     weights = dict(built.model.state_dict())
     for name in own_names(built.model):
-        places, rows = plan.peers.collect(plan.shard.nodes), plan.peers.collect(weights[name].cpu())
-        if plan.peers.rank == 0:
+        places, rows = plan.group.gather(plan.shard.nodes), plan.group.gather(weights[name].cpu())
+        if plan.group.rank == 0:
             whole = torch.empty(plan.shard.totals.num_nodes, *rows[0].shape[1:], dtype=rows[0].dtype)
             whole[torch.cat(places)] = torch.cat(rows)
             weights[name] = whole

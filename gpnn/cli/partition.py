@@ -107,7 +107,7 @@ def _write_shards(
 ) -> dict[str, Any]:
     """Write the folder of shards; what each shard holds, for the eye and for JSON."""
     from gpnn.build.shard_data import write_data
-    from gpnn.engine.sharded import read_sizes
+    from gpnn.distributed import read_sizes
 
     index = write_data(data, division, num_shards, folder, name=name)
     sizes = read_sizes(index)

@@ -17,7 +17,7 @@ def set_process(built: Built) -> None:
     """
     import torch
 
-    from gpnn.train.device import make_deterministic
+    from gpnn.engine.device import make_deterministic
     from gpnn.train.sizes import choose_threads
 
     if built.config.deterministic:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def headline(built: Built) -> str:
     """Data, schedule and process group in a line."""
-    from gpnn.engine.sharded import group_of
+    from gpnn.distributed import group_of
 
     config, totals, group = built.config, built.totals, group_of(built.plan)
     processes = f" in {group.size} processes ({group.backend})" if group.size > 1 else ""

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from gpnn.build import Built
     from gpnn.config import Config
-    from gpnn.engine.sharded import Peers
+    from gpnn.distributed import ProcessGroup
+    from gpnn.distributed.launch import Launch
     from gpnn.train import FitResult, RunFolder
     from gpnn.train.fit import Watcher
-    from gpnn.train.processes import Launch
 
 SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
 
@@ -75,7 +75,8 @@ def _began_together(run: Path) -> bool:
 
 def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
     """Train in this process and all others; in the first the run and the problem, if it ended badly, else None."""
-    from gpnn.train.processes import Launch, LeaderFailed, choose_local_device, join
+    from gpnn.distributed import RankFailed
+    from gpnn.distributed.launch import Launch, choose_local_device, join
 
     launch = Launch.from_environment() or Launch()
     with _said_once(launch):
@@ -83,10 +84,10 @@ def train_together(request: Request) -> tuple[RunFolder, str | None] | None:
             raise ValueError(f"`--timeout` must be more than 0 seconds. Got {request.timeout:g}.")
         device = choose_local_device(_settings(request).device, launch)
     with _faults(launch, request) as where:
-        peers = join(launch, device, request.timeout)
+        group = join(launch, device, request.timeout)
         try:
-            run, problem = _train(request, launch, peers, device, where)
-        except LeaderFailed:
+            run, problem = _train(request, launch, group, device, where)
+        except RankFailed:
             raise typer.Exit(USER_MISTAKE) from None
     return (run, problem) if launch.rank == 0 else None
 
@@ -101,26 +102,25 @@ def _settings(request: Request) -> Config:
 
 
 def _train(
-    request: Request, launch: Launch, peers: Peers, device: torch.device, where: list[Path]
+    request: Request, launch: Launch, group: ProcessGroup, device: torch.device, where: list[Path]
 ) -> tuple[RunFolder, str | None]:
     from gpnn.build import load_run_config
     from gpnn.build.sharded import build_sharded, read_own
-    from gpnn.engine.sharded import read_index
+    from gpnn.distributed import read_index
+    from gpnn.distributed.launch import patient_group
     from gpnn.train import RunFolder
-    from gpnn.train.processes import Leader, together
 
-    leader = Leader(peers)
-    told = leader.tell(lambda: _begin(request, launch, device))
-    run = RunFolder(Path(told["run"]))
+    begun = patient_group().run_on_rank0(lambda: _begin(request, launch, device))
+    run = RunFolder(Path(begun["run"]))
     where.append(run.path)
-    if told["finished"]:
+    if begun["finished"]:
         return run, None
     config = replace(load_run_config(run), device=str(device))
-    index = read_index(told["shards"])
-    shard, data = together(peers, lambda: read_own(index, peers))
-    built = together(peers, lambda: build_sharded(config, index, shard, data, peers, sharing=launch.local_size))
+    index = read_index(begun["shards"])
+    shard, data = group.run_on_all(lambda: read_own(index, group))
+    built = group.run_on_all(lambda: build_sharded(config, index, shard, data, group, sharing=launch.local_size))
     set_process(built)
-    result = _fit(run, built, request, peers)
+    result = _fit(run, built, request, group)
     if result.stopped == "interrupted":
         if launch.rank == 0:
             typer.echo(f"gpnn: stopped. Continue with: torchrun … -m gpnn train --resume {run.path}", err=True)
@@ -132,7 +132,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
     """What the first process does before the others can start: the run's folder, and the shards."""
     from gpnn.build import load_run_config
     from gpnn.build.sharded import check_shards, prepare_shards, record_shards
-    from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.distributed import is_shard_folder, read_index
     from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
 
@@ -158,7 +158,7 @@ def _begin(request: Request, launch: Launch, device: torch.device) -> dict[str, 
 
 def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[str, Any]:
     from gpnn.build.sharded import create_sharded_run, prepare_shards, resolve_sizes
-    from gpnn.engine.sharded import is_shard_folder, read_index
+    from gpnn.distributed import is_shard_folder, read_index
     from gpnn.run.folder import check_free, default_run_path
     from gpnn.storage.atomic import workplace
 
@@ -179,7 +179,7 @@ def _begin_new(request: Request, launch: Launch, device: torch.device) -> dict[s
     return {"run": str(path), "shards": str(path / SHARDS), "finished": False}
 
 
-def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitResult:
+def _fit(run: RunFolder, built: Built, request: Request, group: ProcessGroup) -> FitResult:
     from gpnn.build import history_notes
     from gpnn.build.report import write_run_report
     from gpnn.build.sharded import train_sharded_run
@@ -187,7 +187,7 @@ def _fit(run: RunFolder, built: Built, request: Request, peers: Peers) -> FitRes
     from gpnn.run.lock import lock_run
     from gpnn.run.tensorboard import TensorBoard
 
-    leads = peers.rank == 0
+    leads = group.rank == 0
     with ExitStack() as stack:
         interrupt = stack.enter_context(Interrupt(silent=request.silent or not leads))
         watchers: list[Watcher] = [interrupt]
@@ -226,7 +226,7 @@ def _faults(launch: Launch, request: Request) -> Iterator[list[Path]]:
     """Say one sentence and end, when another process is lost or torchrun ends this one because of it."""
     import torch.distributed as dist
 
-    from gpnn.train.processes import is_lost_peer
+    from gpnn.distributed.launch import is_lost_peer
 
     where: list[Path] = []
 

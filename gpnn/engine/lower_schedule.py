@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -14,10 +14,21 @@ from gpnn.engine.plan import Plan
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
 
-if TYPE_CHECKING:
-    from gpnn.engine.sharded import Ownership
-
 CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
+
+
+class ShardLowering(Protocol):
+    """Lowers this process's share of a schedule."""
+
+    def lower(
+        self,
+        schedule: Schedule,
+        device: torch.device | str,
+        normalization: str,
+        *,
+        self_loops: bool,
+        edge_digest: int | None,
+    ) -> Plan: ...
 
 
 def lower(
@@ -27,7 +38,7 @@ def lower(
     normalization: str = "phase",
     *,
     self_loops: bool = False,
-    shard: Ownership | None = None,
+    shard: ShardLowering | None = None,
 ) -> Plan:
     """Turn a schedule into the arrays that one device runs.
 
@@ -41,8 +52,8 @@ def lower(
         device: where the plan lives.
         normalization: a rule of :mod:`gpnn.engine.normalize`: phase, graph, split, symmetric, ….
         self_loops: every node also receives its own message, as if it had a self-loop.
-        shard: who owns which nodes, where several processes run the schedule together; the plan is then this
-            process's share (:class:`gpnn.engine.sharded.ShardedPlan`), and all processes must lower together.
+        shard: which rank owns which nodes (:class:`gpnn.distributed.Ownership`), where several processes run the
+            schedule; the plan is then this process's share, and all processes must lower together.
 
     Raises:
         ValueError: when the schedule was made for another graph or its graph was changed since, or the rule is unknown.
@@ -59,9 +70,7 @@ def lower(
         _check_same(given, schedule)
     edge_digest = _user_digest(schedule)
     if shard is not None:
-        from gpnn.engine.sharded import lower_owned
-
-        return lower_owned(schedule, shard, device, normalization, self_loops=self_loops, edge_digest=edge_digest)
+        return shard.lower(schedule, device, normalization, self_loops=self_loops, edge_digest=edge_digest)
     rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.distributed import group_of
 from gpnn.engine import Block, CellLike, Plan, Step, recomputes
 from gpnn.engine.propagate import RUNNERS, Runner
-from gpnn.engine.sharded import group_of
 from gpnn.nn import GPNN, MaskKey
 from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars
 from gpnn.text import size

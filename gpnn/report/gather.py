@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from gpnn.data.labels import labelled_nodes
+from gpnn.distributed import ProcessGroup, ShardedPlan, group_of, measure_shards, number_parts
 from gpnn.engine import Plan
-from gpnn.engine.sharded import Peers, ShardedPlan, group_of, measure_shards, number_parts
 from gpnn.graph import Graph, as_graph
 from gpnn.partition import Partition, Quality
 from gpnn.report.cost import Cost
@@ -55,12 +55,12 @@ def gather_record(
     group, splits = group_of(plan), {name: split_nodes(data, name) for name in SPLIT_NAMES}
     own = _held(data, plan, partition, splits["train"])
     gathered: dict[str, Any] = {
-        "phases": count_phases(plan.schedule, group.total),
-        "predictions": count_predictions(probabilities, data.y, splits, group.total),
+        "phases": count_phases(plan.schedule, group.all_reduce),
+        "predictions": count_predictions(probabilities, data.y, splits, group.all_reduce),
         "shares": _shares(plan, cost),
     }
     if own.parts is not None:
-        gathered["quotient"] = count_quotient(own.graph, own.parts, probabilities, own.num_parts, group.total)
+        gathered["quotient"] = count_quotient(own.graph, own.parts, probabilities, own.num_parts, group.all_reduce)
     if states is not None:
         rows = torch.isin(own.nodes, draw_sample(own.num_nodes, run["seed"])).nonzero().flatten()
         drawn = _describe(data, probabilities, own, rows)
@@ -119,7 +119,7 @@ class _Held:
 
 def _held(data: Data, plan: Plan, partition: Partition | None, train: Tensor) -> _Held:
     if isinstance(plan, ShardedPlan):
-        shard, group = plan.shard, plan.peers
+        shard, group = plan.shard, plan.group
         numbering = number_parts(shard, plan.halo, group)
         quality = measure_shards(shard, plan.halo, group, numbering, train)
         totals = shard.totals
@@ -153,7 +153,7 @@ def _pick(names: Any, rows: Tensor) -> list[Any]:
     return names[rows].tolist() if isinstance(names, Tensor) else [names[row] for row in rows.tolist()]
 
 
-def _gather_sample(own: Sample, nodes: Tensor, group: Peers) -> Sample:
+def _gather_sample(own: Sample, nodes: Tensor, group: ProcessGroup) -> Sample:
     """The rows that all processes drew, in the order of nodes; collective.
 
     Args:
@@ -161,14 +161,14 @@ def _gather_sample(own: Sample, nodes: Tensor, group: Peers) -> Sample:
         nodes: the user's nodes in them.
         group: the processes.
     """
-    order = torch.cat(group.gather(nodes)).argsort()
+    order = torch.cat(group.all_gather(nodes)).argsort()
 
     def gathered(rows: Tensor) -> Tensor:
-        return torch.cat(group.gather(rows))[order]
+        return torch.cat(group.all_gather(rows))[order]
 
     facts = own.facts
     texts = torch.frombuffer(bytearray(json.dumps(facts.names).encode()), dtype=torch.uint8)
-    names = [name for part in group.gather(texts) for name in json.loads(bytes(part.numpy()))]
+    names = [name for part in group.all_gather(texts) for name in json.loads(bytes(part.numpy()))]
     ordered = NodeFacts(
         [names[place] for place in order.tolist()],
         facts.classes,
@@ -193,5 +193,5 @@ def _shares(plan: Plan, cost: Cost | None) -> list[dict[str, int]]:
         "halo rows": len(shard.halo),
         "peak MiB": ((cost and cost.peak) or 0) >> 20,
     }
-    rows = torch.cat(plan.peers.gather(torch.tensor([list(counts.values())]))).tolist()
+    rows = torch.cat(plan.group.all_gather(torch.tensor([list(counts.values())]))).tolist()
     return [dict(zip(counts, row)) for row in rows]

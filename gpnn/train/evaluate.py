@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
 from gpnn.train.loss import full_precision, supervised_loss, whole_weight
 from gpnn.train.metrics import METRICS
@@ -59,19 +59,19 @@ def predict_probabilities(
 
 
 def score(
-    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS), group: Peers = SINGLE
+    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS), group: ProcessGroup = SINGLE
 ) -> dict[str, float]:
     """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes.
 
     The nodes are those of all processes of the group.
     """
     nodes = task.nodes[split]
-    if not group.total(torch.tensor(nodes.numel())):
+    if not group.all_reduce(torch.tensor(nodes.numel())):
         return {}
     target = task.target(split)
     share = supervised_loss(logits[nodes], target, total=whole_weight(target, task.num_classes, group=group))
     predicted = probabilities(logits[nodes], multi_label=task.multi_label)
-    scores = {f"{split}_loss": float(group.total(share))}
+    scores = {f"{split}_loss": float(group.all_reduce(share))}
     return scores | {f"{split}_{name}": METRICS[name](predicted, target, group) for name in metrics}
 
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gpnn.engine.sharded import TRAFFIC, Peers, ShardedPlan, group_of
+from gpnn.distributed import TRAFFIC, ProcessGroup, ShardedPlan, group_of
+from gpnn.distributed.checkpoint import load as load_sharded
+from gpnn.distributed.checkpoint import save as save_sharded
 from gpnn.kernels.pages import release_pages
 from gpnn.nn import MaskKey
 from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
-from gpnn.train import sharded_checkpoint
 from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
@@ -127,7 +128,7 @@ class _Trainer:
     optimizer: torch.optim.Optimizer
     rate: Callable[[int], float]
     metric: str
-    group: Peers
+    group: ProcessGroup
     num_validation: int
     progress: Progress = field(default_factory=Progress)
 
@@ -135,7 +136,7 @@ class _Trainer:
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
         task = Task.from_data(data, next(model.parameters()).device)
         group = group_of(plan)
-        counts = group.total(torch.tensor([task.nodes["train"].numel(), task.nodes["val"].numel()])).tolist()
+        counts = group.all_reduce(torch.tensor([task.nodes["train"].numel(), task.nodes["val"].numel()])).tolist()
         if not counts[0]:
             raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
         optimizer = make_optimizer(
@@ -158,7 +159,7 @@ class _Trainer:
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint, where there is one."""
         if isinstance(self.plan, ShardedPlan):
-            found = sharded_checkpoint.load(checkpoint, self.model, self.optimizer, self.plan)
+            found = load_sharded(checkpoint, self.model, self.optimizer, self.plan)
         else:
             found = load_checkpoint(checkpoint, self.model, self.optimizer) if checkpoint.exists() else None
         self.progress = found or self.progress
@@ -231,7 +232,7 @@ class _Trainer:
                 logits = [full_precision(self.model(self.task.x, self.plan, key=key)) for key in keys]
             loss = self.objective.loss(logits, epoch)
             loss.backward()
-        value, norm = float(self.group.total(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
+        value, norm = float(self.group.all_reduce(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
         if math.isfinite(value + norm):
             self.optimizer.step()
         return value, norm
@@ -250,13 +251,13 @@ class _Trainer:
 
     def _save(self, checkpoint: Path) -> None:
         if isinstance(self.plan, ShardedPlan):
-            sharded_checkpoint.save(checkpoint, self.model, self.optimizer, self.progress, self.plan)
+            save_sharded(checkpoint, self.model, self.optimizer, self.progress, self.plan)
         else:
             save_checkpoint(checkpoint, self.model, self.optimizer, self.progress)
 
     def _traffic(self) -> Record:
         """Bytes of the busiest process since the last epoch, where nodes are shared among processes."""
-        return self.group.take_traffic() if isinstance(self.plan, ShardedPlan) else {}
+        return self.group.reset_traffic() if isinstance(self.plan, ShardedPlan) else {}
 
     def _most_traffic(self) -> Record:
         """The number of processes and the most bytes of an epoch, where nodes are shared among processes."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.distributed import SINGLE, ProcessGroup
 
 
 def supervised_loss(
@@ -40,7 +40,7 @@ def supervised_loss(
 
 
 def whole_weight(
-    target: Tensor, num_classes: int, class_weight: Tensor | None = None, *, group: Peers
+    target: Tensor, num_classes: int, class_weight: Tensor | None = None, *, group: ProcessGroup
 ) -> Tensor | None:
     """What a sum over the targets of all processes is divided by to be a mean, float64.
 
@@ -51,8 +51,8 @@ def whole_weight(
         return None
     if target.dim() == 2 or class_weight is None:
         pairs = num_classes if target.dim() == 2 else 1
-        return group.total(torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device))
-    return group.total(class_weight.double()[target].sum())
+        return group.all_reduce(torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device))
+    return group.all_reduce(class_weight.double()[target].sum())
 
 
 def consistency_loss(
@@ -60,7 +60,7 @@ def consistency_loss(
     *,
     temperature: float = 0.5,
     threshold: float = 0.0,
-    group: Peers = SINGLE,
+    group: ProcessGroup = SINGLE,
 ) -> Tensor:
     """The mean squared distance of each pass's prediction to the sharpened average of all passes.
 
@@ -78,7 +78,7 @@ def consistency_loss(
         average = predictions.mean(0)
         target = torch.softmax(average.log() / temperature, -1)
         sure = average.flatten(1).amax(1) >= threshold
-        count = group.total(sure.sum())
+        count = group.all_reduce(sure.sum())
         weight = sure.to(predictions.dtype) / count.clamp(min=1)  # [M]
     distance = (predictions - target).square().flatten(2).sum(2)  # [S, M]
     return (distance.mean(0) * weight).sum()
@@ -94,12 +94,12 @@ def full_precision(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def balanced_class_weight(target: Tensor, num_classes: int, group: Peers = SINGLE) -> Tensor:
+def balanced_class_weight(target: Tensor, num_classes: int, group: ProcessGroup = SINGLE) -> Tensor:
     """Weights `[C]` that make classes count alike: M / (C·count); for multi-label, negatives per positive.
 
     Targets of all processes of the group count.
     """
-    count = group.total(target.sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes))
-    size = group.total(torch.tensor(len(target), device=target.device))
+    count = group.all_reduce(target.sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes))
+    size = group.all_reduce(torch.tensor(len(target), device=target.device))
     count, most = count.float(), count.float().clamp(min=1)
     return (size - count) / most if target.dim() == 2 else size / (num_classes * most)

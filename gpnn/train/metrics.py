@@ -11,10 +11,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.distributed import SINGLE, ProcessGroup
 
 
-def accuracy(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
+def accuracy(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The share of nodes whose most likely class is right; for multi-label targets, of (node, label) pairs.
 
     Args:
@@ -27,11 +27,11 @@ def accuracy(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> fl
     """
     correct = (probabilities > 0.5) == (target > 0.5) if target.dim() == 2 else probabilities.argmax(1) == target
     counts = torch.stack([correct.sum(), torch.tensor(correct.numel(), device=correct.device)])
-    num_correct, number = group.total(counts).tolist()
+    num_correct, number = group.all_reduce(counts).tolist()
     return num_correct / number if number else math.nan
 
 
-def macro_f1(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
+def macro_f1(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The mean F1 = 2·tp / (2·tp + fp + fn) over the classes that are in the targets or predicted.
 
     >>> round(macro_f1(torch.eye(3)[[0, 1, 1]], torch.tensor([0, 1, 2])), 3)
@@ -41,11 +41,11 @@ def macro_f1(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> fl
     relevant = _one_hot(target, num_classes)
     predicted = _one_hot(probabilities if target.dim() == 2 else probabilities.argmax(1), num_classes)
     counts = torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])  # [2, C]
-    true, both = group.total(counts).double()
+    true, both = group.all_reduce(counts).double()
     return float((2 * true[both > 0] / both[both > 0]).mean())
 
 
-def roc_auc(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
+def roc_auc(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The area under the ROC curve, averaged over the classes that have both positives and negatives.
 
     The chance that a positive is scored above a negative, ties counted half (Mann-Whitney).
@@ -53,7 +53,7 @@ def roc_auc(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> flo
     return _mean_over_classes(_binary_roc_auc, probabilities, target, group)
 
 
-def average_precision(probabilities: Tensor, target: Tensor, group: Peers = SINGLE) -> float:
+def average_precision(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """Σ (R_n − R_{n−1})·P_n over the distinct thresholds, averaged over the classes that have both."""
     return _mean_over_classes(_binary_average_precision, probabilities, target, group)
 
@@ -82,7 +82,7 @@ def _one_hot(target: Tensor, num_classes: int) -> Tensor:
 
 
 def _mean_over_classes(
-    metric: Callable[[Tensor, Tensor], float], probabilities: Tensor, target: Tensor, group: Peers
+    metric: Callable[[Tensor, Tensor], float], probabilities: Tensor, target: Tensor, group: ProcessGroup
 ) -> float:
     """The mean of a metric of one class's scores over the classes that have both positives and negatives."""
     relevant = _one_hot(target, probabilities.shape[1])
@@ -90,9 +90,9 @@ def _mean_over_classes(
         probabilities, relevant = probabilities[:, 1:], relevant[:, 1:]
     values = []
     for score, label in zip(probabilities.unbind(1), relevant.unbind(1)):
-        positive = torch.cat(group.gather(label.to(torch.uint8))).bool()
+        positive = torch.cat(group.all_gather(label.to(torch.uint8))).bool()
         if positive.any() and not positive.all():
-            values.append(metric(torch.cat(group.gather(score.double())), positive))
+            values.append(metric(torch.cat(group.all_gather(score.double())), positive))
     return sum(values) / len(values) if values else float("nan")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, whole_weight, yes_or_no
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
@@ -31,11 +31,11 @@ class Objective:
     recipe: Recipe
     class_weight: Tensor | None
     consistency_nodes: Tensor | None
-    group: Peers = SINGLE
+    group: ProcessGroup = SINGLE
     weight: Tensor | None = None
 
     @classmethod
-    def of(cls, task: Task, recipe: Recipe, group: Peers = SINGLE) -> Objective:
+    def of(cls, task: Task, recipe: Recipe, group: ProcessGroup = SINGLE) -> Objective:
         """The objective of a recipe on a task: this process's share, which sum to the whole.
 
         Raises:
@@ -75,7 +75,7 @@ class Objective:
         return consistency_loss(logits, temperature=sharpness, threshold=threshold, group=self.group)
 
 
-def _class_weight(task: Task, recipe: Recipe, group: Peers) -> Tensor | None:
+def _class_weight(task: Task, recipe: Recipe, group: ProcessGroup) -> Tensor | None:
     if recipe.class_weight == "none":
         return None
     target = task.target("train")

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from gpnn.engine.sharded import SINGLE, Peers
+from gpnn.distributed import SINGLE, ProcessGroup
+from gpnn.distributed.parameters import split_parameters
 from gpnn.train.lazy_adam import LazyAdam
-from gpnn.train.parameters import split_parameters
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -77,7 +77,7 @@ def learning_rate(
     return rate
 
 
-def clip_gradients(model: nn.Module, limit: float, group: Peers = SINGLE) -> float:
+def clip_gradients(model: nn.Module, limit: float, group: ProcessGroup = SINGLE) -> float:
     """Make the gradients those of the whole loss and scale them down to norm `limit` (0: leave them); their norm.
 
     Each process of the group has the gradient of its share of the loss. Embeddings of its own nodes have theirs
@@ -88,13 +88,13 @@ def clip_gradients(model: nn.Module, limit: float, group: Peers = SINGLE) -> flo
     norm = get_total_norm([each.grad for each in shared if each.grad is not None])
     if own:
         squares = [each.grad.double().square().sum() for each in own if each.grad is not None]
-        whole = group.total(torch.stack(squares).sum() if squares else norm.new_zeros((), dtype=torch.float64))
+        whole = group.all_reduce(torch.stack(squares).sum() if squares else norm.new_zeros((), dtype=torch.float64))
         norm = (whole + norm.double().square()).sqrt().to(norm)
     clip_grads_with_norm_([*own, *shared], limit or math.inf, norm)
     return float(norm)
 
 
-def _all_reduce_gradients(shared: list[nn.Parameter], group: Peers) -> None:
+def _all_reduce_gradients(shared: list[nn.Parameter], group: ProcessGroup) -> None:
     """Sum the gradients over the processes, all of one type at once; one that no process has stays None."""
     if group.size == 1:
         return
@@ -102,7 +102,7 @@ def _all_reduce_gradients(shared: list[nn.Parameter], group: Peers) -> None:
         parameters = [each for each in shared if each.dtype == dtype]
         present = parameters[0].new_tensor([each.grad is not None for each in parameters])
         grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
-        bucket = group.total(torch.cat([present, *(grad.flatten() for grad in grads)]))
+        bucket = group.all_reduce(torch.cat([present, *(grad.flatten() for grad in grads)]))
         group.traffic.reduced += bucket.numel() * bucket.element_size()
         present, *summed = bucket.split([len(parameters), *(each.numel() for each in parameters)])
         for flag, each, grad in zip(present.tolist(), parameters, summed):

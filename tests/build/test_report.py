@@ -12,7 +12,7 @@ from gpnn.build.report import record_run
 from gpnn.build.shard_data import shard_notes, write_data
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.unchanged import record_settings
-from gpnn.engine.sharded import Peers, read_index
+from gpnn.distributed import ProcessGroup, read_index
 from gpnn.report import SECTIONS, Record, write_report
 from gpnn.storage.atomic import write_text
 from gpnn.train import RunFolder
@@ -44,11 +44,11 @@ def replace_data(text: str, shards: Path) -> str:
     return f'{head}[data]\nname = "{shards}"\n\n[' + rest.split("\n[", 1)[1]
 
 
-def gather(peers: Peers, folder: Path) -> Record | None:
+def gather(group: ProcessGroup, folder: Path) -> Record | None:
     run = RunFolder(folder / "run")
     config, index = load_config(run.config), read_index(folder / "shards")
-    shard, data = read_own(index, peers)
-    built = build_sharded(config, index, shard, data, peers)
+    shard, data = read_own(index, group)
+    built = build_sharded(config, index, shard, data, group)
     built.model.load_state_dict(run.read_model()[0])
     return record_run(run, built)
 

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.build.shard_data import read_data, write_data
-from gpnn.engine.sharded import read_index, read_shard
+from gpnn.distributed import read_index, read_shard
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_a_run_of_shards_keeps_its_settings(gpnn, tmp_path):
 def test_mistakes_of_shards(gpnn):
     refused = gpnn("partition", "planted", *DATA, "-k", 2, "--shards", 3, "--out", "shards")
     assert refused.exit_code == 2
-    assert "at least one subgraph a process: at least 3. Got 2." in refused.stderr
+    assert "at least one subgraph per process: at least 3. Got 2." in refused.stderr
     refused = gpnn("partition", "planted", *DATA, "--shards", 3)
     assert refused.exit_code == 2
     assert "`--shards` must come with `--out`" in refused.stderr

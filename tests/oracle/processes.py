@@ -33,7 +33,7 @@ class Processes:
             self.workers.append(worker)
 
     def __call__(self, function: Callable[..., Any], *arguments: Any, size: int = WORLD) -> list[Any]:
-        """What `function(peers, *arguments)` returned in each process, by rank."""
+        """What `function(group, *arguments)` returned in each process, by rank."""
         self.asked += 1
         for pipe in self.pipes[:size]:
             pipe.send((self.asked, function, arguments, size))
@@ -73,8 +73,8 @@ def _work(rank: int, port: int, pipe: Connection) -> None:
         except EOFError:
             return
         try:
-            from gpnn.engine.sharded import Peers
+            from gpnn.distributed import ProcessGroup
 
-            pipe.send((number, False, function(Peers(groups[size]), *arguments)))
+            pipe.send((number, False, function(ProcessGroup(groups[size]), *arguments)))
         except BaseException:
             pipe.send((number, True, f"process {rank}: {traceback.format_exc()}"))

@@ -6,54 +6,65 @@ import torch
 from torch import Tensor
 
 import gpnn
+from gpnn.distributed import (
+    NodeOrder,
+    Ownership,
+    ProcessGroup,
+    ShardBuilder,
+    build_exchange,
+    lower_shard,
+    measure_shards,
+    number_parts,
+)
 from gpnn.engine import propagate
-from gpnn.engine.sharded import Cutter, Line, Ownership, Peers, lower_shard, measure_shards, negotiate, number_parts
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
 LABELS = torch.tensor([0, 3, 1, 0, 3, 1, 0, 1, 3, 3])  # part 2 is empty
 NUM_NODES = 10
 
 
-def line(num_ranks: int, graph: gpnn.Graph) -> Line:
+def node_order(num_ranks: int, graph: gpnn.Graph) -> NodeOrder:
     """The rows of the ten-node graph: two processes share three subgraphs, four have two and a half nodes each."""
     part = gpnn.Partition(LABELS, 4) if num_ranks < 4 else gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 2, 3, 3], 4)
-    return Line.of(graph, part, num_ranks)
+    return NodeOrder.of(graph, part, num_ranks)
 
 
 def owned_case(
-    peers: Peers, name: str, cell: dict, lowering: dict, options: dict, runner: str = "fused"
+    group: ProcessGroup, name: str, cell: dict, lowering: dict, options: dict, runner: str = "fused"
 ) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor, tuple[int, int]]:
     """Own nodes, states, parameter gradients (own share), gradients of the initial states, and the plan's counts."""
     graph = multigraph(**options)
-    plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(line(peers.size, graph), peers), **lowering)
+    plan = gpnn.lower(
+        graph, make_schedule(name, graph), shard=Ownership(node_order(group.size, graph), group), **lowering
+    )
     return _run(plan, make_cell(**cell), runner)
 
 
 def shard_case(
-    peers: Peers, name: str, schedule: dict, cell: dict, lowering: dict
+    group: ProcessGroup, name: str, schedule: dict, cell: dict, lowering: dict
 ) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor, tuple[int, int]]:
     """The same, where each process makes the schedule of its own shard."""
     graph = multigraph()
-    where = Line.of(graph, gpnn.Partition(LABELS, 4), peers.size)
-    shard = Cutter(graph, where).cut(peers.rank)
-    plan = lower_shard(shard, peers, schedule=name, rounds=2, options=schedule, **lowering)
+    where = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), group.size)
+    shard = ShardBuilder(graph, where).build(group.rank)
+    plan = lower_shard(shard, group, schedule=name, rounds=2, options=schedule, **lowering)
     return _run(plan, make_cell(**cell))
 
 
-def convolution_case(peers: Peers) -> None:
+def convolution_case(group: ProcessGroup) -> None:
     """A convolution that reads its senders' degrees, which no process knows of senders elsewhere."""
     from torch_geometric.nn import GCNConv
 
     graph = multigraph()
     made = gpnn.schedule.synchronous(graph, 1)
-    plan = gpnn.lower(graph, made, shard=Ownership(line(peers.size, graph), peers))
+    plan = gpnn.lower(graph, made, shard=Ownership(node_order(group.size, graph), group))
     gpnn.nn.Scheduled(GCNConv(3, 3))(torch.ones(plan.num_nodes, 3), plan)
 
 
-def second_derivative_case(peers: Peers, name: str, runner: str) -> str:
+def second_derivative_case(group: ProcessGroup, name: str, runner: str) -> str:
     """What this process answers to a gradient that is to be differentiated again."""
     graph = multigraph()
-    plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(line(peers.size, graph), peers))
+    plan = gpnn.lower(graph, make_schedule(name, graph), shard=Ownership(node_order(group.size, graph), group))
     state = states()[plan.nodes].requires_grad_()
     try:
         torch.autograd.grad(propagate(make_cell(), plan, state, runner=runner).sum(), state, create_graph=True)
@@ -62,12 +73,12 @@ def second_derivative_case(peers: Peers, name: str, runner: str) -> str:
     return "no answer"
 
 
-def changed_graph_case(peers: Peers) -> bool:
+def changed_graph_case(group: ProcessGroup) -> bool:
     """Whether an in-place change of the graph after `lower` leaves this process's states as they are."""
     graph = multigraph()
     schedule = make_schedule("partitioned", graph)
-    plan = gpnn.lower(graph, schedule, shard=Ownership(line(peers.size, graph), peers))
-    other = gpnn.lower(graph, schedule, shard=Ownership(line(peers.size, graph), peers))
+    plan = gpnn.lower(graph, schedule, shard=Ownership(node_order(group.size, graph), group))
+    other = gpnn.lower(graph, schedule, shard=Ownership(node_order(group.size, graph), group))
     graph.src[:] = graph.src.flip(0)
     results = [propagate(make_cell(), each, states()[plan.nodes]) for each in (plan, other)]
     return torch.equal(*results) and torch.allclose(results[0], whole_states()[plan.nodes], rtol=0, atol=1e-12)
@@ -79,14 +90,16 @@ def whole_states() -> Tensor:
     return propagate(make_cell(), gpnn.lower(graph, make_schedule("partitioned", graph)), states())
 
 
-def quality_case(peers: Peers, src: Tensor, dst: Tensor, labels: Tensor, train: Tensor) -> gpnn.partition.Quality:
+def quality_case(
+    group: ProcessGroup, src: Tensor, dst: Tensor, labels: Tensor, train: Tensor
+) -> gpnn.partition.Quality:
     """What the processes measure of a partition into seven subgraphs, with these training nodes."""
     graph = gpnn.Graph(src, dst, num_nodes=len(labels))
-    where = Line.of(graph, gpnn.Partition(labels, 7), peers.size)
-    shard = Cutter(graph, where).cut(peers.rank)
-    halo = negotiate(shard.halo, shard.bounds, peers)
+    where = NodeOrder.of(graph, gpnn.Partition(labels, 7), group.size)
+    shard = ShardBuilder(graph, where).build(group.rank)
+    halo = build_exchange(shard.halo, shard.bounds, group)
     own = torch.isin(shard.nodes, train).nonzero().flatten()
-    return measure_shards(shard, halo, peers, number_parts(shard, halo, peers), own)
+    return measure_shards(shard, halo, group, number_parts(shard, halo, group), own)
 
 
 def whole_case(plan: gpnn.Plan, cell: dict) -> tuple[Tensor, list[Tensor | None], Tensor]:
@@ -105,4 +118,4 @@ def _run(plan: gpnn.Plan, cell: torch.nn.Module, runner: str = "fused") -> tuple
     return nodes, out.detach(), grads, state_grad, (plan.num_messages, plan.num_updates)
 
 
-__all__ = ["gradients", "line", "owned_case", "quality_case", "shard_case", "whole_case"]
+__all__ = ["gradients", "node_order", "owned_case", "quality_case", "shard_case", "whole_case"]

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.engine.sharded import Line, Ownership, Peers
+from gpnn.distributed import NodeOrder, Ownership, ProcessGroup
 from gpnn.nn import GPNN
 from gpnn.train import Recipe, fit
 from gpnn.train.engine import choose_engine
@@ -42,9 +42,9 @@ def planted(*, typed: bool = False, multi_label: bool = False, dtype: torch.dtyp
 
 
 def train(
-    peers: Peers | None, options: dict[str, Any], data_options: dict[str, Any], checkpoint: Path | None = None
+    group: ProcessGroup | None, options: dict[str, Any], data_options: dict[str, Any], checkpoint: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any], torch.Tensor]:
-    """The history, the metrics and the embedding rows (or none) of a training, alone or with `peers`."""
+    """The history, the metrics and the embedding rows (or none) of a training, alone or with `group`."""
     settings = {**options}
     recipe = Recipe(**{**RECIPE, **settings.pop("recipe", {})})
     schedule = {"rounds": 2, "intra": 2, **settings.pop("schedule", {})}
@@ -52,7 +52,7 @@ def train(
     data = planted(**data_options)
     part = gpnn.partition_graph(data, 6, seed=3)
     made = gpnn.schedule.partitioned(data, part, **schedule)
-    owner = None if peers is None else Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    owner = None if group is None else Ownership(NodeOrder.of(gpnn.Graph.from_data(data), part, group.size), group)
     plan = gpnn.lower(data, made, normalization="symmetric_split", self_loops=True, shard=owner)
     if plan.nodes is not None:
         data = take(data, plan.nodes)
@@ -67,17 +67,17 @@ def train(
         rows = torch.empty(len(part.labels), 8, dtype=data.x.dtype)
         own = model.embedding.weight.detach()
         nodes = torch.arange(len(own)) if plan.nodes is None else plan.nodes
-        pieces = [(nodes, own)] if peers is None else zip(peers.gather(nodes), peers.gather(own))
+        pieces = [(nodes, own)] if group is None else zip(group.all_gather(nodes), group.all_gather(own))
         for where, values in pieces:
             rows[where] = values
     return result.history, result.metrics, rows
 
 
-def train_on_another_graph(peers: Peers) -> str:
+def train_on_another_graph(group: ProcessGroup) -> str:
     """What `fit` answers to own rows that come with the edges of another graph than the plan's."""
     data = planted()
     part = gpnn.partition_graph(data, 6, seed=3)
-    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    owner = Ownership(NodeOrder.of(gpnn.Graph.from_data(data), part, group.size), group)
     plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part), shard=owner)
     assert plan.nodes is not None
     own = take(data, plan.nodes)
@@ -89,11 +89,11 @@ def train_on_another_graph(peers: Peers) -> str:
     return "trained"
 
 
-def choose_among(peers: Peers) -> tuple[list[str], str]:
+def choose_among(group: ProcessGroup) -> tuple[list[str], str]:
     """The engines that a process takes in ever less memory, and the last one's refusal."""
     data = planted(dtype=torch.float32)
     part = gpnn.partition_graph(data, 6, seed=3)
-    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, peers.size), peers)
+    owner = Ownership(NodeOrder.of(gpnn.Graph.from_data(data), part, group.size), group)
     plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=4, intra=3), shard=owner)
     assert plan.nodes is not None
     model, x, recipe = GPNN(6, 64, 3, cell="lstm"), data.x[plan.nodes], Recipe()

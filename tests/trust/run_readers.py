@@ -105,14 +105,14 @@ def _sharded() -> tuple[Any, Any]:
     """The plan of one process that trains as one of several, and its model."""
     import torch.distributed as dist
 
-    from gpnn.engine.sharded import Line, Ownership, Peers
+    from gpnn.distributed import NodeOrder, Ownership, ProcessGroup
     from tests.oracle.training_cases import planted
 
     if not dist.is_initialized():
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     data = planted(dtype=torch.float32)
     part = gpnn.partition_graph(data, 6, seed=3)
-    owner = Ownership(Line.of(gpnn.Graph.from_data(data), part, 1), Peers())
+    owner = Ownership(NodeOrder.of(gpnn.Graph.from_data(data), part, 1), ProcessGroup())
     plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=2), shard=owner)
     rows = {"num_nodes": 60, "nodes": plan.nodes, "features": data.x}
     return plan, gpnn.nn.GPNN(6, 4, 3, input="both", num_rounds=2, **rows)

@@ -30,17 +30,17 @@ def _sound_partitions(parts: list[Any]) -> None:
 
 def _write_shards(folder: Path) -> None:
     from gpnn.data.features import csr_tensor
-    from gpnn.engine.sharded import Line, write_shards
+    from gpnn.distributed import NodeOrder, write_shards
     from tests.oracle.engine_cases import multigraph
 
     graph, ptr = multigraph(), np.arange(11)
     columns = {"x": csr_tensor(ptr, ptr[:10] % 3, np.ones(10, np.float32), (10, 3)), "y": torch.arange(10) % 3}
     part = gpnn.Partition([0, 3, 1, 0, 3, 1, 0, 1, 3, 3], 4)
-    write_shards(folder / "shards", graph, Line.of(graph, part, 2), columns, {"num_classes": 3})
+    write_shards(folder / "shards", graph, NodeOrder.of(graph, part, 2), columns, {"num_classes": 3})
 
 
 def _read_shards(folder: Path) -> list[dict[str, Any]]:
-    from gpnn.engine.sharded import read_index, read_shard
+    from gpnn.distributed import read_index, read_shard
 
     index = read_index(folder / "shards")
     return [_plain(*read_shard(index, rank, size)) for size in (1, 2) for rank in range(size)]

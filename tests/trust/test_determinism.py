@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import gpnn
+from gpnn.engine.device import make_deterministic
 from gpnn.train import Recipe, fit
-from gpnn.train.device import make_deterministic
 
 ROOT = Path(__file__).parents[2]
 WORDS = ["planted", "data.num_nodes=3000", "data.num_features=24", "model.hidden_channels=16", "train.epochs=4"]

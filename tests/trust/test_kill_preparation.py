@@ -12,7 +12,7 @@ import pytest
 
 from experiments.harness import Results
 from gpnn import Partition
-from gpnn.engine.sharded import is_shard_folder, read_index, read_shard
+from gpnn.distributed import is_shard_folder, read_index, read_shard
 from tests.trust.nursery import after, count_acts, kill_when, run, start
 
 GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from gpnn.build.shard_data import read_data
 from gpnn.cli import app
-from gpnn.engine.sharded import read_index, read_shard
+from gpnn.distributed import read_index, read_shard
 from gpnn.storage import blocks
 from gpnn.storage.seal import seal
 from gpnn.storage.tensors import tensor_places

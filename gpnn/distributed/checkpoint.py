@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gpnn.data.files import sha256_of
-from gpnn.engine.sharded import Peers, ShardedPlan
+from gpnn.distributed.checkpoint_rows import CheckpointRows
+from gpnn.distributed.parameters import own_names
+from gpnn.distributed.plan import ShardedPlan
+from gpnn.distributed.process_group import ProcessGroup
 from gpnn.run.checkpoint import check_progress, load_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import digest_file
 from gpnn.storage.read import read_json, shorten
 from gpnn.storage.seal import seal, unseal
-from gpnn.train.checkpoint_rows import CheckpointRows
-from gpnn.train.parameters import own_names
-from gpnn.train.processes import shared_workplace
 
 FORMAT = 3
 DIGESTS = {2: sha256_of, 3: digest_file}  # of a file, by format
@@ -51,28 +51,29 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
     from torch.distributed.checkpoint import HuggingFaceStorageWriter
 
     final = path.parent / f"epoch-{progress.epoch:06d}"
-    key = line_key(plan)
+    key = order_key(plan)
     state = _pack(model, optimizer, progress.best_weights, plan)
-    with shared_workplace(final, plan.peers) as place:
+    with plan.group.workplace(final) as place:
         partial = place / final.name
         partial.mkdir(exist_ok=True)
         writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
         try:
-            checkpoint.save(state, storage_writer=writer, process_group=plan.peers.group)
+            checkpoint.save(state, storage_writer=writer, process_group=plan.group.handle)
         except checkpoint.CheckpointException as error:  # which is no Exception
             for failure, _ in error.failures.values():
                 if isinstance(failure, OSError):
                     raise OSError(failure.errno, failure.strerror, str(final)) from None
             raise RuntimeError(str(error)) from error
-        files = _digests(partial, plan.peers)
-        if plan.peers.rank == 0:
-            header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.peers.size, "files": files}
+        files = _digests(partial, plan.group)
+        if plan.group.rank == 0:
+            # "line" is the key of the node order
+            header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.group.size, "files": files}
             header |= _numbers(progress)
             write_text(partial / "progress.json", json.dumps(seal(header)))
             _publish(partial, final)
             for older in find_checkpoints(path)[:-1]:
                 shutil.rmtree(older, ignore_errors=True)
-        plan.peers.wait_for_all()
+        plan.group.barrier()
 
 
 def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Progress | None:
@@ -87,8 +88,8 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
         return load_checkpoint(path, model, optimizer) if path.exists() and shared_only else None
     folder = found[-1]
     header = _read_header(folder)
-    _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], plan.peers)
-    if header.pop("line") != line_key(plan) and list(own_names(model)):
+    _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], plan.group)
+    if header.pop("line") != order_key(plan) and list(own_names(model)):
         raise ValueError(f"The checkpoint {folder} must be of the same partition. Got another order of the nodes.")
     tensors = _read(folder, model, plan)
     for name, parameter in model.state_dict().items():
@@ -117,12 +118,12 @@ def _publish(partial: Path, final: Path) -> None:
     sync_folder(final.parent)
 
 
-def line_key(plan: ShardedPlan) -> int:
-    """A number that tells one order of the nodes from another, the same for any number of processes; collective."""
+def order_key(plan: ShardedPlan) -> int:
+    """A digest of the order of the nodes, the same for any number of processes; collective."""
     shard = plan.shard
-    first = int(shard.bounds[plan.peers.rank])
+    first = int(shard.bounds[plan.group.rank])
     places = torch.arange(first, first + shard.num_own) * 2 + 1
-    return int(plan.peers.total((places * ((shard.nodes + 1) * 0x9E3779B1 ^ places)).sum()))
+    return int(plan.group.all_reduce((places * ((shard.nodes + 1) * 0x9E3779B1 ^ places)).sum()))
 
 
 def _pack(model: nn.Module, optimizer: Optimizer, best: dict[str, Tensor], plan: ShardedPlan) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
         room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)
         state[name] = _part(room, mine, plan)
     try:
-        checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.peers.group)
+        checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.group.handle)
     except checkpoint.CheckpointException as error:  # which is no Exception
         raise RuntimeError(str(error)) from error
     plain = {name: each.local if isinstance(each, CheckpointRows) else each for name, each in state.items()}
@@ -177,7 +178,7 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
 def _part(tensor: Tensor, own: bool, plan: ShardedPlan) -> Tensor:
     if not own:
         return tensor.detach()
-    return CheckpointRows.of(tensor, int(plan.shard.bounds[plan.peers.rank]), plan.shard.totals.num_nodes)
+    return CheckpointRows.of(tensor, int(plan.shard.bounds[plan.group.rank]), plan.shard.totals.num_nodes)
 
 
 def _names(model: nn.Module, optimizer: Optimizer) -> list[str]:
@@ -215,21 +216,21 @@ def _read_header(folder: Path) -> dict[str, Any]:
     return kept
 
 
-def _digests(folder: Path, peers: Peers) -> dict[str, str]:
+def _digests(folder: Path, group: ProcessGroup) -> dict[str, str]:
     """In every process the digests of everyone's files, by name; collective."""
     mine = []
-    for file in sorted(folder.glob(f"shard-{peers.rank + 1:05d}-*.safetensors")):  # others' may not be seen here yet
+    for file in sorted(folder.glob(f"shard-{group.rank + 1:05d}-*.safetensors")):  # others' may not be seen here yet
         mine.append([*bytes.fromhex(digest_file(file)), *file.name.encode().ljust(64, b"\0")])
     rows = torch.tensor(mine, dtype=torch.uint8).reshape(len(mine), DIGEST + 64)
-    everyone = [bytes(row) for rows in peers.gather(rows) for row in rows.tolist()]
+    everyone = [bytes(row) for rows in group.all_gather(rows) for row in rows.tolist()]
     return {row[DIGEST:].rstrip(b"\0").decode(): row[:DIGEST].hex() for row in everyone}
 
 
-def _check_files(folder: Path, digests: dict[str, str], digest: Callable[[Path], str], peers: Peers) -> None:
+def _check_files(folder: Path, digests: dict[str, str], digest: Callable[[Path], str], group: ProcessGroup) -> None:
     """Raise ValueError in every process where a file is not as it was written; each reads its share; collective."""
     files = sorted(folder.glob("*.safetensors"))
-    wrong = [file.name for file in files[peers.rank :: peers.size] if digest(file) != digests.get(file.name)]
-    number = int(peers.total(torch.tensor(len(wrong))))
+    wrong = [file.name for file in files[group.rank :: group.size] if digest(file) != digests.get(file.name)]
+    number = int(group.all_reduce(torch.tensor(len(wrong))))
     if number or {file.name for file in files} != set(digests):
         which = ", ".join(wrong[:3]) or "the files"
         raise ValueError(f"{folder} must be a checkpoint as it was written. Got others, or damaged ones: {which}.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpnn.engine.sharded.cost import Machine, Workload, estimate
+from gpnn.distributed.cost import Machine, Workload, estimate
 
 WORK = Workload(1000, 8000, 16, rounds=2, intra=3, cut=1, cut_edges=0.25, cut_nodes=0.5, passes=2, parameters=100)
 MACHINE = Machine(messages=1e6, updates=1e5, bandwidth=1e7, latency=0.001, edge_bytes=10, kept=2)
@@ -30,13 +30,13 @@ def test_four_processes_by_hand():
 def test_bytes_are_those_that_training_counts(processes):
     """The model's bytes are the engine's, given the halo of the busier process."""
     import gpnn
-    from gpnn.engine.sharded import Cutter, Line
+    from gpnn.distributed import NodeOrder, ShardBuilder
     from tests.oracle.training_cases import planted, train
 
     data = planted()
     graph = gpnn.Graph.from_data(data)
-    line = Line.of(graph, gpnn.partition_graph(data, 6, seed=3), 2)
-    halo = [len(Cutter(graph, line).cut(rank).halo) for rank in (0, 1)]
+    order = NodeOrder.of(graph, gpnn.partition_graph(data, 6, seed=3), 2)
+    halo = [len(ShardBuilder(graph, order).build(rank).halo) for rank in (0, 1)]
     options = {"cell": "gru", "recipe": {"epochs": 2, "check_every": 3, "passes": 1, "consistency": 0.0}}
     history, _, _ = processes(train, options, {}, size=2)[0]
     work = Workload(60, 360, 8, rounds=2, intra=2, cut=1, cut_edges=0.5, cut_nodes=1.0, state_bytes=8)

@@ -1,4 +1,4 @@
-"""Shard: the part of a graph that one process owns, cut out of a whole one or read from its own file."""
+"""Shard: the part of a graph that one process owns, built from a whole graph or read from its own file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers
+from gpnn.distributed.node_order import NodeOrder
 from gpnn.graph import Graph
-from gpnn.partition import Partition
 
 
 class Totals(NamedTuple):
@@ -26,8 +25,8 @@ class Totals(NamedTuple):
 class Shard:
     """The rows that one process owns, every edge into them, and the rows elsewhere that these edges come from.
 
-    The nodes of the whole graph stand in one line, subgraph after subgraph; a node's place in it is its position, and
-    rank r owns the positions from `bounds[r]` to `bounds[r + 1]`. Local rows are the own ones, then the halo.
+    The nodes of the whole graph have one order, subgraph after subgraph (:class:`~gpnn.distributed.NodeOrder`); rank r
+    owns the positions from `bounds[r]` to `bounds[r + 1]` in it. Local rows are the own ones, then the halo.
 
     Attributes:
         graph: the local rows, and the edges into own rows: by receiver, as the whole graph orders them in each.
@@ -62,50 +61,6 @@ class Shard:
         return torch.repeat_interleave(torch.arange(self.part_ptr.numel() - 1), self.part_ptr.diff())
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
-    """All nodes of a graph in one line and who owns which stretch of it.
-
-    Attributes:
-        order: the node at each position, `[N]`.
-        part_ptr: the position where each subgraph begins, `[K + 1]`.
-        bounds: the position where each rank's stretch begins, `[R + 1]`.
-    """
-
-    order: Tensor
-    part_ptr: Tensor
-    bounds: Tensor
-
-    @classmethod
-    def of(cls, graph: Graph, part: Partition, num_ranks: int) -> Line:
-        """Subgraphs dealt out to `num_ranks` processes in stretches that balance nodes and edges.
-
-        Raises:
-            ValueError: when there are fewer subgraphs with nodes than processes.
-        """
-        from gpnn.engine.sharded.balance import line_up, split_evenly
-
-        parts = line_up(graph, part)
-        sizes = part.ptr.diff()[parts]
-        order = torch.cat([part.order[part.ptr[each] : part.ptr[each + 1]] for each in parts.tolist()])
-        ends = torch.bincount(part.labels[graph.dst], minlength=part.num_parts)[parts]
-        part_ptr = pointers(sizes)
-        return cls(order, part_ptr, part_ptr[split_evenly(sizes, ends, num_ranks)])
-
-    @property
-    def num_ranks(self) -> int:
-        return self.bounds.numel() - 1
-
-    def with_virtual(self, num_virtual: int) -> Line:
-        """The same with virtual nodes after all others; the last rank owns them."""
-        if not num_virtual:
-            return self
-        first = self.order.numel()
-        bounds = self.bounds.clone()
-        bounds[-1] += num_virtual
-        return Line(torch.cat([self.order, torch.arange(first, first + num_virtual)]), self.part_ptr, bounds)
-
-
 def localize(
     src: Tensor, counts: Tensor, first: int, edge_type: Tensor | None, edge_weight: Tensor | None
 ) -> tuple[Graph, Tensor]:
@@ -132,42 +87,42 @@ def parts_between(part_ptr: Tensor, first: int, last: int) -> Tensor:
     return part_ptr[(part_ptr >= first) & (part_ptr <= last)] - first
 
 
-class Cutter:
-    """Cuts shards out of a whole graph; what all of them need is computed once.
+class ShardBuilder:
+    """Builds the shards of a whole graph; what all of them need is computed once.
 
     Args:
         graph: the whole graph, virtual nodes last.
-        line: who owns what; without virtual nodes.
+        order: which rank owns which nodes; without virtual nodes.
         num_virtual: how many nodes are virtual.
     """
 
-    def __init__(self, graph: Graph, line: Line, num_virtual: int = 0) -> None:
-        self.graph, self.line, self.num_virtual = graph, line.with_virtual(num_virtual), num_virtual
-        self.place = torch.empty_like(self.line.order)
-        self.place[self.line.order] = torch.arange(len(self.place))
+    def __init__(self, graph: Graph, order: NodeOrder, num_virtual: int = 0) -> None:
+        self.graph, self.order, self.num_virtual = graph, order.with_virtual(num_virtual), num_virtual
+        self.position = torch.empty_like(self.order.nodes)
+        self.position[self.order.nodes] = torch.arange(len(self.position))
         self.incoming = graph.in_edges()  # by receiver, in edge order
 
-    def cut(self, rank: int) -> Shard:
+    def build(self, rank: int) -> Shard:
         """The shard of one rank."""
-        first, last = (int(bound) for bound in self.line.bounds[rank : rank + 2])
-        nodes = self.line.order[first:last]
+        first, last = (int(bound) for bound in self.order.bounds[rank : rank + 2])
+        nodes = self.order.nodes[first:last]
         edges, counts = self._edges_into(nodes)
         pick = lambda values: None if values is None else values[edges]  # noqa: E731
         extra = (pick(self.graph.edge_type), pick(self.graph.edge_weight))
-        graph, halo = localize(self.place[self.graph.src[edges]], counts, first, *extra)
+        graph, halo = localize(self.position[self.graph.src[edges]], counts, first, *extra)
         return Shard(
             graph,
             last - first,
             nodes,
             halo,
-            self.line.bounds,
-            parts_between(self.line.part_ptr, first, last),
+            self.order.bounds,
+            parts_between(self.order.part_ptr, first, last),
             edges,
             Totals(
                 self.graph.num_nodes - self.num_virtual,
                 self.graph.num_edges,
                 self.graph.num_edge_types,
-                self.line.part_ptr.numel() - 1,
+                self.order.part_ptr.numel() - 1,
             ),
             self._virtual(first, last, halo),
         )

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 import torch.distributed as dist
 
-from gpnn.train.processes import Launch, is_lost_peer
-from gpnn.train.rendezvous import agree
+from gpnn.distributed.launch import Launch, is_lost_peer
+from gpnn.distributed.rendezvous import agree
 
 
 def meet_all(store, size):

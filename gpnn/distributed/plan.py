@@ -9,29 +9,47 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gpnn.distributed.halo_exchange import HaloExchange, build_exchange
+from gpnn.distributed.phase import ShardedPhase
+from gpnn.distributed.process_group import SINGLE, ProcessGroup
+from gpnn.distributed.schedules import restrict, shard_schedule
+from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder
 from gpnn.engine.block import BlockBuilder
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.normalize import Normalizer, bind_rule
 from gpnn.engine.plan import Plan
-from gpnn.engine.sharded.exchange import Exchange, negotiate
-from gpnn.engine.sharded.peers import SINGLE, Peers
-from gpnn.engine.sharded.phase import ShardedPhase
-from gpnn.engine.sharded.schedules import restrict, shard_schedule
-from gpnn.engine.sharded.shard import Cutter, Line, Shard
 from gpnn.schedule import Phase, Schedule
 
 
 @dataclass(frozen=True, eq=False)
 class Ownership:
-    """Who owns which rows of a whole graph: what `lower(…, shard=)` takes.
+    """Which rank owns which nodes of a whole graph, for `lower(…, shard=)`.
 
     Attributes:
-        line: the nodes in a line, and each rank's stretch of it.
-        peers: the processes.
+        order: the order of the nodes, and the range of each rank.
+        group: the processes.
     """
 
-    line: Line
-    peers: Peers
+    order: NodeOrder
+    group: ProcessGroup
+
+    def lower(
+        self,
+        schedule: Schedule,
+        device: torch.device | str,
+        normalization: str,
+        *,
+        self_loops: bool,
+        edge_digest: int | None,
+    ) -> ShardedPlan:
+        """This process's plan of any schedule of a whole graph that every process holds; collective.
+
+        `edge_digest` is that of :class:`~gpnn.engine.Plan`.
+        """
+        shard = ShardBuilder(schedule.graph, self.order, schedule.num_virtual).build(self.group.rank)
+        halo = build_exchange(shard.halo, shard.bounds, self.group, device)
+        plan = _lower(restrict(schedule, shard), shard, self.group, halo, device, normalization, self_loops)
+        return replace(plan, edge_digest=edge_digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +61,14 @@ class ShardedPlan(Plan):
 
     Attributes:
         shard: what this process owns.
-        peers: the processes.
+        group: the processes.
         halo: brings all rows elsewhere that any edge into an own row comes from; None where no process has any.
         counts: messages sent and node updates done in all rounds, by all processes.
     """
 
     shard: Shard
-    peers: Peers
-    halo: Exchange | None
+    group: ProcessGroup
+    halo: HaloExchange | None
     counts: tuple[int, int]
 
     @property
@@ -63,7 +81,7 @@ class ShardedPlan(Plan):
 
     @property
     def runners(self) -> Mapping[str, Callable[..., list[Tensor]]]:
-        from gpnn.engine.sharded.runner import Sharded
+        from gpnn.distributed.runner import Sharded
 
         return {"fused": Sharded(), "streamed": Sharded(recompute=True)}
 
@@ -73,33 +91,14 @@ class ShardedPlan(Plan):
         return self.shard.nodes[: self.num_nodes].to(self.device)
 
 
-def group_of(plan: Plan) -> Peers:
+def group_of(plan: Plan) -> ProcessGroup:
     """The process group that a plan was lowered for, of size 1 where it is the whole graph's."""
-    return plan.peers if isinstance(plan, ShardedPlan) else SINGLE
-
-
-def lower_owned(
-    schedule: Schedule,
-    owner: Ownership,
-    device: torch.device | str,
-    normalization: str,
-    *,
-    self_loops: bool,
-    edge_digest: int | None = None,
-) -> ShardedPlan:
-    """This process's plan of any schedule of a whole graph that every process holds; collective.
-
-    `edge_digest` is that of :class:`~gpnn.engine.Plan`.
-    """
-    shard = Cutter(schedule.graph, owner.line, schedule.num_virtual).cut(owner.peers.rank)
-    halo = negotiate(shard.halo, shard.bounds, owner.peers, device)
-    plan = _lower(restrict(schedule, shard), shard, owner.peers, halo, device, normalization, self_loops)
-    return replace(plan, edge_digest=edge_digest)
+    return plan.group if isinstance(plan, ShardedPlan) else SINGLE
 
 
 def lower_shard(
     shard: Shard,
-    peers: Peers,
+    group: ProcessGroup,
     *,
     schedule: str = "partitioned",
     rounds: int = 5,
@@ -112,27 +111,27 @@ def lower_shard(
 
     Args:
         shard: what this process owns.
-        peers: the processes.
+        group: the processes.
         schedule: a name of `SHARD_SCHEDULES`.
         rounds: number of rounds.
         options: the schedule's own, such as `intra` and `cut`.
         device: where the plan lives.
         normalization: a rule of :mod:`gpnn.engine.normalize`; degrees are the whole graph's.
-        self_loops: let every node also hear itself.
+        self_loops: every node also receives its own message.
 
     Raises:
         ValueError: for an unknown schedule, option or rule.
     """
-    halo = negotiate(shard.halo, shard.bounds, peers, device)
+    halo = build_exchange(shard.halo, shard.bounds, group, device)
     made = shard_schedule(schedule, shard, halo, rounds=rounds, options=options)
-    return _lower(made, shard, peers, halo, device, normalization, self_loops)
+    return _lower(made, shard, group, halo, device, normalization, self_loops)
 
 
 def _lower(
     schedule: Schedule,
     shard: Shard,
-    peers: Peers,
-    halo: Exchange | None,
+    group: ProcessGroup,
+    halo: HaloExchange | None,
     device: torch.device | str,
     normalization: str,
     self_loops: bool,
@@ -142,14 +141,14 @@ def _lower(
     builder.num_edge_types = shard.totals.num_edge_types  # the types that this process sees may be fewer
     lowered: dict[int, LoweredPhase] = {}
     for phase in schedule.distinct_phases():
-        exchange, ghosts = _exchange(phase, shard, peers, device)
+        exchange, ghosts = _exchange(phase, shard, group, device)
         own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
         check = schedule.check_unchanged
         sharded = ShardedPhase(phase, own_rule, None, builder, 0, check, exchange, shard.num_own)
         sharded.prepare()
         lowered[id(phase)] = sharded
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
-    messages, updates = peers.total(torch.tensor([schedule.num_messages, schedule.num_updates])).tolist()
+    messages, updates = group.all_reduce(torch.tensor([schedule.num_messages, schedule.num_updates])).tolist()
     return ShardedPlan(
         rounds=rounds,
         order=None,
@@ -161,21 +160,23 @@ def _lower(
         source=schedule,
         edge_digest=None,
         shard=shard,
-        peers=peers,
+        group=group,
         halo=halo,
         counts=(messages, updates),
     )
 
 
-def _exchange(phase: Phase, shard: Shard, peers: Peers, device: torch.device | str) -> tuple[Exchange | None, Tensor]:
+def _exchange(
+    phase: Phase, shard: Shard, group: ProcessGroup, device: torch.device | str
+) -> tuple[HaloExchange | None, Tensor]:
     """How the rows elsewhere that a phase reads come here, and their local rows."""
     src = shard.graph.src[phase.edges]
     ghosts = src[src >= shard.num_own].unique()
-    return negotiate(shard.halo[ghosts - shard.num_own], shard.bounds, peers, device), ghosts
+    return build_exchange(shard.halo[ghosts - shard.num_own], shard.bounds, group, device), ghosts
 
 
-def _global_rule(normalization: str, shard: Shard, halo: Exchange | None, self_loops: bool) -> Normalizer:
-    """The rule with the degrees of the whole graph: own rows have all their edges here, halo rows have them told."""
+def _global_rule(normalization: str, shard: Shard, halo: HaloExchange | None, self_loops: bool) -> Normalizer:
+    """The rule with the degrees of the whole graph: halo rows get theirs from their owners."""
     rule = bind_rule(normalization, shard.graph, shard.virtual, self_loops)
     if halo is not None:
         rule.degree[shard.num_own :] = halo.values(rule.degree[: shard.num_own])
@@ -185,7 +186,7 @@ def _global_rule(normalization: str, shard: Shard, halo: Exchange | None, self_l
 class _Completion:
     """Fills in the in-weights that senders elsewhere have inside a phase."""
 
-    def __init__(self, exchange: Exchange | None, ghosts: Tensor, num_own: int) -> None:
+    def __init__(self, exchange: HaloExchange | None, ghosts: Tensor, num_own: int) -> None:
         self.exchange, self.ghosts, self.num_own = exchange, ghosts, num_own
 
     def __call__(self, inside: Tensor) -> None:

@@ -7,10 +7,10 @@ import torch
 
 import gpnn
 from gpnn.data.features import csr_tensor
-from gpnn.engine.sharded import Cutter, Line
-from gpnn.engine.sharded.folder import write_shards
-from gpnn.engine.sharded.index import read_index
-from gpnn.engine.sharded.read import read_shard
+from gpnn.distributed import NodeOrder, ShardBuilder
+from gpnn.distributed.read_shard import read_shard
+from gpnn.distributed.shard_index import read_index
+from gpnn.distributed.write_shards import write_shards
 from gpnn.storage.seal import seal
 from tests.oracle.engine_cases import multigraph
 
@@ -35,19 +35,19 @@ def columns(num_nodes=10):
 @pytest.fixture
 def folder(tmp_path):
     graph = multigraph()
-    line = Line.of(graph, gpnn.Partition(LABELS, 4), 2)
-    write_shards(tmp_path / "shards", graph, line, columns(), {"num_classes": 3})
+    order = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), 2)
+    write_shards(tmp_path / "shards", graph, order, columns(), {"num_classes": 3})
     return tmp_path / "shards"
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2, 3])
 def test_any_number_of_processes_reads_what_would_be_cut(folder, num_ranks):
     graph = multigraph()
-    line = Line.of(graph, gpnn.Partition(LABELS, 4), num_ranks)
+    order = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), num_ranks)
     index = read_index(folder)
     assert index.facts == {"num_classes": 3}
     for rank in range(num_ranks):
-        wanted = Cutter(graph, line).cut(rank)
+        wanted = ShardBuilder(graph, order).build(rank)
         shard, found = read_shard(index, rank, num_ranks)
         assert shard.totals == wanted.totals == (10, 32, 3, 4)
         assert shard.num_own == wanted.num_own
@@ -63,8 +63,8 @@ def test_any_number_of_processes_reads_what_would_be_cut(folder, num_ranks):
 def test_shards_know_the_edges_into_their_rows():
     """A chain 0 → 1 → 2 → 3 in two shards: the second hears node 1 from the first."""
     graph = gpnn.Graph([0, 1, 2], [1, 2, 3], num_nodes=4)
-    cutter = Cutter(graph, Line.of(graph, gpnn.Partition([0, 0, 1, 1], 2), 2))
-    first, second = cutter.cut(0), cutter.cut(1)
+    builder = ShardBuilder(graph, NodeOrder.of(graph, gpnn.Partition([0, 0, 1, 1], 2), 2))
+    first, second = builder.build(0), builder.build(1)
     assert first.nodes.tolist() == [0, 1]
     assert first.halo.tolist() == []
     assert second.halo.tolist() == [1]
@@ -74,12 +74,12 @@ def test_shards_know_the_edges_into_their_rows():
 
 def test_mistakes_are_named(folder):
     index = read_index(folder)
-    with pytest.raises(ValueError, match=r"at least one subgraph a process: at least 4\. Got 3"):
+    with pytest.raises(ValueError, match=r"at least one subgraph per process: at least 4\. Got 3"):
         read_shard(index, 0, 4)
     graph = multigraph()
-    line = Line.of(graph, gpnn.Partition(LABELS, 4), 2)
+    order = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), 2)
     with pytest.raises(ValueError, match="must be new"):
-        write_shards(folder, graph, line, {}, {})
+        write_shards(folder, graph, order, {}, {})
     with pytest.raises(ValueError, match=r"must hold shards\.json"):
         read_index(folder.parent)
     (folder / "shard-00001-of-00002.safetensors").unlink()

@@ -79,7 +79,7 @@ def test_traffic_is_counted(processes):
     By hand: rows that cross, 8 columns of 8 bytes, two rounds, forward twice and once to validate, backward twice.
     """
     from gpnn import Graph, partition_graph
-    from gpnn.engine.sharded import Cutter, Line
+    from gpnn.distributed import NodeOrder, ShardBuilder
 
     (history, metrics, _), (other, _, _) = processes(train, {"cell": "gru", "recipe": {"epochs": 3}}, {}, size=2)
     for record, same in zip(history, other):
@@ -89,8 +89,8 @@ def test_traffic_is_counted(processes):
     assert metrics["sent_bytes"] == max(record["sent_bytes"] for record in history)
     data = planted()
     graph = Graph.from_data(data)
-    line = Line.of(graph, partition_graph(data, 6, seed=3), 2)
-    halo = [len(Cutter(graph, line).cut(rank).halo) for rank in (0, 1)]
+    order = NodeOrder.of(graph, partition_graph(data, 6, seed=3), 2)
+    halo = [len(ShardBuilder(graph, order).build(rank).halo) for rank in (0, 1)]
     expected = max(2 * 64 * (3 * halo[1 - rank] + 2 * halo[rank]) for rank in (0, 1))
     assert {record["sent_bytes"] for record in history} == {expected}
 

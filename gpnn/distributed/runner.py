@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
+from gpnn.distributed.halo_exchange import HaloExchange, anchor
+from gpnn.distributed.phase import ShardedPhase
+from gpnn.distributed.plan import ShardedPlan
+from gpnn.distributed.process_group import Traffic
 from gpnn.engine.block import Block
 from gpnn.engine.recompute import round_steps
 from gpnn.engine.rows import update_rows
-from gpnn.engine.sharded.exchange import Exchange, anchor
-from gpnn.engine.sharded.peers import Traffic
-from gpnn.engine.sharded.phase import ShardedPhase
-from gpnn.engine.sharded.plan import ShardedPlan
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels.first_order import first_order
 
@@ -40,8 +40,8 @@ class Sharded:
     ) -> list[Tensor]:
         """The working state of the own rows after each round, or after the last one only, `[n, s]`.
 
-        All processes call it together, and together differentiate its result. Within a step the rows travel while
-        those that hear own rows only are updated; in the backward pass their gradients travel likewise.
+        All processes call it together, and together differentiate its result. Within a step halo rows are
+        exchanged while interior rows are updated; in the backward pass their gradients are exchanged likewise.
 
         Raises:
             ValueError: for a cell that reads more of its senders than their states.
@@ -75,26 +75,26 @@ class _Run:
         if self.lowered.exchange is None:
             if not self.lowered.num_rows:
                 return state
-            return self._keep_inputs(lambda before: self._alone(steps, before), state)
+            return self._keep_inputs(lambda before: self._inside(steps, before), state)
         for step in steps:
             state = self._exchanging(self.lowered.exchange, step, state)
         return state
 
-    def _alone(self, steps: list[Step], state: Tensor) -> Tensor:
+    def _inside(self, steps: list[Step], state: Tensor) -> Tensor:
         """All repeats of a phase that reads own rows only."""
         block = self.lowered.whole
         for step in steps:
             state = update_rows(state, block, partial(self._advance, block, step))
         return state
 
-    def _exchanging(self, exchange: Exchange, step: Step, state: Tensor) -> Tensor:
-        """One repeat: rows leave, those that wait for none are updated, rows arrive, the others are updated."""
-        flight = exchange.depart(state)
-        interior, boundary = self.lowered.halves
+    def _exchanging(self, exchange: HaloExchange, step: Step, state: Tensor) -> Tensor:
+        """One repeat: during the exchange interior rows are updated, after it boundary rows."""
+        pending = exchange.start(state)
+        interior, boundary = self.lowered.interior_and_boundary
         parts = []
         if interior.num_rows:
             parts.append(self._keep_inputs(partial(self._advance, interior, step), interior.read(state)))
-        received = flight.arrive()
+        received = pending.wait()
         if boundary.num_rows:
             inputs = self.lowered.read(state, received)
             parts.append(self._keep_inputs(partial(self._advance, boundary, step), inputs))
@@ -141,4 +141,4 @@ def _count_synchronous(plan: ShardedPlan, state: Tensor) -> Tensor:
         return state
     size = plan.schedule.num_steps * state.shape[1] * state.element_size()
     there, back = size * len(plan.halo.send_rows), size * plan.halo.num_received
-    return _CountSynchronous.apply(state, plan.peers.traffic, there, back)
+    return _CountSynchronous.apply(state, plan.group.traffic, there, back)

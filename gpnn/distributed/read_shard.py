@@ -1,4 +1,4 @@
-"""Reading shards: a process's rows, from one file or from stretches of several, compared with their digests."""
+"""Reading shards: a process's rows, from one file or from ranges of several, compared with their digests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 
 from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
-from gpnn.engine.sharded.index import ShardIndex, file_name
-from gpnn.engine.sharded.piece import Piece, require
-from gpnn.engine.sharded.shard import Shard, localize, parts_between
+from gpnn.distributed.shard import Shard, localize, parts_between
+from gpnn.distributed.shard_file import ShardFile, require
+from gpnn.distributed.shard_index import ShardIndex, file_name
 from gpnn.storage.blocks import BlockCheck
 
 
@@ -39,19 +39,19 @@ def _read(
     index: ShardIndex, bounds: Tensor, first: int, last: int, check: BlockCheck
 ) -> tuple[Shard, dict[str, Tensor]]:
     with ExitStack() as stack:
-        pieces = [Piece(stack, index, number, first, last, check) for number in _overlapping(index, first, last)]
-        require(bool(pieces), "no shard holds these rows")
-        counts = _join([piece.counts for piece in pieces])
+        files = [ShardFile(stack, index, number, first, last, check) for number in _overlapping(index, first, last)]
+        require(bool(files), "no shard holds these rows")
+        counts = _join([file.counts for file in files])
         _check_edges_of_parts(index, counts, first, last)
-        src = _join([piece.senders() for piece in pieces])
-        extra = [_join_some([piece.edge_values(name) for piece in pieces]) for name in ("edge_type", "edge_weight")]
-        nodes = _distinct(_join([piece.nodes() for piece in pieces]), index.totals.num_nodes)
-        edges = _join([piece.edge_ids() for piece in pieces])
-        columns = {name: _join([piece.column(name) for piece in pieces]) for name in pieces[0].column_names()}
+        src = _join([file.senders() for file in files])
+        extra = [_join_some([file.edge_values(name) for file in files]) for name in ("edge_type", "edge_weight")]
+        nodes = _distinct(_join([file.nodes() for file in files]), index.totals.num_nodes)
+        edges = _join([file.edge_ids() for file in files])
+        columns = {name: _join([file.column(name) for file in files]) for name in files[0].column_names()}
     edge_type = None if extra[0] is None else extra[0].long()
     graph, halo = localize(src, counts, first, edge_type, extra[1])
-    if len(pieces) == 1 and pieces[0].is_whole:
-        require(torch.equal(halo, pieces[0].halo), "halo must hold the senders of other shards, each once")
+    if len(files) == 1 and files[0].is_whole:
+        require(torch.equal(halo, files[0].halo), "halo must hold the senders of other shards, each once")
     part_ptr = parts_between(index.part_ptr, first, last)
     return Shard(graph, last - first, nodes, halo, bounds, part_ptr, edges, index.totals), columns
 

@@ -28,5 +28,5 @@ def test_counts_are_those_of_the_whole(processes, size):
         for found in processes(quality_case, graph.src, graph.dst, part.labels, train, size=size):
             for name in FIGURES:
                 assert getattr(found, name) == pytest.approx(getattr(whole, name)), name
-            ours = sorted(zip(*(getattr(found, name) for name in COLUMNS)))  # numbered along the line of processes
+            ours = sorted(zip(*(getattr(found, name) for name in COLUMNS)))  # numbered in the node order
             torch.testing.assert_close(torch.tensor(ours), torch.tensor(parts))

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_count
 from gpnn.csr import pointers
-from gpnn.engine.sharded.exchange import Exchange
-from gpnn.engine.sharded.shard import Shard
+from gpnn.distributed.halo_exchange import HaloExchange
+from gpnn.distributed.shard import Shard
 from gpnn.schedule import Phase, Schedule
 
 
 def shard_schedule(
-    name: str, shard: Shard, halo: Exchange | None, *, rounds: int, options: Mapping[str, Any] | None = None
+    name: str, shard: Shard, halo: HaloExchange | None, *, rounds: int, options: Mapping[str, Any] | None = None
 ) -> Schedule:
     """This process's share of a schedule: the edges into own rows, the own rows that update.
 
@@ -61,14 +61,14 @@ def restrict(schedule: Schedule, shard: Shard) -> Schedule:
     return Schedule(shard.graph, tuple(tuple(shares[id(phase)] for phase in phases) for phases in schedule.rounds))
 
 
-def _synchronous(shard: Shard, halo: Exchange | None) -> tuple[Phase, ...]:
+def _synchronous(shard: Shard, halo: HaloExchange | None) -> tuple[Phase, ...]:
     del halo
     return (Phase(torch.arange(shard.graph.num_edges), torch.arange(shard.num_own), kind="all"),)
 
 
 def _partitioned(
     shard: Shard,
-    halo: Exchange | None,
+    halo: HaloExchange | None,
     intra: int = 1,
     cut: int = 1,
     update: str = "members",
@@ -102,7 +102,7 @@ def _inside(shard: Shard, edges: Tensor, repeat: int, update: str) -> Phase:
     return Phase(edges, nodes, repeat, "inside", edge_ptr, pointers(torch.bincount(labels[nodes], minlength=num_parts)))
 
 
-def _cut(shard: Shard, halo: Exchange | None, edges: Tensor, repeat: int, update: str) -> Phase:
+def _cut(shard: Shard, halo: HaloExchange | None, edges: Tensor, repeat: int, update: str) -> Phase:
     """The edges between subgraphs; of the senders those that are own, to whomever they send, update too."""
     ends = [shard.graph.dst[edges]]
     if update == "members":

@@ -1,4 +1,4 @@
-"""CheckpointRows: one process's stretch of the rows of a matrix, as torch.distributed.checkpoint takes it."""
+"""CheckpointRows: one process's range of the rows of a matrix, as torch.distributed.checkpoint stores it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 class CheckpointRows(Tensor):
     """Rows `first` to `first + n` of a matrix of `num_rows` rows, over the memory of the tensor it is made of.
 
-    It speaks the protocol by which tensors tell torch.distributed.checkpoint what part of a whole they are; `DTensor`
-    speaks it too, but knows only stretches of equal length.
+    It implements the protocol by which tensors tell torch.distributed.checkpoint what part of a whole they are;
+    `DTensor` implements it too, but has only ranges of equal length.
     """
 
     first: int

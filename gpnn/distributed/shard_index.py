@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.engine.sharded.balance import split_evenly
-from gpnn.engine.sharded.shard import Totals
+from gpnn.distributed.node_order import split_evenly
+from gpnn.distributed.shard import Totals
 from gpnn.storage.read import read_json, shorten
 from gpnn.storage.seal import digest_json, unseal
 
@@ -53,7 +53,7 @@ class ShardIndex:
         return self.bounds.numel() - 1
 
     def bounds_for(self, num_ranks: int) -> Tensor:
-        """The position where each of `num_ranks` processes' stretch begins, `[R + 1]`.
+        """The position where each of `num_ranks` processes' range begins, `[R + 1]`.
 
         Raises:
             ValueError: when there are more processes than subgraphs.

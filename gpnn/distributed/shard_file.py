@@ -1,4 +1,4 @@
-"""Piece: the rows of one shard's file that lie between two positions, each tensor checked as it is read."""
+"""ShardFile: the rows of one shard's file that lie between two positions, each tensor checked as it is read."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from gpnn.data.features import csr_tensor
-from gpnn.engine.sharded.index import ShardIndex, file_name
+from gpnn.distributed.shard_index import ShardIndex, file_name
 from gpnn.storage.blocks import BlockCheck, num_blocks
 from gpnn.storage.tensors import tensor_places
 
 
-class Piece:
-    """The rows of one shard's file from position `first` to `last` of the line.
+class ShardFile:
+    """The rows of one shard's file from position `first` to `last` of the node order.
 
     Methods raise LookupError where the file's tensors do not fit each other or the index.
 

@@ -1,18 +1,18 @@
 """A folder of shards: what each process needs of a graph, in a memory-mappable file of its own.
 
-`shards.json` says how long the line of nodes is, where subgraphs and shards begin in it, and the digests of the shards'
+`shards.json` holds the number of nodes, where subgraphs and shards begin in their order, and the digests of the shards'
 files and of itself; it is written last, so that where it stands the folder is complete.
 `shard-00002-of-00004.safetensors` holds of the third of four shards:
 
 ==============================  ====================================================================================
 `nodes` `[n]`                   the user's node in each row
-`ptr` `[n + 1]`, `src` `[e]`    row i hears edges `ptr[i]:ptr[i + 1]`; a sender is an own row, or n + a row of `halo`
-`halo` `[h]`                    positions in the line of the senders that other shards own, rising
+`ptr` `[n + 1]`, `src` `[e]`    row i receives edges `ptr[i]:ptr[i + 1]`; a sender is an own row, or n + a row of `halo`
+`halo` `[h]`                    positions in the node order of the senders that other shards own, rising
 `edges` `[e]`                   ids of the edges; `edge_type`, `edge_weight` where the graph has them
 `column/NAME` `[n, …]`          features, labels, masks, names; sparse ones as `.ptr`, `.col` and `.value`
 ==============================  ====================================================================================
 
-Any number of processes reads a folder: as many as there are shards map a file each, others read the stretches of the
+Any number of processes reads a folder: as many as there are shards map a file each, others read the ranges of the
 files that hold their subgraphs.
 """
 
@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
-from gpnn.engine.sharded.index import INDEX, ShardIndex, file_name, index_as_json, is_shard_folder
-from gpnn.engine.sharded.shard import Cutter, Line, Shard
+from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder
+from gpnn.distributed.shard_index import INDEX, ShardIndex, file_name, index_as_json, is_shard_folder
 from gpnn.graph import Graph
 from gpnn.storage.atomic import workplace, write_text
 from gpnn.storage.blocks import digest_blocks
@@ -37,14 +37,14 @@ from gpnn.storage.tensors import save_tensors
 
 
 def write_shards(
-    folder: Path, graph: Graph, line: Line, columns: Mapping[str, Tensor], facts: Mapping[str, Any]
+    folder: Path, graph: Graph, order: NodeOrder, columns: Mapping[str, Tensor], facts: Mapping[str, Any]
 ) -> ShardIndex:
-    """Write a shard for each stretch of the line, one after the other; where that fails, nothing is left of them.
+    """Write a shard for each range of the node order, one after the other; where that fails, nothing is left of them.
 
     Args:
         folder: where; it is made if need be, and must not hold shards yet.
         graph: the whole graph.
-        line: its nodes in a line, and where each shard begins.
+        order: of its nodes, and where each shard begins.
         columns: a row a node each, dense or sparse CSR, `[N, …]`.
         facts: kept as JSON beside the sizes.
 
@@ -55,15 +55,16 @@ def write_shards(
     if is_shard_folder(folder):
         raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    cutter, names = Cutter(graph, line), [file_name(rank, line.num_ranks) for rank in range(line.num_ranks)]
+    builder = ShardBuilder(graph, order)
+    names = [file_name(rank, order.num_ranks) for rank in range(order.num_ranks)]
     with workplace(folder) as place:
         digests = {}
         for rank, name in enumerate(names):
-            shard = cutter.cut(rank)
+            shard = builder.build(rank)
             save_tensors(place / name, _pack(shard, columns))
             digests[name] = digest_blocks(place / name)
-        ends = _edges_of_parts(graph, line)
-        index = ShardIndex(folder, shard.totals, line.part_ptr, ends, line.bounds, dict(facts), digests)
+        ends = _edges_of_parts(graph, order)
+        index = ShardIndex(folder, shard.totals, order.part_ptr, ends, order.bounds, dict(facts), digests)
         write_text(place / INDEX, json.dumps(seal(index_as_json(index))) + "\n")
         folder.mkdir(exist_ok=True)
         for name in [*names, INDEX]:
@@ -109,7 +110,7 @@ def _narrow(values: Tensor) -> Tensor:
     return values.int() if not values.numel() or int(values.max()) < 2**31 else values
 
 
-def _edges_of_parts(graph: Graph, line: Line) -> Tensor:
-    in_degree = graph.in_degree[line.order].cumsum(0)
-    ends = torch.cat([in_degree.new_zeros(1), in_degree])[line.part_ptr]
+def _edges_of_parts(graph: Graph, order: NodeOrder) -> Tensor:
+    in_degree = graph.in_degree[order.nodes].cumsum(0)
+    ends = torch.cat([in_degree.new_zeros(1), in_degree])[order.part_ptr]
     return ends.diff()

@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gpnn.distributed.halo_exchange import HaloExchange
 from gpnn.engine.block import Block, Messages
 from gpnn.engine.lowered_phase import LoweredPhase, join_rows
-from gpnn.engine.sharded.exchange import Exchange
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,21 +22,21 @@ class ShardedPhase(LoweredPhase):
         num_own: number of rows that this process owns.
     """
 
-    exchange: Exchange | None = None
+    exchange: HaloExchange | None = None
     num_own: int = 0
 
     def prepare(self) -> None:
         """Build the blocks that running needs; collective, where weights need the degrees of senders elsewhere."""
-        _ = self.row_index, self.whole if self.exchange is None else self.halves
+        _ = self.row_index, self.whole if self.exchange is None else self.interior_and_boundary
 
     @cached_property
-    def halves(self) -> tuple[Block, Block]:
-        """The rows that hear own rows only, and those that hear a row elsewhere.
+    def interior_and_boundary(self) -> tuple[Block, Block]:
+        """The rows that receive messages from own rows only, and those that receive one from another process.
 
-        The inputs of the second block end in the received rows, in the order in which they come.
+        The inputs of the boundary block end in the received rows, in the order in which they come.
         """
         messages = self._messages()
-        waits = torch.zeros(self.num_own, dtype=torch.bool)  # which own rows hear a row elsewhere
+        waits = torch.zeros(self.num_own, dtype=torch.bool)  # which own rows need a received row
         waits[messages.dst[messages.src >= self.num_own]] = True
         node_waits, edge_waits = waits[messages.nodes], waits[messages.dst]
         interior = self._part(messages, ~node_waits, ~edge_waits)
@@ -44,14 +44,14 @@ class ShardedPhase(LoweredPhase):
 
     @cached_property
     def row_index(self) -> Tensor:
-        """The rows that the phase writes, `[n]`: those of the first half, then those of the second."""
+        """The rows that the phase writes, `[n]`: those of the interior, then those of the boundary."""
         if self.exchange is None:
             return self.phase.nodes.to(self.builder.device)
-        return join_rows([block.rows for block in self.halves], self.builder.device)
+        return join_rows([block.rows for block in self.interior_and_boundary], self.builder.device)
 
     def read(self, state: Tensor, received: Tensor) -> Tensor:
-        """The inputs of the second half, `[m, s]`: rows of `state`, then the received ones."""
-        block = self.halves[1]
+        """The inputs of the boundary block, `[m, s]`: rows of `state`, then the received ones."""
+        block = self.interior_and_boundary[1]
         own = block.num_inputs - len(received)
         if isinstance(block.inputs, slice):
             return torch.cat([state[block.inputs.start : block.inputs.start + own], received])

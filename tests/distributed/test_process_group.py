@@ -3,21 +3,21 @@
 import torch
 from torch import nn
 
-from gpnn.engine.sharded import SINGLE
+from gpnn.distributed import SINGLE
 from gpnn.train.optimizer import clip_gradients
 
 
 def test_collectives_of_one_process() -> None:
     values = torch.tensor([3.0, -1.0])
     assert (SINGLE.rank, SINGLE.size) == (0, 1)
-    for given in (SINGLE.total, SINGLE.largest, SINGLE.from_first):
+    for given in (SINGLE.all_reduce, SINGLE.all_reduce_max, SINGLE.broadcast):
         assert given(values).equal(values)
-    for gathered in (SINGLE.gather(values), SINGLE.collect(values)):
+    for gathered in (SINGLE.all_gather(values), SINGLE.gather(values)):
         assert len(gathered) == 1
         assert gathered[0].equal(values)
-    assert SINGLE.all_counts(7) == [7]
+    assert SINGLE.all_gather_counts(7) == [7]
     assert SINGLE.any(True, False) == (True, False)
-    SINGLE.wait_for_all()
+    SINGLE.barrier()
 
 
 def test_clipping_has_the_bits_of_torch() -> None:

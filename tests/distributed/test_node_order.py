@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpnn
-from gpnn.engine.sharded.balance import line_up, split_evenly
+from gpnn.distributed.node_order import order_parts, split_evenly
 
 
 def heaviest(sizes, edges, bounds):
@@ -40,5 +40,5 @@ def test_an_empty_subgraph_is_no_stretch():
 def test_neighbours_stand_together():
     """Four subgraphs in a chain 2 – 0 – 3 – 1, one node each."""
     chain = gpnn.Graph([2, 0, 3, 0, 3, 1], [0, 3, 1, 2, 0, 3], num_nodes=4)
-    order = line_up(chain, gpnn.Partition([0, 1, 2, 3], 4)).tolist()
+    order = order_parts(chain, gpnn.Partition([0, 1, 2, 3], 4)).tolist()
     assert order in ([2, 0, 3, 1], [1, 3, 0, 2])

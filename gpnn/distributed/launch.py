@@ -1,0 +1,101 @@
+"""Launch: the processes that torchrun started, how they form a group, and how one detects that another ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from gpnn.distributed.process_group import ProcessGroup
+from gpnn.distributed.rendezvous import meet
+from gpnn.engine.device import choose_device
+
+MEETING = timedelta(minutes=10)  # machines may start minutes apart
+PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What torchrun set for this process.
+
+    Attributes:
+        rank: its number among all processes.
+        size: how many there are.
+        local_rank: its number on this machine.
+        local_size: how many run on this machine.
+        restarts: how often the job was started again.
+        max_restarts: how often it may be.
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    restarts: int = 0
+    max_restarts: int = 0
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Launch | None:
+        """What torchrun set; None in a process that it did not start.
+
+        >>> Launch.from_environment({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "LOCAL_RANK": "1"}).rank
+        1
+        """
+        if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= set(environment):
+            return None
+        names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"]
+        names += ["TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"]
+        return cls(*(int(environment.get(name, default)) for name, default in zip(names, "010100")))
+
+
+def choose_local_device(name: str, launch: Launch) -> torch.device:
+    """The device of this process: a GPU of its own where there are enough of them, else the CPU.
+
+    Raises:
+        ValueError: when GPUs are asked for and there are fewer than processes.
+    """
+    enough = torch.cuda.device_count() >= launch.local_size
+    if name == "cuda" and not enough:
+        found = torch.cuda.device_count()
+        raise ValueError(f"Each of the {launch.local_size} processes must have its own GPU. This machine has {found}.")
+    if name in ("auto", "cuda"):
+        return torch.device("cuda", launch.local_rank) if torch.cuda.is_available() and enough else torch.device("cpu")
+    return choose_device(name)
+
+
+def join(launch: Launch, device: torch.device, timeout: float) -> ProcessGroup:
+    """Form a group with the other processes; collective.
+
+    Args:
+        launch: who this process is. A single process that nobody started needs no address.
+        device: where it computes; states travel by NCCL between GPUs, by gloo between CPUs.
+        timeout: seconds after which a process that does not answer counts as lost.
+    """
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    limit = timedelta(seconds=timeout)
+    store = dist.HashStore() if launch.size == 1 else meet(launch.rank, launch.size, max(limit, MEETING))
+    dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
+    return ProcessGroup()
+
+
+def patient_group() -> ProcessGroup:
+    """All processes in a group whose collectives wait as long as rank 0 needs for what it alone does; collective."""
+    return ProcessGroup(dist.new_group(timeout=PATIENCE, backend="gloo"))
+
+
+def is_lost_peer(error: BaseException) -> bool:
+    """Whether an error means that another process ended or does not answer.
+
+    >>> is_lost_peer(RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:4711"))
+    True
+    """
+    if isinstance(error, dist.DistError):
+        return True
+    signs = ("gloo/", "Connection closed by peer", "Connection reset by peer", "Timed out waiting", "Broken pipe")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
