@@ -20,7 +20,19 @@ _HOMES = {
     "propagate": "gpnn.engine",
     "GPNNClassifier": "gpnn.estimator",
 }
-_ROOMS = ("graph", "data", "partition", "schedule", "kernels", "engine", "nn", "distributed", "train", "report")
+_ROOMS = (
+    "graph",
+    "data",
+    "partition",
+    "schedule",
+    "kernels",
+    "engine",
+    "nn",
+    "distributed",
+    "train",
+    "recipes",
+    "report",
+)
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]
 

@@ -22,7 +22,8 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
-from gpnn.pipeline import Auto, Pipeline, Sizes, most_parts
+from gpnn.pipeline import Auto, Pipeline, Sizes
+from gpnn.recipes import DEFAULT, find_recipe
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import write_predictions
@@ -34,7 +35,7 @@ from gpnn.train.divergence import training_notes
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
 from gpnn.train.notes import Facts, NoteWarning, take_notes
-from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
+from gpnn.train.recipe import Recipe
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -45,20 +46,21 @@ NODES = "nodes.parquet"  # of a saved classifier
 class GPNNClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised node classification over PyG's `Data`, or over arrays with −1 for unlabelled nodes.
 
-    Sizes left at "auto" follow the graph (:mod:`gpnn.train.sizes`): subgraphs by the number of nodes, at most the
-    training nodes; the rounds that cross a random graph of the same density; hidden channels by the number of
-    classes. They are printed when `verbose`.
+    The model and its training are those of `gpnn train` with the same recipe, arguments and seed, to the same bits.
+    Arguments left at None are as the recipe has them. Sizes that are "auto" there follow the graph
+    (:mod:`gpnn.train.sizes`) and are printed when `verbose`.
 
     Args:
-        k: number of subgraphs K.
+        recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`.
+        k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
         schedule: a name of `gpnn.schedule.SCHEDULES`.
-        rounds: outer rounds T.
+        rounds: outer rounds T, or "auto".
         schedule_options: further arguments of the schedule, such as `{"intra": 2, "cut": 1}`.
         normalization: "phase", "graph", "split", "symmetric", …; see :func:`gpnn.lower`.
         self_loops: every node also receives its own message.
-        hidden_channels: width of the states.
-        cell: the update function: "linear" (the default recipe's), "gru" (the paper's), "lstm", "mlp", "gcnii".
+        hidden_channels: width of the states, or "auto".
+        cell: the update function: "linear", "gru" (the paper's), "lstm", "mlp", "gcnii".
         scale_features: "rows": the absolute values of each node's features sum to one; "none" leaves them; "auto":
             "none" where one is negative, so that measurements keep their size, else "rows".
         input_dropout: of the features.
@@ -87,7 +89,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         partition_: the subgraphs, or None under a schedule that needs none.
         known_: the nodes learnt from, which keep their subgraphs in a graph that has grown.
         history_: one record an epoch.
-        metrics_: final figures.
+        metrics_: final metrics.
         n_features_in_, n_iter_: number of features, epochs done.
 
     >>> import gpnn
@@ -100,24 +102,25 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        k: int | Auto = "auto",
-        partition: str = "flood_fill",
-        schedule: str = "partitioned",
-        rounds: int | Auto = "auto",
+        recipe: str = DEFAULT,
+        k: int | Auto | None = None,
+        partition: str | None = None,
+        schedule: str | None = None,
+        rounds: int | Auto | None = None,
         schedule_options: Mapping[str, Any] | None = None,
-        normalization: str = "symmetric_split",
-        self_loops: bool = True,
-        hidden_channels: int | Auto = "auto",
-        cell: str = "linear",
+        normalization: str | None = None,
+        self_loops: bool | None = None,
+        hidden_channels: int | Auto | None = None,
+        cell: str | None = None,
         scale_features: str = "auto",
-        input_dropout: float = 0.5,
-        dropout: float = 0.2,
-        drop_node: float = 0.5,
+        input_dropout: float | None = None,
+        dropout: float | None = None,
+        drop_node: float | None = None,
         model_options: Mapping[str, Any] | None = None,
-        epochs: int = DEFAULT_RECIPE.epochs,
-        learning_rate: float = DEFAULT_RECIPE.learning_rate,
-        weight_decay: float | str = DEFAULT_RECIPE.weight_decay,
-        patience: int = DEFAULT_RECIPE.patience,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | str | None = None,
+        patience: int | None = None,
         train_options: Mapping[str, Any] | None = None,
         validation_fraction: float = 0.2,
         seed: int = 0,
@@ -127,6 +130,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         disk: str | None = None,
         verbose: bool = False,
     ) -> None:
+        self.recipe = recipe
         self.k = k
         self.partition = partition
         self.schedule = schedule
@@ -212,10 +216,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         data = transform_data(_read(X, None, adjacency)[0], scale_features=self.scale_features_)
         pipeline = replace(self._pipeline(), **asdict(self.sizes_))
-        part = None if self.partition_ is None else self.known_.partition(data)
-        if part is None:
-            part = replace(pipeline, k=most_parts(data, int(self.sizes_.k))).divide(data)
-        plan = pipeline.lower(data, part)
+        plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data))
         return predict_probabilities(self.model_, data.get("x"), plan, multi_label=self.multilabel_).numpy()
 
     def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
@@ -290,29 +291,22 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=3)
 
     def _recipe(self) -> Recipe:
-        settings = {name: getattr(self, name) for name in ("epochs", "learning_rate", "weight_decay", "patience")}
-        return replace(DEFAULT_RECIPE, **settings, **(self.train_options or {}))
+        settings = self._given("epochs", "learning_rate", "weight_decay", "patience")
+        return replace(find_recipe(self.recipe).train, **settings, **(self.train_options or {}))
 
     def _pipeline(self) -> Pipeline:
-        names = ("cell", "input_dropout", "dropout", "drop_node")
-        options: dict[str, Any] = {name: getattr(self, name) for name in names} | dict(self.model_options or {})
-        return Pipeline(
-            partition=self.partition,
-            k=self.k,
-            schedule=self.schedule,
-            rounds=self.rounds,
-            schedule_options=self.schedule_options or {},
-            normalization=self.normalization,
-            self_loops=self.self_loops,
-            hidden_channels=self.hidden_channels,
-            embedding_start=options.pop("embedding_start", "features"),
-            model_options=options,
-            seed=self.seed,
-            device=self.device,
-            engine=self.engine,
-            memory=None if self.memory is None else self.memory * 1e9,
-            disk=self.disk,
-        )
+        pipeline = find_recipe(self.recipe).pipeline
+        options = {**pipeline.model_options, **self._given("cell", "input_dropout", "dropout", "drop_node")}
+        options |= self.model_options or {}
+        start = options.pop("embedding_start", pipeline.embedding_start)
+        own = self._given("partition", "k", "schedule", "rounds", "schedule_options", "normalization", "self_loops")
+        own |= self._given("hidden_channels", "seed", "device", "engine", "disk")
+        memory = None if self.memory is None else self.memory * 1e9
+        return replace(pipeline, **own, model_options=options, embedding_start=start, memory=memory)
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """The arguments of these names that are not None."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def _take_nodes(self, known: KnownNodes) -> None:
         self.known_, labels = known, known.labels

@@ -165,6 +165,15 @@ class Pipeline:
         schedule, device = self.make_schedule(data, part), choose_device(self.device)
         return lower(data, schedule, device, self.normalization, self_loops=self.self_loops)
 
+    def lower_again(self, data: Data, part: Partition | None) -> Plan:
+        """The plan of a graph after the training, maybe a new one; without a partition it is divided anew.
+
+        Where the graph has fewer nodes than K to seed subgraphs with, there are as many subgraphs as these.
+        """
+        if part is None:
+            part = replace(self, k=most_parts(data, int(self.k))).divide(data)
+        return self.lower(data, part)
+
     def make_model(self, data: Data, plan: Plan, num_nodes: int | None = None) -> tuple[GPNN, dict[str, Any]]:
         """The model for a plan, on its device, and its arguments as JSON holds them.
 

@@ -21,6 +21,7 @@ ROWS = [
     {"distributed"},
     {"train"},
     {"pipeline"},
+    {"recipes"},
     {"estimator", "report"},
     {"config"},
     {"build"},

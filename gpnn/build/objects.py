@@ -16,7 +16,7 @@ from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
-from gpnn.pipeline import Pipeline, most_parts
+from gpnn.pipeline import Pipeline
 from gpnn.storage.read import shorten
 from gpnn.train.engine import EngineChoice
 from gpnn.train.notes import Facts, Note, take_notes
@@ -164,10 +164,7 @@ def rebuild(
             f"A run with embeddings predicts on its own graph of {arguments['num_nodes']} nodes only "
             f"(train with model.input=features to predict on others). Got {data.num_nodes} nodes."
         )
-    pipeline = pipeline_of(config)
-    if partition is None:
-        partition = replace(pipeline, k=most_parts(data, int(config.partition.k))).divide(data)
-    plan = pipeline.lower(data, partition)
+    plan = pipeline_of(config).lower_again(data, partition)
     model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
     return model.to(device), plan
 

@@ -16,7 +16,8 @@ from gpnn.storage.read import read_toml, shorten
 def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
     """The Config of nested settings, and a sentence for each one that is unknown or of the wrong type.
 
-    A key of [data], [partition] or [schedule] that is none of theirs is an option, for the builder to judge.
+    What is not set is as `recipe` has it, a name of :data:`gpnn.recipes.RECIPES`. A key of [data], [partition] or
+    [schedule] that is none of theirs is an option, for the builder to judge.
 
     >>> parse_config({"train": {"epoch": 10}})[1]
     ['`train.epoch` is not a setting. Did you mean `train.epochs`?']
@@ -24,16 +25,27 @@ def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
     problems: list[str] = []
     values: dict[str, Any] = {}
     hints = get_type_hints(Config)
+    default = _default(settings, problems)
     for key, value in settings.items():
         if key not in hints:
             problems.append(unknown_setting(key))
         elif key in SECTIONS and isinstance(value, Mapping):
-            values[key] = _parse_section(key, value, problems)
+            values[key] = _parse_section(key, value, getattr(default, key), problems)
         elif key in SECTIONS:
             problems.append(f"`{key}` must be a section. Got {shorten(value)}.")
         else:
             _parse_value(key, value, hints[key], values, problems)
-    return Config(**values), problems
+    return replace(default, **values), problems
+
+
+def _default(settings: Mapping[str, Any], problems: list[str]) -> Config:
+    """The configuration of the recipe that the settings name, else of the default one."""
+    name = settings.get("recipe")
+    try:
+        return Config.of(name) if isinstance(name, str) else Config()
+    except ValueError as error:
+        problems.append(str(error))
+        return Config()
 
 
 def read_settings(file: Path | None, overrides: Sequence[str]) -> dict[str, Any]:
@@ -84,8 +96,7 @@ def _single() -> list[str]:
     return [each.name for each in fields(Config) if each.name not in SECTIONS]
 
 
-def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str]) -> Any:
-    default = getattr(Config(), section)
+def _parse_section(section: str, settings: Mapping[str, Any], default: Any, problems: list[str]) -> Any:
     hints = get_type_hints(SECTIONS[section])
     takes_options = hints.pop("options", None) is not None
     values: dict[str, Any] = {}
@@ -93,7 +104,7 @@ def _parse_section(section: str, settings: Mapping[str, Any], problems: list[str
         if key in hints:
             _parse_value(f"{section}.{key}", value, hints[key], values, problems)
         elif takes_options and not isinstance(value, Mapping):
-            values.setdefault("options", {})[key] = value
+            values.setdefault("options", dict(default.options))[key] = value
         else:
             problems.append(unknown_setting(f"{section}.{key}"))
     try:

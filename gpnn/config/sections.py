@@ -1,13 +1,14 @@
-"""The sections of a configuration as frozen dataclasses with their defaults."""
+"""The sections of a configuration as frozen dataclasses; a configuration's defaults are its recipe's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from gpnn.config.toml import dump_toml
 from gpnn.pipeline import Auto
-from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
+from gpnn.recipes import DEFAULT, find_recipe
+from gpnn.train.recipe import Recipe
 
 Options = dict[str, Any]
 
@@ -41,8 +42,8 @@ class ScheduleConfig:
 
     name: str = "partitioned"
     rounds: int | Auto = "auto"
-    normalization: str = "symmetric_split"
-    self_loops: bool = True
+    normalization: str = "phase"
+    self_loops: bool = False
     options: Options = field(default_factory=dict)
 
 
@@ -56,7 +57,7 @@ class ModelConfig:
     """
 
     hidden_channels: int | Auto = "auto"
-    cell: str = "linear"
+    cell: str = "gru"
     message: str = "identity"
     aggregate: str = "mean"
     sharing: str = "shared"
@@ -69,10 +70,10 @@ class ModelConfig:
     concat: str = "auto"
     head: tuple[int, ...] = ()
     readout: str = "auto"
-    input_dropout: float = 0.5
+    input_dropout: float = 0.0
     state_dropout: float = 0.0
-    dropout: float = 0.2
-    drop_node: float = 0.5
+    dropout: float = 0.0
+    drop_node: float = 0.0
     norm: str = "none"
     cell_options: dict[str, Any] = field(default_factory=dict)
 
@@ -82,6 +83,7 @@ class Config:
     """Everything that decides a run; [train] is :class:`gpnn.train.Recipe`.
 
     Attributes:
+        recipe: a name of :data:`gpnn.recipes.RECIPES`; what else is not set is as it has it.
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
@@ -91,10 +93,11 @@ class Config:
         disk: folder where states and features may lie in files when memory is short; empty allows none. Several
             processes have none.
 
-    >>> Config().data.name
-    'digits'
+    >>> Config().data.name, Config.of("gated").model.cell
+    ('digits', 'gru')
     """
 
+    recipe: str = DEFAULT
     seed: int = 0
     device: str = "auto"
     threads: int | Auto = "auto"
@@ -103,10 +106,20 @@ class Config:
     memory: float | Auto = "auto"
     disk: str = ""
     data: DataConfig = field(default_factory=DataConfig)
-    partition: PartitionConfig = field(default_factory=PartitionConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    train: Recipe = DEFAULT_RECIPE
+    partition: PartitionConfig = field(default_factory=lambda: _partition(DEFAULT))
+    schedule: ScheduleConfig = field(default_factory=lambda: _schedule(DEFAULT))
+    model: ModelConfig = field(default_factory=lambda: _model(DEFAULT))
+    train: Recipe = find_recipe(DEFAULT).train
+
+    @classmethod
+    def of(cls, recipe: str) -> Config:
+        """The configuration that a recipe alone gives.
+
+        Raises:
+            ValueError: when there is no recipe of this name.
+        """
+        train = find_recipe(recipe).train
+        return cls(recipe, partition=_partition(recipe), schedule=_schedule(recipe), model=_model(recipe), train=train)
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as nested plain values, a section's options among its keys."""
@@ -124,6 +137,28 @@ SECTIONS: dict[str, type] = {
     "model": ModelConfig,
     "train": Recipe,
 }
+
+
+def _partition(recipe: str) -> PartitionConfig:
+    pipeline = find_recipe(recipe).pipeline
+    return PartitionConfig(pipeline.partition, pipeline.k, options=dict(pipeline.partition_options))
+
+
+def _schedule(recipe: str) -> ScheduleConfig:
+    given = find_recipe(recipe).pipeline
+    options = dict(given.schedule_options)
+    return ScheduleConfig(given.schedule, given.rounds, given.normalization, given.self_loops, options)
+
+
+def _model(recipe: str) -> ModelConfig:
+    pipeline = find_recipe(recipe).pipeline
+    start: Any = pipeline.embedding_start
+    return replace(
+        ModelConfig(),
+        hidden_channels=pipeline.hidden_channels,
+        embedding_start=start,
+        **pipeline.model_options,
+    )
 
 
 def _to_mapping(section: Any) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def test_the_nearest_name_is_found_across_sections(key, nearest):
 
 def test_a_name_like_nothing_lists_the_sections():
     (problem,) = parse_config({"zzz": 1})[1]
-    sections = "data, partition, schedule, model, train; or seed, device, threads, deterministic, engine, memory, disk"
-    assert problem == f"`zzz` is not a setting. Sections: {sections}."
+    sections = "data, partition, schedule, model, train; or recipe, seed, device, threads, deterministic, engine"
+    assert problem == f"`zzz` is not a setting. Sections: {sections}, memory, disk."
 
 
 def test_whole_numbers_pass_as_floats_and_auto_as_a_size():

@@ -1,0 +1,57 @@
+"""RECIPES: what a model is and how it is trained, by a name that means the same in Python and on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpnn.check import check_choice
+from gpnn.pipeline import Pipeline
+from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
+
+
+@dataclass(frozen=True)
+class NamedRecipe:
+    """One recipe of `RECIPES`.
+
+    Attributes:
+        about: the recipe in a line.
+        pipeline: partition, schedule and model.
+        train: the settings of :func:`gpnn.train.fit`.
+    """
+
+    about: str
+    pipeline: Pipeline
+    train: Recipe
+
+
+DEFAULT = "spread"
+
+RECIPES: dict[str, NamedRecipe] = {
+    "spread": NamedRecipe(
+        "scores of the features, propagated by the linear cell; random passes agree with their sharpened average",
+        Pipeline(
+            normalization="symmetric_split",
+            self_loops=True,
+            model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
+        ),
+        DEFAULT_RECIPE,
+    ),
+    "gated": NamedRecipe(
+        "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
+        Pipeline(rounds=10, normalization="graph", model_options={"cell": "gru", "norm": "batch", "dropout": 0.2}),
+        Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
+    ),
+}
+
+
+def find_recipe(name: str) -> NamedRecipe:
+    """The recipe of this name.
+
+    Raises:
+        ValueError: when there is none, with the names that there are.
+
+    >>> find_recipe("gated").pipeline.rounds
+    10
+    """
+    check_choice("recipe", name, RECIPES)
+    return RECIPES[name]
