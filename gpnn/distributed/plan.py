@@ -123,7 +123,7 @@ def lower_shard(
         ValueError: for an unknown schedule, option or rule.
     """
     halo = build_exchange(shard.halo, shard.bounds, group, device)
-    made = shard_schedule(schedule, shard, halo, rounds=rounds, options=options)
+    made = shard_schedule(schedule, shard, halo, group, rounds=rounds, options=options)
     return _lower(made, shard, group, halo, device, normalization, self_loops)
 
 

@@ -1,44 +1,61 @@
-"""Schedules that a process can make of its own shard, without seeing the whole graph."""
+"""This process's share of a schedule: of one that every process holds, or described over its own shard alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice, check_count
 from gpnn.csr import pointers
 from gpnn.distributed.halo_exchange import HaloExchange
+from gpnn.distributed.process_group import ProcessGroup
 from gpnn.distributed.shard import Shard
+from gpnn.graph import Graph
+from gpnn.partition import Partition
 from gpnn.schedule import Phase, Schedule
+from gpnn.schedule.make_schedule import make_schedule
+
+SHARD_SCHEDULES = ("partitioned", "synchronous")  # those whose phases follow from the subgraphs of an edge's two ends
 
 
 def shard_schedule(
-    name: str, shard: Shard, halo: HaloExchange | None, *, rounds: int, options: Mapping[str, Any] | None = None
+    name: str,
+    shard: Shard,
+    halo: HaloExchange | None,
+    group: ProcessGroup,
+    *,
+    rounds: int,
+    options: Mapping[str, Any] | None = None,
 ) -> Schedule:
-    """This process's share of a schedule: the edges into own rows, the own rows that update.
+    """This process's share of a schedule of which no process holds the whole graph; collective.
+
+    It is the ordinary schedule over the local rows, restricted to own rows and the edges into them.
 
     Args:
         name: a name of `SHARD_SCHEDULES`.
         shard: what this process owns.
         halo: how the rows of `shard.halo` come here; None where no process has any.
+        group: the processes.
         rounds: number of rounds.
         options: the schedule's own, such as `intra` and `cut`.
 
     Raises:
-        ValueError: when no process could make the schedule alone, or an option is unknown.
+        ValueError: when the schedule needs the whole graph, or an option is unknown.
     """
     if name not in SHARD_SCHEDULES:
         known = ", ".join(SHARD_SCHEDULES)
         raise ValueError(f"Several processes can run the schedules {known} from a folder of shards. Got {name!r}.")
-    check_count("rounds", rounds, at_least=1)
-    try:
-        phases = SHARD_SCHEDULES[name](shard, halo, **(options or {}))
-    except TypeError:
-        raise ValueError(f"The schedule {name!r} does not take these options. Got {dict(options or {})}.") from None
-    return Schedule(shard.graph, (phases,) * rounds)
+    graph, part = _surroundings(shard, halo)
+    local = make_schedule(name, graph, part, rounds=rounds, options=options)
+    if local.num_virtual:
+        raise ValueError(f"Several processes have no virtual nodes: `virtual` must be None. Got {dict(options or {})}.")
+    edge, row = torch.arange(graph.num_edges), torch.arange(graph.num_nodes)
+    edge[shard.graph.num_edges :] = -1
+    row[shard.num_own :] = -1
+    return _without_empty_phases(_restrict(local, shard.graph, edge, row), group)
 
 
 def restrict(schedule: Schedule, shard: Shard) -> Schedule:
@@ -46,72 +63,51 @@ def restrict(schedule: Schedule, shard: Shard) -> Schedule:
 
     Args:
         schedule: of the whole graph, virtual nodes included.
-        shard: cut out of the schedule's graph.
+        shard: of the schedule's graph.
     """
-    number = torch.full((schedule.graph.num_edges,), -1, dtype=torch.int64)
-    number[shard.edges] = torch.arange(shard.edges.numel())
+    edge = torch.full((schedule.graph.num_edges,), -1, dtype=torch.int64)
+    edge[shard.edges] = torch.arange(shard.edges.numel())
     row = torch.full((schedule.graph.num_nodes,), -1, dtype=torch.int64)
     row[shard.nodes] = torch.arange(shard.num_own)
-
-    def share(phase: Phase) -> Phase:
-        edges, nodes = number[phase.edges], row[phase.nodes]
-        return Phase(edges[edges >= 0], nodes[nodes >= 0], phase.repeat, phase.kind, closing=phase.closing)
-
-    shares = {id(phase): share(phase) for phase in schedule.distinct_phases()}
-    return Schedule(shard.graph, tuple(tuple(shares[id(phase)] for phase in phases) for phases in schedule.rounds))
+    return _restrict(schedule, shard.graph, edge, row)
 
 
-def _synchronous(shard: Shard, halo: HaloExchange | None) -> tuple[Phase, ...]:
-    del halo
-    return (Phase(torch.arange(shard.graph.num_edges), torch.arange(shard.num_own), kind="all"),)
+def _surroundings(shard: Shard, halo: HaloExchange | None) -> tuple[Graph, Partition]:
+    """The local rows and two more, in subgraphs of their own, and which subgraph each row is in.
+
+    Own rows that other processes read send to the first of the two: they are at the cut, as in the whole graph. It also
+    sends to itself and to the second, so that every rank has the same phases, be it without edges in some of them.
+    """
+    graph, num_parts = shard.graph, shard.part_ptr.numel() - 1
+    first, second = graph.num_nodes, graph.num_nodes + 1
+    sent = shard.halo[:0] if halo is None else halo.send_rows.cpu().unique()
+    src = torch.cat([graph.src, sent, torch.tensor([first, first])])
+    dst = torch.cat([graph.dst, torch.full_like(sent, first), torch.tensor([first, second])])
+    elsewhere = torch.full((len(shard.halo),), num_parts)  # a sender that another process owns is in another subgraph
+    labels = torch.cat([shard.labels, elsewhere, torch.tensor([num_parts + 1, num_parts])])
+    return Graph(src, dst, graph.num_nodes + 2), Partition(labels, num_parts + 2)
 
 
-def _partitioned(
-    shard: Shard,
-    halo: HaloExchange | None,
-    intra: int = 1,
-    cut: int = 1,
-    update: str = "members",
-    virtual: str | None = None,
-) -> tuple[Phase, ...]:
-    check_count("intra", intra, at_least=0)
-    check_count("cut", cut, at_least=0)
-    check_choice("update", update, ("members", "receivers"))
-    if virtual is not None:
-        raise ValueError(f"Several processes have no virtual nodes: `virtual` must be None. Got {virtual!r}.")
-    if not (intra or cut):
-        raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
-    src, dst, labels = shard.graph.src, shard.graph.dst, shard.labels
-    part = torch.cat([labels, labels.new_full((len(shard.halo),), -1)])  # a sender elsewhere is in another subgraph
-    crossing = part[src] != part[dst]
-    phases = []
-    if intra:
-        phases.append(_inside(shard, (~crossing).nonzero().flatten(), intra, update))
-    if cut:
-        phases.append(_cut(shard, halo, crossing.nonzero().flatten(), cut, update))
-    return tuple(phases)
+def _restrict(schedule: Schedule, graph: Graph, edge: Tensor, row: Tensor) -> Schedule:
+    """The schedule over `graph`, given the new id of each edge `[E]` and node `[N]`, or -1 where it is not kept."""
+    shares = {id(phase): _share(phase, edge, row) for phase in schedule.distinct_phases()}
+    rounds = {id(phases): tuple(shares[id(phase)] for phase in phases) for phases in schedule.rounds}
+    return Schedule(graph, tuple(rounds[id(phases)] for phases in schedule.rounds))
 
 
-def _inside(shard: Shard, edges: Tensor, repeat: int, update: str) -> Phase:
-    """The edges that stay in their subgraph; one block a subgraph."""
-    nodes, labels = torch.arange(shard.num_own), shard.labels
-    if update == "receivers":
-        nodes = shard.graph.dst[edges].unique()
-    num_parts = shard.part_ptr.numel() - 1
-    edge_ptr = pointers(torch.bincount(labels[shard.graph.dst[edges]], minlength=num_parts))
-    return Phase(edges, nodes, repeat, "inside", edge_ptr, pointers(torch.bincount(labels[nodes], minlength=num_parts)))
+def _share(phase: Phase, edge: Tensor, row: Tensor) -> Phase:
+    """The phase of the kept edges and nodes; every field of a phase that holds ids is translated here."""
+    edges, nodes = edge[phase.edges], row[phase.nodes]
+    edge_ptr, node_ptr = phase.edge_ptr, phase.node_ptr
+    if edge_ptr is not None and node_ptr is not None:
+        begin = torch.stack([pointers(edges >= 0)[edge_ptr], pointers(nodes >= 0)[node_ptr]])
+        edge_ptr, node_ptr = begin.unique_consecutive(dim=1)  # without blocks of which nothing is kept
+    return replace(phase, edges=edges[edges >= 0], nodes=nodes[nodes >= 0], edge_ptr=edge_ptr, node_ptr=node_ptr)
 
 
-def _cut(shard: Shard, halo: HaloExchange | None, edges: Tensor, repeat: int, update: str) -> Phase:
-    """The edges between subgraphs; of the senders those that are own, to whomever they send, update too."""
-    ends = [shard.graph.dst[edges]]
-    if update == "members":
-        senders = shard.graph.src[edges]
-        ends += [senders[senders < shard.num_own], *([] if halo is None else [halo.send_rows.cpu()])]
-    return Phase(edges, torch.cat(ends).unique(), repeat, "cut", closing=True)
-
-
-SHARD_SCHEDULES: dict[str, Callable[..., tuple[Phase, ...]]] = {
-    "partitioned": _partitioned,
-    "synchronous": _synchronous,
-}
+def _without_empty_phases(schedule: Schedule, group: ProcessGroup) -> Schedule:
+    """The schedule without phases that are empty in every process, which the whole graph's does not have either."""
+    sizes = [phase.num_messages + phase.num_updates for phase in schedule.rounds[0]]
+    filled = group.any(*(size > 0 for size in sizes))
+    phases = tuple(phase for phase, keep in zip(schedule.rounds[0], filled) if keep)
+    return Schedule(schedule.graph, (phases,) * schedule.num_rounds)

@@ -16,6 +16,7 @@ from gpnn.distributed import (
     measure_shards,
     number_parts,
 )
+from gpnn.distributed.schedules import shard_schedule
 from gpnn.engine import propagate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
@@ -49,6 +50,19 @@ def shard_case(
     shard = ShardBuilder(graph, where).build(group.rank)
     plan = lower_shard(shard, group, schedule=name, rounds=2, options=schedule, **lowering)
     return _run(plan, make_cell(**cell))
+
+
+def share_case(group: ProcessGroup, edges: tuple, labels: list[int], name: str, options: dict) -> list[tuple]:
+    """Kind, repeat, edges (global ids) and nodes of each phase of the schedule that this process makes of its shard."""
+    graph = gpnn.Graph(*edges, num_nodes=len(labels))
+    shard = ShardBuilder(graph, NodeOrder.of(graph, gpnn.Partition(labels, 4), group.size)).build(group.rank)
+    halo = build_exchange(shard.halo, shard.bounds, group)
+    made = shard_schedule(name, shard, halo, group, rounds=2, options=options)
+    assert made.rounds[0] is made.rounds[1]
+    return [
+        (phase.kind, phase.repeat, shard.edges[phase.edges].tolist(), shard.nodes[phase.nodes].tolist())
+        for phase in made.rounds[0]
+    ]
 
 
 def convolution_case(group: ProcessGroup) -> None:
