@@ -7,11 +7,11 @@ import torch
 from gpnn.build import build, build_data, load_config, rebuild, resolve
 from gpnn.config import ModelConfig
 from gpnn.engine import NORMALIZATIONS
+from gpnn.memory import estimate
+from gpnn.memory.engine import DoesNotFit
 from gpnn.nn import GPNN, READOUTS, UPDATES
 from gpnn.pipeline import Pipeline, Sizes
 from gpnn.schedule import SCHEDULES
-from gpnn.train import estimate
-from gpnn.train.engine import DoesNotFit
 
 TINY = ["data.name=planted", "data.num_nodes=60", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
 
@@ -25,6 +25,7 @@ def test_every_argument_of_the_model_can_be_configured():
         "in_channels",
         "out_channels",
         "num_rounds",
+        "kinds",
         "num_edge_types",
         "num_nodes",
         "nodes",
