@@ -37,9 +37,9 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from torch_geometric.data import Data
 
     import gpnn
+    from gpnn.memory.engine import choose_engine
     from gpnn.pipeline import resolve_options
     from gpnn.train import Recipe, fit
-    from gpnn.train.engine import choose_engine
 
     cell, engine, name, num_nodes, width, passes = GPU_CASES[options.case]
     num_nodes = int(num_nodes * options.scale)

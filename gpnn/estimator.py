@@ -14,6 +14,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gpnn.data.arrays import data_from_arrays, encode_labels, hold_out
 from gpnn.data.check import check_data
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
@@ -30,7 +31,6 @@ from gpnn.run.predictions import write_predictions
 from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
 from gpnn.train.divergence import training_notes
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
@@ -48,7 +48,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
     The model and its training are those of `gpnn train` with the same recipe, arguments and seed, to the same bits.
     Arguments left at None are as the recipe has them. Sizes that are "auto" there follow the graph
-    (:mod:`gpnn.train.sizes`) and are printed when `verbose`.
+    (:mod:`gpnn.sizes`) and are printed when `verbose`.
 
     Args:
         recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`.
@@ -76,7 +76,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
             `val_mask`; 0 keeps the last weights.
         seed: of partition, schedule, weights, masks and validation nodes.
         device: "auto", "cpu", "cuda", ….
-        engine: how the training is run, a name of `gpnn.train.engine.ENGINES`; "auto" is the fastest that fits.
+        engine: how the training is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits.
         memory: GB that the training may take; None is most of what is free.
         disk: folder where states and features may lie in files when memory is short; None allows none.
         verbose: print the sizes and the engine chosen and one line at the end.

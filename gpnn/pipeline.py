@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
+from gpnn.data.features import map_features
 from gpnn.engine import Plan, lower
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
+from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import Schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
-from gpnn.train.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
-from gpnn.train.mapped import map_features
+from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.recipe import Recipe
-from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.task import num_classes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Assembly:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.train.sizes`).
+    """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.sizes`).
 
     Attributes:
         partition: a name of :data:`gpnn.partition.PARTITIONERS`.
@@ -84,7 +84,7 @@ class Pipeline:
         embedding_start: "features": embeddings start from the features where there are any; "random".
         seed: of partition, schedule and weights.
         device: "auto", "cpu", "cuda" or "cuda:N".
-        engine: "auto" or a name of :data:`gpnn.train.engine.ENGINES`.
+        engine: "auto" or a name of :data:`gpnn.memory.engine.ENGINES`.
         memory: bytes that the process may take, or None: most of what is free.
         disk: folder where states and features may lie in files, or None.
     """

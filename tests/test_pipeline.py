@@ -7,8 +7,8 @@ from gpnn import Graph
 from gpnn.pipeline import Pipeline, Sizes, model_arguments, most_parts, resolve_options
 from gpnn.run.known_nodes import fingerprint
 from gpnn.schedule.make_schedule import make_schedule, needs_partition, schedule_options
+from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.recipe import Recipe, resolve_recipe
-from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
 
 
 def test_sizes_stay_where_they_are_said(planted):

@@ -1,12 +1,12 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import describe_data
-from gpnn.build.finished import history_notes
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
     build,
     build_data,
+    history_notes,
     pipeline_of,
     rebuild,
     resolve,

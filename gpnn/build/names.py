@@ -14,12 +14,12 @@ from gpnn.data import DATASETS
 from gpnn.data.load import own_loader, unknown_source
 from gpnn.data.tables import tables
 from gpnn.engine import NORMALIZATIONS
+from gpnn.memory.engine import check_engine
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
 from gpnn.pipeline import resolve_options
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
-from gpnn.train.engine import check_engine
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:

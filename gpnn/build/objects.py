@@ -6,19 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
-from gpnn.distributed import ShardedPlan, Totals
+from gpnn.distributed import ShardedPlan, Totals, group_of
+from gpnn.distributed.parameters import own_names
 from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
+from gpnn.memory.engine import EngineChoice
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
+from gpnn.run.folder import RunFolder
 from gpnn.storage.read import shorten
-from gpnn.train.engine import EngineChoice
+from gpnn.train.divergence import training_notes
 from gpnn.train.notes import Facts, Note, take_notes
 from gpnn.train.recipe import resolve_recipe
 
@@ -174,3 +179,27 @@ def model_options(config: Config) -> dict[str, Any]:
     options = asdict(config.model)
     del options["embedding_start"], options["hidden_channels"]
     return options
+
+
+def history_notes(run: RunFolder, built: Built) -> list[Note]:
+    """The notes that follow from a run's history."""
+    data = built.data
+    return training_notes(run.read_history(), data.num_classes, multi_label=data.y.dim() == 2)
+
+
+def describe_sizes(built: Built) -> dict[str, Any]:
+    """How large a run was, over all processes; messages and updates are those of an epoch, over all its passes."""
+    passes, totals = built.config.train.passes, built.totals
+    counts = {name: each.numel() for name, each in built.model.named_parameters()}
+    own = sum(counts.pop(name) for name in own_names(built.model))
+    return {
+        "num_messages": built.plan.num_messages * passes,
+        "num_updates": built.plan.num_updates * passes,
+        "multi_label": built.data.y.dim() == 2,
+        "num_nodes": totals.num_nodes,
+        "num_edges": totals.num_edges,
+        "num_parts": totals.num_parts,
+        "num_rounds": built.plan.num_rounds,
+        "num_parameters": int(group_of(built.plan).all_reduce(torch.tensor(own))) + sum(counts.values()),
+        "seed": built.config.seed,
+    }

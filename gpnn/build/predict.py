@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from gpnn.build.objects import rebuild
+from gpnn.build.objects import Built, rebuild
 from gpnn.config import Config
 from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
@@ -81,6 +82,25 @@ def read_trained(run: RunFolder) -> Trained:
     digests = None if rows is None else RowDigests.parse(rows, run.model.name)
     known = (classes, bool(described.get("multi_label")), vocabulary, digests, described.get("predictions_sha256"))
     return Trained(run, model, dict(arguments), *known)
+
+
+def describe_model(built: Built, digests: RowDigests | None, predictions: Path) -> dict[str, Any]:
+    """What :func:`read_trained` reads beside the weights of a run's model, as JSON holds it.
+
+    Args:
+        built: the objects of the run.
+        digests: of its graph where nodes have no ids.
+        predictions: the run's file of predictions, written already: new nodes join the subgraphs in it.
+    """
+    data, words = built.data, built.data.get("vocabulary")
+    return {
+        "model": built.model_arguments,
+        "classes": data.get("class_names"),
+        "multi_label": data.y.dim() == 2,
+        "vocabulary": None if words is None else words.to_mapping(),
+        "rows": None if digests is None else digests._asdict(),
+        "predictions_sha256": sha256_of(predictions),
+    }
 
 
 def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:

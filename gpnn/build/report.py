@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.build.finished import history_notes
-from gpnn.build.objects import Built, build
+from gpnn.build.objects import Built, build, history_notes
 from gpnn.build.predict import Trained, read_trained
 from gpnn.build.sharded import build_sharded, read_own
 from gpnn.build.unchanged import load_run_config

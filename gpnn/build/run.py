@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpnn.build.finished import describe_model, describe_sizes
-from gpnn.build.objects import Built, build
+from gpnn.build.objects import Built, build, describe_sizes
+from gpnn.build.predict import describe_model
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search
 from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from gpnn.build.finished import describe_model, describe_sizes
-from gpnn.build.objects import Built, build_data, model_options, pipeline_of, resolve
+from gpnn.build.objects import Built, build_data, describe_sizes, model_options, pipeline_of, resolve
+from gpnn.build.predict import describe_model
 from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.build.unchanged import check_unchanged, load_run_config, record, settings_of
 from gpnn.config import Config
@@ -36,11 +36,11 @@ from gpnn.run.folder import HistoryFile, RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.run.predictions import known_labels, merge_predictions, predictions_table, split_names, write_predictions
 from gpnn.schedule.make_schedule import needs_partition
+from gpnn.sizes import choose_hidden, choose_rounds
 from gpnn.storage.atomic import finite
 from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.recipe import resolve_recipe
-from gpnn.train.sizes import choose_hidden, choose_rounds
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

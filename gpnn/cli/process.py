@@ -17,8 +17,7 @@ def set_process(built: Built) -> None:
     """
     import torch
 
-    from gpnn.engine.device import make_deterministic
-    from gpnn.train.sizes import choose_threads
+    from gpnn.engine.device import choose_threads, make_deterministic
 
     if built.config.deterministic:
         make_deterministic()

@@ -88,7 +88,7 @@ class Config:
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
         deterministic: whether a training from the command line gives the same bits each time on a GPU; a CPU does so.
-        engine: how the plan is run, a name of `gpnn.train.engine.ENGINES`; "auto" is the fastest that fits in memory.
+        engine: how the plan is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits in memory.
         memory: GB that a training may take, in each process; "auto" is most of what is free, or of what limits leave.
         disk: folder where states and features may lie in files when memory is short; empty allows none. Several
             processes have none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.graph import Graph
+from gpnn.storage.tensors import map_tensor
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -151,3 +153,14 @@ def _normalize_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     scale = np.divide(1, sums, out=np.zeros_like(sums), where=sums != 0)
     matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
     return matrix
+
+
+def map_features(x: Tensor, folder: Path | str) -> Tensor:
+    """The same features, `[N, F]`, their values in files under `folder` that vanish with the tensor."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if x.layout == torch.strided:
+        return map_tensor(x.contiguous(), folder)
+    if x.layout != torch.sparse_csr:
+        raise ValueError(f"Features in files must be dense or sparse CSR. Got {x.layout}.")
+    columns, values = (map_tensor(part, folder).numpy() for part in (x.col_indices(), x.values()))
+    return csr_tensor(x.crow_indices().numpy(), columns, values, (x.shape[0], x.shape[1]))

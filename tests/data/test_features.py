@@ -6,7 +6,7 @@ import torch
 from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
-from gpnn.data.features import choose_scale, csr_tensor, from_scipy, scale_rows, transform_data
+from gpnn.data.features import choose_scale, csr_tensor, from_scipy, map_features, scale_rows, transform_data
 
 
 def example() -> Data:
@@ -101,3 +101,21 @@ def test_indices_are_narrow_where_they_fit() -> None:
     ptr, columns = np.array([0, 1]), np.array([4])
     assert csr_tensor(ptr, columns, np.ones(1, np.float32), (1, 5)).col_indices().dtype == torch.int32
     assert csr_tensor(ptr, columns, np.ones(1, np.float32), (1, 2**31)).col_indices().dtype == torch.int64
+
+
+def sparse_features(x: torch.Tensor) -> torch.Tensor:
+    return from_scipy(csr_matrix(x.numpy()), sparse=True)
+
+
+@pytest.mark.parametrize("make", [torch.Tensor.clone, sparse_features])
+def test_features_in_files_equal_what_they_were(make, tmp_path):
+    x = make(torch.tensor([[0.0, 2.0], [3.0, 0.0], [0.0, 0.0]]))
+    mapped = map_features(x, tmp_path / "new")
+    assert mapped.layout == x.layout
+    assert torch.equal(mapped.to_dense(), x.to_dense())
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_other_layouts_in_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be dense or sparse CSR"):
+        map_features(torch.eye(2).to_sparse_coo(), tmp_path)

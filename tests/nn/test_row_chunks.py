@@ -8,13 +8,13 @@ from torch import Tensor
 
 import gpnn
 from gpnn.data.features import csr_tensor
+from gpnn.memory.estimate import estimate_memory
+from gpnn.memory.probe import probe
 from gpnn.nn import GPNN, UPDATES, MaskKey, row_chunks
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
 from gpnn.nn.row_chunks import map_rows
 from gpnn.pipeline import resolve_options
 from gpnn.train import Recipe
-from gpnn.train.estimate import estimate_memory
-from gpnn.train.probe import probe
 from tests.oracle.engine_cases import make_schedule, multigraph, states
 
 MASKS = {"input_dropout": 0.3, "state_dropout": 0.2, "dropout": 0.3, "drop_node": 0.3}

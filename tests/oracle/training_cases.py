@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.distributed import NodeOrder, Ownership, ProcessGroup
+from gpnn.memory.engine import choose_engine
 from gpnn.nn import GPNN
 from gpnn.train import Recipe, fit
-from gpnn.train.engine import choose_engine
 from tests.oracle.planted import planted_graph
 
 RECIPE: dict[str, Any] = {
@@ -97,7 +97,7 @@ def choose_among(group: ProcessGroup) -> tuple[list[str], str]:
     plan = gpnn.lower(data, gpnn.schedule.partitioned(data, part, rounds=4, intra=3), shard=owner)
     assert plan.nodes is not None
     model, x, recipe = GPNN(6, 64, 3, cell="lstm"), data.x[plan.nodes], Recipe()
-    with patch("gpnn.train.estimate.resident_bytes", lambda device: 0.0):  # a graph this small is lost in the rest
+    with patch("gpnn.memory.estimate.resident_bytes", lambda device: 0.0):  # a graph this small is lost in the rest
         named = [choose_engine(model, x, plan, recipe, engine=name) for name in ("fused", "streamed")]
         rooms = [choice.estimate.peak + 1 for choice in named]
         names = [choose_engine(model, x, plan, recipe, memory=room).name for room in rooms]

@@ -174,7 +174,7 @@ def test_the_default_recipe_of_the_tables_is_the_library_s():
     from experiments.harness.plain import PLAIN
     from gpnn.config import Config, parse_config
     from gpnn.pipeline import resolve_options
-    from gpnn.train.sizes import choose_weight_decay
+    from gpnn.train.recipe import choose_weight_decay
 
     row = next(row for row in read_experiment(find_file(EXPERIMENTS, "ours")).rows if row.name == "default recipe")
     written, _ = parse_config(lay_over(PLAIN, row.settings))

@@ -16,7 +16,7 @@ import gpnn
 from gpnn.train import Recipe, fit
 from gpnn.pipeline import resolve_options
 from gpnn.train.recipe import DEFAULT_RECIPE
-from gpnn.train.estimate import estimate_memory
+from gpnn.memory.estimate import estimate_memory
 torch.set_num_threads(1)
 random, size = torch.Generator().manual_seed(0), SIZE
 src = torch.randint(size, (4 * size,), generator=random)

@@ -5,7 +5,7 @@ import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from gpnn.train.arrays import data_from_arrays, encode_labels, hold_out
+from gpnn.data.arrays import data_from_arrays, encode_labels, hold_out
 
 NAN = float("nan")
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])

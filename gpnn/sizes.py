@@ -1,4 +1,4 @@
-"""What follows the graph when nobody says: subgraphs, rounds, hidden channels, weight decay and threads."""
+"""What follows the graph when nobody says: subgraphs, rounds and hidden channels."""
 
 from __future__ import annotations
 
@@ -37,26 +37,3 @@ def choose_hidden(num_classes: int) -> int:
     (128, 128, 512)
     """
     return min(512, max(128, 1 << (4 * num_classes - 1).bit_length()))
-
-
-def choose_weight_decay(num_features: int) -> float:
-    """5e-4 for up to 4,096 columns, and 5e-4·(4096 / F)^1.5 for more.
-
-    Each of very many columns is seen in few labelled nodes, and a decay that suits hundreds of columns wipes it out:
-    docs/recipes.md has the validation accuracies. The exponent passes through what is best at 61,278 columns, 1e-5.
-
-    >>> choose_weight_decay(1433), round(choose_weight_decay(61278), 7)
-    (0.0005, 8.6e-06)
-    """
-    return 5e-4 * min(1.0, 4096 / max(1, num_features)) ** 1.5
-
-
-def choose_threads(num_nodes: int, hidden_channels: int, available: int) -> int:
-    """One thread where states have fewer than 2²⁰ entries, else all.
-
-    Small states gain nothing from a second thread, and on busy cores they lose several times over.
-
-    >>> choose_threads(1797, 64, 8), choose_threads(1_000_000, 64, 8)
-    (1, 8)
-    """
-    return available if num_nodes * hidden_channels >= 1 << 20 else 1

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Plan, Streamed, recomputes
-from gpnn.engine.memory import StateBytes, largest_piece_bytes, lowering_bytes, plan_bytes, runner_bytes
 from gpnn.engine.propagate import Runner
+from gpnn.memory.available import resident_bytes
+from gpnn.memory.probe import probe
+from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, plan_bytes, runner_bytes
 from gpnn.nn import GPNN
 from gpnn.nn.row_chunks import chunk_rows
-from gpnn.train.available import resident_bytes
-from gpnn.train.probe import probe
 from gpnn.train.recipe import Recipe
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments

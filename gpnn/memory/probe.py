@@ -30,7 +30,7 @@ class Kept(NamedTuple):
         by_model: that autograd keeps outside the propagation: encoder, dropout, readout and head.
         after: of `by_model`, what comes after the propagation and is free again when that is differentiated.
         widest: of the widest activation outside the propagation.
-        kernel: as in :class:`gpnn.engine.memory.StateBytes`.
+        kernel: as in :class:`gpnn.memory.runner.StateBytes`.
         chunk: that encoder and head take of it while its chunk of rows is computed again; 0 where they keep all.
     """
 

@@ -1,7 +1,7 @@
 import pytest
 
 from gpnn import Graph
-from gpnn.train.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 
 
 def test_parts_never_pass_the_nodes():

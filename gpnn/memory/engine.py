@@ -14,9 +14,9 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
+from gpnn.memory.available import available_bytes
+from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.nn import GPNN
-from gpnn.train.available import available_bytes
-from gpnn.train.estimate import Estimate, estimate_memory
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short

@@ -8,11 +8,11 @@ import torch
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.data.features import from_scipy
-from gpnn.train import Recipe, estimate, fit
-from gpnn.train.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
-from gpnn.train.estimate import estimate_memory
-from gpnn.train.mapped import map_features
+from gpnn.data.features import from_scipy, map_features
+from gpnn.memory import estimate
+from gpnn.memory.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
+from gpnn.memory.estimate import estimate_memory
+from gpnn.train import Recipe, fit
 from tests.oracle.training_cases import choose_among
 
 RECIPE = Recipe(epochs=2)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpnn.train import available
-from gpnn.train.available import available_bytes, group_rooms, resident_bytes
+from gpnn.memory import available
+from gpnn.memory.available import available_bytes, group_rooms, resident_bytes
 
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 NO_LIMIT = 9223372036854771712  # what cgroup v1 writes
@@ -90,7 +90,7 @@ def test_processes_divide_what_is_free():
 
 LIMITED = """
 import json, resource, torch
-from gpnn.train.available import available_bytes, resident_bytes
+from gpnn.memory.available import available_bytes, resident_bytes
 kind, column = {"AS": (resource.RLIMIT_AS, 0), "DATA": (resource.RLIMIT_DATA, 5)}["KIND"]
 taken = int(open("/proc/self/statm").read().split()[column]) * 4096
 resource.setrlimit(kind, (taken + 300_000_000, resource.RLIM_INFINITY))
@@ -113,7 +113,7 @@ import json, resource, torch
 from torch_geometric.data import Data
 import gpnn
 from gpnn.train import Recipe, fit
-from gpnn.train.engine import MARGIN, choose_engine
+from gpnn.memory.engine import MARGIN, choose_engine
 torch.set_num_threads(1)
 random, size = torch.Generator().manual_seed(0), 60_000
 src = torch.randint(size, (4 * size,), generator=random)

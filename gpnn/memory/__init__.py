@@ -1,0 +1,1 @@
+"""Memory: what is available, what a training will take at its peak, and the engine that fits."""
