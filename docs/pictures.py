@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gpnn
-from gpnn.schedule import broadcast, draw_schedule, partitioned, sequential, synchronous
+from gpnn.schedule import broadcast, draw_schedule, held_cut, partitioned, sequential, synchronous
 
 HALVES = [0, 0, 0, 1, 1, 1]
 
@@ -32,6 +32,11 @@ def draw_synchronous(path: Path) -> None:
 def draw_partitioned(path: Path) -> None:
     """The paper's Figure 1: two subgraphs, then the cut."""
     draw_schedule(partitioned(chain(6), HALVES, rounds=2, intra=2, cut=1), path)
+
+
+def draw_held(path: Path) -> None:
+    """Two subgraphs, messages over the cut held."""
+    draw_schedule(held_cut(chain(6), HALVES, rounds=2, intra=2), path)
 
 
 def draw_sequential(path: Path) -> None:
@@ -129,6 +134,7 @@ def photograph(page: Path, path: Path, height: int = 1180, scroll_to: str | None
 PICTURES: dict[str, Callable[[Path], None]] = {
     "schedule-synchronous.svg": draw_synchronous,
     "schedule-partitioned.svg": draw_partitioned,
+    "schedule-held.svg": draw_held,
     "schedule-sequential.svg": draw_sequential,
     "schedule-virtual.svg": draw_virtual,
     "schedule-grid.svg": draw_grid,

@@ -27,7 +27,12 @@ class ShardedPhase(LoweredPhase):
 
     def prepare(self) -> None:
         """Build the blocks that running needs; collective, where weights need the degrees of senders elsewhere."""
-        _ = self.row_index, self.whole if self.exchange is None else self.interior_and_boundary
+        _ = self.row_index, self.interior_and_boundary if self.exchanges_steps else self.whole
+
+    @property
+    def exchanges_steps(self) -> bool:
+        """Whether each repeat exchanges rows; where messages are held, one exchange serves all repeats."""
+        return self.exchange is not None and (self.phase.held is None or self.repeat == 1)
 
     @cached_property
     def interior_and_boundary(self) -> tuple[Block, Block]:
@@ -45,7 +50,7 @@ class ShardedPhase(LoweredPhase):
     @cached_property
     def row_index(self) -> Tensor:
         """The rows that the phase writes, `[n]`: those of the interior, then those of the boundary."""
-        if self.exchange is None:
+        if not self.exchanges_steps:
             return self.phase.nodes.to(self.builder.device)
         return join_rows([block.rows for block in self.interior_and_boundary], self.builder.device)
 
@@ -56,6 +61,19 @@ class ShardedPhase(LoweredPhase):
         if isinstance(block.inputs, slice):
             return torch.cat([state[block.inputs.start : block.inputs.start + own], received])
         return torch.cat([state.index_select(0, block.inputs[:own]), received])
+
+    def read_held(self, state: Tensor, received: Tensor) -> Tensor:
+        """The inputs of the whole phase, `[m, s]`: rows of `state`, and the received ones among them."""
+        rows, first = self._own_inputs
+        own = state.index_select(0, rows)
+        return torch.cat([own[:first], received, own[first:]])
+
+    @cached_property
+    def _own_inputs(self) -> tuple[Tensor, int]:
+        """The own rows that the whole phase reads, `[m − r]`, and how many of them come before the received rows."""
+        inputs = join_rows([self.whole.inputs], self.builder.device)
+        own = inputs < self.num_own
+        return inputs[own], int((~own).int().argmax()) if not bool(own.all()) else len(inputs)
 
     def _part(self, messages: Messages, nodes: Tensor, edges: Tensor) -> Block:
         return self.builder.build(messages.select(nodes.nonzero().flatten(), edges.nonzero().flatten()))

@@ -170,7 +170,7 @@ def _exchange(
     phase: Phase, shard: Shard, group: ProcessGroup, device: torch.device | str
 ) -> tuple[HaloExchange | None, Tensor]:
     """How the rows elsewhere that a phase reads come here, and their local rows."""
-    src = shard.graph.src[phase.edges]
+    src = shard.graph.src[phase.edges if phase.held is None else torch.cat([phase.edges, phase.held])]
     ghosts = src[src >= shard.num_own].unique()
     return build_exchange(shard.halo[ghosts - shard.num_own], shard.bounds, group, device), ghosts
 

@@ -17,7 +17,7 @@ from gpnn.distributed.phase import ShardedPhase
 from gpnn.distributed.plan import ShardedPlan
 from gpnn.distributed.process_group import Traffic
 from gpnn.engine.block import Block
-from gpnn.engine.recompute import round_steps
+from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels.first_order import first_order
@@ -29,8 +29,8 @@ class Sharded:
 
     Attributes:
         recompute: keep what enters a phase and compute its inside again in the backward pass: all repeats of a phase
-            that exchanges nothing, one step of others. Nothing is exchanged again. It takes a third longer, and the
-            states inside subgraphs are not kept.
+            that exchanges nothing or whose messages are held, one step of others. Nothing is exchanged again. It takes
+            a third longer, and the states inside subgraphs are not kept.
     """
 
     recompute: bool = False
@@ -55,7 +55,7 @@ class Sharded:
         states = []
         for number, phases in enumerate(plan.rounds):
             for phase, steps in round_steps(phases, number):
-                run = _Run(cell, cast(ShardedPhase, phase), initial, self.recompute)
+                run = _Run(Recomputation(cell, plan, None), cast(ShardedPhase, phase), initial, self.recompute)
                 state = run.phase(steps, state)
             states.append(state)
         return states if collect else states[-1:]
@@ -65,27 +65,37 @@ class Sharded:
 class _Run:
     """One phase of one pass."""
 
-    cell: CellLike
+    computation: Recomputation
     lowered: ShardedPhase
     initial: Tensor | None
     recompute: bool
 
     def phase(self, steps: list[Step], state: Tensor) -> Tensor:
         """The state after all repeats."""
-        if self.lowered.exchange is None:
+        exchange = self.lowered.exchange
+        if exchange is None:
             if not self.lowered.num_rows:
                 return state
             return self._keep_inputs(lambda before: self._inside(steps, before), state)
+        if not self.lowered.exchanges_steps:
+            return self._held(exchange, steps, state)
         for step in steps:
-            state = self._exchanging(self.lowered.exchange, step, state)
+            state = self._exchanging(exchange, step, state)
         return state
 
     def _inside(self, steps: list[Step], state: Tensor) -> Tensor:
         """All repeats of a phase that reads own rows only."""
         block = self.lowered.whole
-        for step in steps:
-            state = update_rows(state, block, partial(self._advance, block, step))
-        return state
+        return update_rows(state, block, partial(self._advance, block, steps))
+
+    def _held(self, exchange: HaloExchange, steps: list[Step], state: Tensor) -> Tensor:
+        """All repeats after one exchange: messages from other processes are held."""
+        received, block = exchange.start(state).wait(), self.lowered.whole
+        if not block.num_rows:
+            return anchor(state, received)
+        inputs = self.lowered.read_held(state, received)
+        updated = self._keep_inputs(partial(self._advance, block, steps), inputs)
+        return updated if block.num_rows == len(state) else _write(self.lowered, state, updated)
 
     def _exchanging(self, exchange: HaloExchange, step: Step, state: Tensor) -> Tensor:
         """One repeat: during the exchange interior rows are updated, after it boundary rows."""
@@ -93,19 +103,17 @@ class _Run:
         interior, boundary = self.lowered.interior_and_boundary
         parts = []
         if interior.num_rows:
-            parts.append(self._keep_inputs(partial(self._advance, interior, step), interior.read(state)))
+            parts.append(self._keep_inputs(partial(self._advance, interior, [step]), interior.read(state)))
         received = pending.wait()
         if boundary.num_rows:
             inputs = self.lowered.read(state, received)
-            parts.append(self._keep_inputs(partial(self._advance, boundary, step), inputs))
+            parts.append(self._keep_inputs(partial(self._advance, boundary, [step]), inputs))
         else:
             state = anchor(state, received)
         return _write(self.lowered, state, torch.cat(parts)) if parts else state
 
-    def _advance(self, block: Block, step: Step, inputs: Tensor) -> Tensor:
-        if self.initial is not None:
-            step = step._replace(initial=self.initial[block.rows])
-        return self.cell.advance(block, inputs, step).to(inputs.dtype)  # one type in all processes, also under autocast
+    def _advance(self, block: Block, steps: list[Step], inputs: Tensor) -> Tensor:
+        return self.computation.advance(block, 0, inputs, steps, own_rows(self.initial, block))
 
     def _keep_inputs(self, function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """`function(inputs)`, of which the backward pass keeps the inputs alone where that is asked for."""

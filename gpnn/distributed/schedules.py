@@ -18,7 +18,11 @@ from gpnn.partition import Partition
 from gpnn.schedule import Phase, Schedule
 from gpnn.schedule.make_schedule import make_schedule
 
-SHARD_SCHEDULES = ("partitioned", "synchronous")  # those whose phases follow from the subgraphs of an edge's two ends
+SHARD_SCHEDULES = (
+    "partitioned",
+    "held_cut",
+    "synchronous",
+)  # those whose phases follow from the subgraphs of an edge's two ends
 
 
 def shard_schedule(
@@ -97,12 +101,15 @@ def _restrict(schedule: Schedule, graph: Graph, edge: Tensor, row: Tensor) -> Sc
 
 def _share(phase: Phase, edge: Tensor, row: Tensor) -> Phase:
     """The phase of the kept edges and nodes; every field of a phase that holds ids is translated here."""
-    edges, nodes = edge[phase.edges], row[phase.nodes]
-    edge_ptr, node_ptr = phase.edge_ptr, phase.node_ptr
-    if edge_ptr is not None and node_ptr is not None:
-        begin = torch.stack([pointers(edges >= 0)[edge_ptr], pointers(nodes >= 0)[node_ptr]])
-        edge_ptr, node_ptr = begin.unique_consecutive(dim=1)  # without blocks of which nothing is kept
-    return replace(phase, edges=edges[edges >= 0], nodes=nodes[nodes >= 0], edge_ptr=edge_ptr, node_ptr=node_ptr)
+    ids = [edge[phase.edges], row[phase.nodes], *([] if phase.held is None else [edge[phase.held]])]
+    edges, nodes, *held = (each[each >= 0] for each in ids)
+    share = Phase(edges, nodes, phase.repeat, phase.kind, closing=phase.closing, held=held[0] if held else None)
+    ends = [ptr for ptr in (phase.edge_ptr, phase.node_ptr, phase.held_ptr) if ptr is not None]
+    if not ends:
+        return share
+    begin = torch.stack([pointers(each >= 0)[ptr] for each, ptr in zip(ids, ends)])
+    starts = begin.unique_consecutive(dim=1)  # without blocks of which nothing is kept
+    return replace(share, edge_ptr=starts[0], node_ptr=starts[1], held_ptr=starts[2] if held else None)
 
 
 def _without_empty_phases(schedule: Schedule, group: ProcessGroup) -> Schedule:

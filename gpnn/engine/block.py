@@ -18,6 +18,9 @@ from gpnn.kernels import Operator
 class Block:
     """One self-contained step: it reads the state rows `inputs` and writes the first `num_rows` of them.
 
+    The inputs beyond the written rows keep their values while the step is repeated: senders that do not update, and
+    copies of senders whose messages are held.
+
     Attributes:
         inputs: plan rows that the step reads, the written ones first, `[m]`; a slice where they are contiguous.
         num_rows: how many rows the step writes, n.
@@ -41,12 +44,19 @@ class Block:
     def num_inputs(self) -> int:
         return self.inputs.stop - self.inputs.start if isinstance(self.inputs, slice) else self.inputs.numel()
 
-    @property
+    @cached_property
     def rows(self) -> Tensor | slice:
-        """Plan rows that the step writes, `[n]`."""
+        """Plan rows that the step writes, `[n]`; a slice where they are contiguous."""
         if isinstance(self.inputs, slice):
             return slice(self.inputs.start, self.inputs.start + self.num_rows)
-        return self.inputs[: self.num_rows]
+        return as_slice(self.inputs[: self.num_rows])
+
+    @property
+    def others(self) -> Tensor | slice:
+        """Plan rows that the step reads besides those that it writes, `[m − n]`, distinct."""
+        if isinstance(self.inputs, slice):
+            return slice(self.inputs.start + self.num_rows, self.inputs.stop)
+        return self.inputs[self.num_rows :]
 
     def read(self, state: Tensor) -> Tensor:
         """The rows of `state` that the step reads, `[m, d]`."""
@@ -109,6 +119,13 @@ class Block:
         return values if self.edges is None else values[..., torch.cat(self.edges).argsort().to(values.device)]
 
 
+def as_slice(rows: Tensor) -> Tensor | slice:
+    """The rows, as a slice where they are contiguous."""
+    start = int(rows[0]) if len(rows) else 0
+    contiguous = torch.arange(start, start + len(rows), dtype=rows.dtype, device=rows.device)
+    return slice(start, start + len(rows)) if torch.equal(rows, contiguous) else rows
+
+
 @dataclass(frozen=True, eq=False)
 class Messages:
     """The edges of a phase in plan numbering: what blocks are cut from.
@@ -125,6 +142,7 @@ class Messages:
         diagonal: weight of each updating node's message to itself, float64, `[n]`, or None.
         degrees: of each updating node, `[n]`, and of each edge's sender, `[e]`, float64, where the weights follow from
             them, or None.
+        held: which edges send what their senders had at the start of the phase, bool, `[e]`, or None: none.
     """
 
     nodes: Tensor
@@ -137,6 +155,7 @@ class Messages:
     edge_type: Tensor | None
     diagonal: Tensor | None
     degrees: tuple[Tensor, Tensor] | None
+    held: Tensor | None = None
 
     def select(self, nodes: Tensor | slice, edges: Tensor | slice) -> Messages:
         """The part that updates `nodes` by `edges` (positions)."""
@@ -155,6 +174,7 @@ class Messages:
             pick(self.edge_type),
             None if self.diagonal is None else self.diagonal[nodes],
             None if self.degrees is None else (self.degrees[0][nodes], self.degrees[1][edges]),
+            pick(self.held),
         )
 
 
@@ -172,12 +192,16 @@ class BlockBuilder:
         self._position[inputs] = torch.arange(len(inputs))
         src, dst = self._position[messages.src], self._position[messages.dst]
         self._position[inputs] = -1
+        if messages.held is not None:
+            inputs, src = _copy_held(messages, inputs, src)
         shape = (messages.nodes.numel(), len(inputs))
         pieces = [self._operator(messages, src, dst, chosen, shape) for chosen in self._by_type(messages)]
         operators, raw_weights, edges = zip(*pieces)
         diagonal = None if messages.diagonal is None else messages.diagonal.to(self.device)
         degree = self._degree(messages, src, len(inputs))
-        return Block(self._compact(inputs), shape[0], operators, raw_weights, edges, diagonal, degree)
+        compact = as_slice(inputs)
+        compact = compact if isinstance(compact, slice) else compact.to(self.device)
+        return Block(compact, shape[0], operators, raw_weights, edges, diagonal, degree)
 
     def _degree(self, messages: Messages, src: Tensor, num_inputs: int) -> Tensor | None:
         """The degree of each input, `[m]`, where the weights follow from it; `src` are positions among the inputs."""
@@ -203,12 +227,6 @@ class BlockBuilder:
         self._position[messages.nodes] = -1
         return torch.cat([messages.nodes, senders])
 
-    def _compact(self, inputs: Tensor) -> Tensor | slice:
-        start = int(inputs[0]) if len(inputs) else 0
-        if torch.equal(inputs, torch.arange(start, start + len(inputs))):
-            return slice(start, start + len(inputs))
-        return inputs.to(self.device)
-
     def _operator(
         self, messages: Messages, src: Tensor, dst: Tensor, chosen: Tensor | None, shape: tuple[int, int]
     ) -> tuple[Operator, Tensor | None, Tensor]:
@@ -228,3 +246,12 @@ class BlockBuilder:
         operator = replace(Operator.from_csr(ptr, col, weight, shape), row_scale=messages.row_scale).to(self.device)
         edges = messages.edges[order].to(torch.int32 if self.num_edges < 2**31 else torch.int64)
         return operator, raw_weight, edges
+
+
+def _copy_held(messages: Messages, inputs: Tensor, src: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs with a copy of each held sender that updates, after all others, and the senders' positions among them."""
+    assert messages.held is not None
+    copied = messages.held & (src < messages.nodes.numel())
+    positions, copy = src[copied].unique(return_inverse=True)
+    src[copied] = len(inputs) + copy
+    return torch.cat([inputs, inputs[positions]]), src

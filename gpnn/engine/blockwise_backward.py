@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
+from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
@@ -70,6 +71,9 @@ class BlockwiseBackward:
 
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
+        if phase.halo is not None:
+            self._through_held_phase(phase, phase.halo, steps)
+            return
         if self.recomputation.finishes_blocks(phase):
             for grads in self.recomputation.each(phase, partial(self._through_lone_block, steps)):
                 self._add_to_parameters(grads)
@@ -95,6 +99,21 @@ class BlockwiseBackward:
         grad, grads = self._through_block(block, number, steps, take_rows(self.grad, block.rows))
         add_rows(self.grad, block.inputs, grad)
         return grads
+
+    def _through_held_phase(self, phase: AnyPhase, halo: Halo, steps: list[Step]) -> None:
+        """A phase whose blocks read each other's rows as they were at its start: what these receive is added last."""
+        received = self.grad.new_zeros(len(halo.rows), self.grad.shape[1])
+
+        def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
+            grad, grads = self._through_block(block, number, steps, read_rows(self.grad, block.rows))
+            own = self.grad.new_zeros(1) if grad is None else grad[: block.num_rows]
+            write_rows(self.grad, block.rows, own.expand(block.num_rows, self.grad.shape[1]))
+            return None if grad is None else grad[block.num_rows :], grads
+
+        for place, (grad, grads) in zip(halo.places, self.recomputation.each(phase, through)):
+            add_rows(received, place, grad)
+            self._add_to_parameters(grads)
+        add_rows(self.grad, halo.rows, received)
 
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""

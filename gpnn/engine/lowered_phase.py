@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,8 +50,29 @@ class LoweredPhase:
 
     @property
     def apart(self) -> bool:
-        """Whether the phase has blocks of its own, none of which reads a row that another writes."""
+        """Whether the phase has blocks of its own, none of which reads what another writes (but a row as it was)."""
         return self.phase.edge_ptr is not None
+
+    @property
+    def num_held(self) -> int:
+        return self.phase.num_held
+
+    @cached_property
+    def halo(self) -> Halo | None:
+        """The rows that blocks read as they were at the start of the phase; None where nothing is held."""
+        return halo_of(self.blocks) if self.num_held else None
+
+    @cached_property
+    def num_halo(self) -> int:
+        """How many rows held edges send from, H."""
+        held = self.phase.held
+        return 0 if held is None else self.rule.graph.src[held].unique().numel()
+
+    @property
+    def piece_halo(self) -> int:
+        """At most so many of them are read by one of `chunks`."""
+        held_ptr = self.phase.held_ptr
+        return min(self.num_halo, self.num_held if held_ptr is None else int(held_ptr.diff().max()))
 
     @property
     def sends_all(self) -> bool:
@@ -70,7 +92,7 @@ class LoweredPhase:
     def piece_rows(self) -> int:
         """Rows of the largest of `chunks`."""
         if self.phase.node_ptr is None:
-            return min(self.num_rows, self.chunk_rows)
+            return self.num_rows if self.num_held else min(self.num_rows, self.chunk_rows)
         return int(self.phase.node_ptr.diff().max())
 
     @cached_property
@@ -93,7 +115,7 @@ class LoweredPhase:
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
         """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
-        if self.phase.edge_ptr is not None or self.num_rows <= self.chunk_rows:
+        if self.apart or self.num_held or self.num_rows <= self.chunk_rows:
             return self.blocks
         return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
 
@@ -101,25 +123,29 @@ class LoweredPhase:
         """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
         blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
         blocks = tuple(replace(block, edges=None) for block in blocks)
-        return BuiltPhase(self.kind, blocks, self.apart, self.repeat, self.closing, self.sends_all)
+        return BuiltPhase(self.kind, blocks, self.apart, self.repeat, self.closing, self.sends_all, self.num_held)
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
         self.check()
-        graph, phase = self.rule.graph, self.phase
-        weights = self.rule.phase_weights(phase.edges, phase.nodes)
+        graph, phase, held = self.rule.graph, self.phase, None
+        edges = phase.edges if phase.held is None else torch.cat([phase.edges, phase.held])
+        if phase.held is not None and phase.repeat > 1:  # else senders are read before anything is written
+            held = torch.arange(edges.numel()) >= phase.edges.numel()
+        weights = self.rule.phase_weights(edges, phase.nodes)
         dtype = torch.float32 if graph.edge_weight is None else graph.edge_weight.dtype
         return Messages(
             self._renumber(phase.nodes),
-            self._renumber(graph.src[phase.edges]),
-            self._renumber(graph.dst[phase.edges]),
-            phase.edges,
+            self._renumber(graph.src[edges]),
+            self._renumber(graph.dst[edges]),
+            edges,
             None if weights.edge is None else weights.edge.to(dtype),
             weights.row,
-            None if graph.edge_weight is None else graph.edge_weight[phase.edges],
-            None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[phase.edges],
+            None if graph.edge_weight is None else graph.edge_weight[edges],
+            None if graph.num_edge_types == 1 or graph.edge_type is None else graph.edge_type[edges],
             weights.diagonal,
             weights.degrees,
+            held,
         )
 
     def _renumber(self, nodes: Tensor) -> Tensor:
@@ -130,9 +156,13 @@ def _blocks(messages: Messages, phase: Phase) -> Iterator[Messages]:
     assert phase.edge_ptr is not None
     assert phase.node_ptr is not None
     edges, nodes = phase.edge_ptr.tolist(), phase.node_ptr.tolist()
+    held = None if phase.held_ptr is None else (phase.held_ptr + phase.edges.numel()).tolist()
     for block in range(phase.num_blocks):
         if nodes[block + 1] > nodes[block]:
-            yield messages.select(slice(nodes[block], nodes[block + 1]), slice(edges[block], edges[block + 1]))
+            chosen: Tensor | slice = slice(edges[block], edges[block + 1])
+            if held is not None:
+                chosen = join_rows([chosen, slice(held[block], held[block + 1])], "cpu")
+            yield messages.select(slice(nodes[block], nodes[block + 1]), chosen)
 
 
 def _chunks(messages: Messages, chunk_rows: int) -> Iterator[Messages]:
@@ -158,6 +188,7 @@ class BuiltPhase:
         repeat: how often the step is done.
         closing: whether it ends a round that an earlier phase began; see :class:`gpnn.schedule.Phase`.
         sends_all: whether it sends over all edges at once, without blocks.
+        num_held: how many of its edges are held.
     """
 
     kind: str
@@ -166,6 +197,7 @@ class BuiltPhase:
     repeat: int
     closing: bool = False
     sends_all: bool = False
+    num_held: int = 0
 
     def build(self, runner: str) -> BuiltPhase:
         """Itself: what it was built from is gone."""
@@ -191,7 +223,23 @@ class BuiltPhase:
 
     @property
     def num_edges(self) -> int:
-        return sum(operator.num_entries for block in self.chunks for operator in block.operators)
+        """How many edges send in every repeat."""
+        return sum(operator.num_entries for block in self.chunks for operator in block.operators) - self.num_held
+
+    @cached_property
+    def halo(self) -> Halo | None:
+        """The rows that blocks read as they were at the start of the phase; None where nothing is held."""
+        return halo_of(self.chunks) if self.num_held else None
+
+    @property
+    def num_halo(self) -> int:
+        """How many rows blocks read as they were, H."""
+        return 0 if self.halo is None else len(self.halo.rows)
+
+    @property
+    def piece_halo(self) -> int:
+        """The most of them that one block reads."""
+        return 0 if self.halo is None else max(map(len, self.halo.places))
 
     @property
     def piece_rows(self) -> int:
@@ -202,6 +250,26 @@ class BuiltPhase:
     def row_index(self) -> Tensor:
         """Plan rows that the phase writes, `[n]`, in the order of the blocks."""
         return join_rows([block.rows for block in self.chunks], self.chunks[0].operators[0].ptr.device)
+
+
+class Halo(NamedTuple):
+    """The rows that the blocks of a phase read as they were at its start.
+
+    Attributes:
+        rows: plan rows, distinct, `[H]`.
+        places: for each block, where its :attr:`Block.others` stand in `rows`, `[m − n]`.
+    """
+
+    rows: Tensor
+    places: tuple[Tensor, ...]
+
+
+def halo_of(blocks: Sequence[Block]) -> Halo:
+    """The halo of blocks that read each other's rows as they were."""
+    device = blocks[0].operators[0].ptr.device
+    others = [join_rows([block.others], device) for block in blocks]
+    rows = torch.cat(others).unique()
+    return Halo(rows, tuple(torch.searchsorted(rows, each) for each in others))
 
 
 def join_rows(rows: Sequence[Tensor | slice], device: torch.device | str) -> Tensor:

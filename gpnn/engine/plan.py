@@ -115,7 +115,7 @@ class Plan:
     @property
     def num_messages(self) -> int:
         """Messages sent in all rounds, all phases, all repeats."""
-        return sum(phase.repeat * phase.num_edges for phases in self.rounds for phase in phases)
+        return sum(phase.repeat * phase.num_edges + phase.num_held for phases in self.rounds for phase in phases)
 
     @property
     def num_updates(self) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.recompute import round_steps
+from gpnn.engine.plan import Plan
+from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import update_rows
-from gpnn.engine.step import CellLike, Step
+from gpnn.engine.step import CellLike
 from gpnn.engine.streamed import Streamed
 from gpnn.kernels.pages import move_to_large
 
@@ -47,8 +48,14 @@ def propagate(
         collect: return the states after each round, a list of T, instead of the last one.
 
     Raises:
-        ValueError: when the runner is unknown or `state` does not fit the plan.
+        ValueError: when the runner is unknown, `state` does not fit the plan, or the plan holds messages and the cell
+            is not `local`.
     """
+    if not cell.local and any(phase.num_held for phase in plan.distinct_phases()):
+        raise ValueError(
+            "A schedule that holds messages, such as held_cut, needs a cell whose rows follow from their own states "
+            "and those of their senders alone (`local`); a convolution that reads the degrees of senders does not."
+        )
     table = RUNNERS if plan.runners is None else plan.runners
     run = runner or "fused"
     if isinstance(run, str):
@@ -73,23 +80,16 @@ def propagate(
 def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
     """The working state after each round, or after the last one only, in plan order, `[N + V, s]`.
 
-    K disjoint subgraphs are one block-diagonal operator, so a phase takes one pass over nodes ordered by part.
+    K disjoint subgraphs are one block-diagonal operator, so a step takes one pass over nodes ordered by part.
     """
-    states = []
+    states, computation = [], Recomputation(cell, plan, None)
     for number, phases in enumerate(plan.rounds):
         for phase, steps in round_steps(phases, number):
-            for step in steps:
-                state = _step(cell, phase, state, step, initial)
+            block = phase.whole
+            advance = partial(computation.advance, block, 0, steps=steps, initial=own_rows(initial, block))
+            state = update_rows(state, block, advance)
         states.append(state)
     return states if collect else states[-1:]
-
-
-def _step(cell: CellLike, phase: AnyPhase, state: Tensor, step: Step, initial: Tensor | None) -> Tensor:
-    block = phase.whole
-    if initial is not None:
-        step = step._replace(initial=initial[block.rows])
-    # under autocast the cell may give bf16
-    return update_rows(state, block, lambda inputs: cell.advance(block, inputs, step).to(state.dtype))
 
 
 RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block
+from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.rows import read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
@@ -71,9 +72,13 @@ class Recomputation:
 
     def do_phase(self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
         """Do the steps of one phase, in place and without gradients."""
+        start = None if phase.halo is None else read_rows(state, phase.halo.rows)  # [H, s]
 
         def written(steps: list[Step], number: int, block: Block) -> Tensor:
-            return self.advance(block, number, read_rows(state, block.inputs), steps, own_rows(initial, block))
+            inputs = read_inputs(state, block, number, phase.halo, start)
+            rows = self.advance(block, number, inputs, steps, own_rows(initial, block))
+            check_width(rows, state)
+            return rows
 
         def finish(number: int, block: Block) -> None:
             write_rows(state, block.rows, written(steps, number, block))
@@ -92,11 +97,12 @@ class Recomputation:
         rows, others, dtype = inputs[: block.num_rows], inputs[block.num_rows :], inputs.dtype
         for position, step in enumerate(steps):
             if position:
+                check_width(rows, inputs)
                 inputs = torch.cat([rows, others]) if len(others) else rows
             with self._seeded(step, number):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
-            check_width(rows, inputs)
-        return rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
+            rows = rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
+        return rows
 
     @contextmanager
     def _seeded(self, step: Step, number: int) -> Iterator[None]:
@@ -116,6 +122,13 @@ def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPh
         first = Step(number, phase.kind, 0, phase=position, closing=phase.closing)
         first = first._replace(synchronous=len(phases) == phase.repeat == 1 and phase.sends_all)
         yield phase, [first._replace(repeat=repeat) for repeat in range(phase.repeat)]
+
+
+def read_inputs(state: Tensor, block: Block, number: int, halo: Halo | None, start: Tensor | None) -> Tensor:
+    """The inputs of a phase's block of that number, `[m, s]`; `start`, `[H, s]`, is the halo at the phase's start."""
+    if halo is None or start is None:
+        return read_rows(state, block.inputs)
+    return torch.cat([read_rows(state, block.rows), read_rows(start, halo.places[number])])
 
 
 def own_rows(initial: Tensor | None, block: Block) -> Tensor | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 
@@ -62,6 +63,13 @@ def add_rows(state: Tensor, rows: Tensor | slice, values: Tensor | None) -> None
         _kernels(state).add_rows(state, rows, values)
 
 
+def add_inputs(state: Tensor, block: Block, values: Tensor | None) -> None:
+    """Add values for the inputs of `block`, `[m, s]`, to their rows; a row that is both written and held gets two."""
+    if values is not None:
+        add_rows(state, block.rows, values[: block.num_rows])
+        add_rows(state, block.others, values[block.num_rows :])
+
+
 def _kernels(state: Tensor) -> Any:
     """The module that moves rows on the state's device: torch's own adding sorts on a CPU, and has atomics on a GPU."""
     if state.is_cuda:
@@ -78,26 +86,43 @@ def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]
 
     The gradients of rows that are read are added to that of the rows that stay, in its own memory.
     """
-    if isinstance(block.inputs, slice) and block.num_rows == len(state):
-        return advance(state)
-    inputs, rest = _Read.apply(state, block.inputs)
+    if isinstance(block.rows, slice) and block.num_rows == len(state):
+        return advance(state if block.num_inputs == len(state) else _Append.apply(state, block.others))
+    inputs, rest = _Read.apply(state, block)
     updated = advance(inputs)
     check_width(updated, state)
     return _Write.apply(rest, block.rows, updated)
 
 
-class _Read(Function):
-    """The rows, `[m, s]`, and the state itself, for :class:`_Write` alone."""
+class _Append(Function):
+    """The state with copies of some of its rows after it, `[N + c, s]`."""
 
     @staticmethod
-    def forward(ctx: Any, state: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-        ctx.rows = rows
-        return read_rows(state, rows), state.view_as(state)
+    def forward(ctx: Any, state: Tensor, rows: Tensor | slice) -> Tensor:
+        ctx.rows, ctx.num_rows = rows, len(state)
+        return torch.cat([state, read_rows(state, rows)])
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        own = ctx.num_rows
+        total = empty_like(grad[:own]).copy_(grad[:own])
+        add_rows(total, ctx.rows, grad[own:])
+        return total, None
+
+
+class _Read(Function):
+    """The inputs of a block, `[m, s]`, and the state itself, for :class:`_Write` alone."""
+
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, block: Block) -> tuple[Tensor, Tensor]:
+        ctx.block = block
+        return read_rows(state, block.inputs), state.view_as(state)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor, rest: Tensor) -> tuple[Tensor, None]:
-        add_rows(rest, ctx.rows, grad)  # the memory that `_Write` made, and nobody else has
+        add_inputs(rest, ctx.block, grad)  # the memory that `_Write` made, and nobody else has
         return rest, None
 
 

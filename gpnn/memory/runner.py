@@ -14,6 +14,7 @@ from gpnn.engine.recompute import SHARED_ROWS
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
+_HALO = 16  # a held edge's sender: its row, and its place among those that blocks read as they were
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
 
@@ -41,7 +42,7 @@ def plan_bytes(plan: Plan) -> float:
 
 def lowering_bytes(plan: Plan) -> float:
     """Bytes that lowering the largest phase takes while it is at work."""
-    return max((_LOWERING_EDGE * phase.num_edges for phase in _unbuilt(plan)), default=0)
+    return max((_LOWERING_EDGE * (phase.num_edges + phase.num_held) for phase in _unbuilt(plan)), default=0)
 
 
 def runner_bytes(plan: Plan, sizes: StateBytes, *, recomputes: bool) -> tuple[float, float]:
@@ -58,6 +59,8 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     for phase in (phase for phases in plan.rounds for phase in phases):
         rows = phase.num_rows
         apart = 0 if rows == num_nodes else rows  # read apart; the state with the new rows takes the old one's place
+        if phase.num_held and phase.repeat > 1:
+            apart = phase.num_halo  # each step keeps the new rows beside the senders as they were
         kept += phase.repeat * (rows * sizes.kept + apart * sizes.state)
     largest = max((phase.num_rows for phase in plan.distinct_phases()), default=0)
     inside = largest * sizes.kept if sizes.kernel is None else sizes.kernel(largest)
@@ -78,13 +81,13 @@ def largest_piece_bytes(plan: Plan, sizes: StateBytes) -> float:
 
 
 def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[float, float]:
-    """The same for a process's share: recomputing keeps what enters a phase, or a step of one that exchanges rows."""
+    """The same for a process's share: recomputing keeps what enters a phase, or a step where each exchanges rows."""
     num_rows, kept, inside = plan.num_nodes + plan.num_virtual, 0.0, 0.0
     for phase in (phase for phases in plan.rounds for phase in phases):
         steps, step = phase.repeat, phase.num_rows * sizes.kept
         exchange = getattr(phase, "exchange", None)
         read = num_rows if exchange is None else phase.num_rows + exchange.num_received
-        alone = steps if exchange is None else 1  # steps that are computed again in one go
+        alone = steps if exchange is None or phase.num_held else 1  # steps that are computed again in one go
         kept += (steps / alone) * read * sizes.state if recomputes else steps * (step + read * sizes.state)
         inside = max(inside, alone * step if recomputes else step)
     return kept, 3 * num_rows * sizes.state + inside
@@ -99,12 +102,13 @@ def _unbuilt(plan: Plan) -> list[LoweredPhase]:
 
 def _phase_bytes(phase: LoweredPhase, normalization: str) -> float:
     weighted = phase.rule.graph.edge_weight is not None or normalization.startswith("symmetric")
-    return (_EDGE + (_WEIGHT if weighted else 0)) * phase.num_edges + _NODE * phase.num_rows
+    per_edge = _EDGE + (_WEIGHT if weighted else 0)
+    return per_edge * phase.num_edges + (per_edge + _HALO) * phase.num_held + _NODE * phase.num_rows
 
 
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
     """Bytes that differentiating the largest piece of a phase takes, and its rows where pieces read each other's."""
-    joint = 0 if phase.apart else phase.num_rows
+    joint = phase.num_halo if phase.num_held else 0 if phase.apart else phase.num_rows
     return joint * sizes.state + _piece_bytes(phase, sizes, device)
 
 
@@ -113,4 +117,7 @@ def _piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> fl
     rows = phase.piece_rows
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1
     inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)
-    return at_once * (rows * ((phase.repeat if phase.apart else 1) * sizes.kept + 4 * sizes.state) + inside)
+    steps = phase.repeat if phase.apart else 1
+    if phase.num_held:
+        inside += (steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs of each step, and their gradient
+    return at_once * (rows * (steps * sizes.kept + 4 * sizes.state) + inside)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from gpnn.schedule.broadcast import Reach, broadcast
 from gpnn.schedule.compare import Comparison, compare_schedules
 from gpnn.schedule.draw import draw_schedule
+from gpnn.schedule.held_cut import held_cut
 from gpnn.schedule.partitioned import partitioned
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.random_edges import random_edges
@@ -19,6 +20,7 @@ from gpnn.schedule.synchronous import synchronous
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "synchronous": synchronous,
     "partitioned": partitioned,
+    "held_cut": held_cut,
     "sequential": sequential,
     "spanning_trees": spanning_trees,
     "random_edges": random_edges,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gpnn.check import check_count
@@ -86,7 +87,7 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
     labels = schedule.graph.components().numpy()  # [N + virtual]
     component_sizes = np.bincount(labels[: graph.num_nodes])
     within = int((component_sizes[labels[followed]] - 1).sum())
-    in_edges = {id(phase): _in_edges(schedule.graph, phase) for phase in schedule.distinct_phases()}
+    in_edges = {id(phase): _steps(schedule.graph, phase) for phase in schedule.distinct_phases()}
     reached, last = 0, 0
     for group in _groups(followed, schedule.graph.num_nodes):
         gained, end = _follow(schedule, in_edges, _start(group, labels), graph.num_nodes)
@@ -95,36 +96,45 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
 
 
 class _InEdges(NamedTuple):
-    """The edges of a phase grouped by receiver."""
+    """The edges of a step grouped by receiver."""
 
     receivers: np.ndarray  # [n]
     ptr: np.ndarray  # [n + 1]
     senders: np.ndarray  # [e]
 
 
-def _in_edges(graph: Graph, phase: Phase) -> _InEdges:
-    src, dst = graph.src[phase.edges].numpy(), graph.dst[phase.edges].numpy()
+def _steps(graph: Graph, phase: Phase) -> list[_InEdges]:
+    """What each repeat of a phase sends; what held edges bring in the first is known in all others."""
+    first = later = _in_edges(graph, phase.edges)
+    if phase.held is not None:
+        first = _in_edges(graph, torch.cat([phase.edges, phase.held]))
+    return [first] + [later] * (phase.repeat - 1)
+
+
+def _in_edges(graph: Graph, edges: Tensor) -> _InEdges:
+    src, dst = graph.src[edges].numpy(), graph.dst[edges].numpy()
     receivers, row = np.unique(dst, return_inverse=True)
     ptr, senders, _ = compress(row, src, len(receivers), with_edge=False)
     return _InEdges(receivers, ptr, senders.astype(np.int64))
 
 
 def _follow(
-    schedule: Schedule, in_edges: dict[int, _InEdges], start: tuple[np.ndarray, np.ndarray], num_real: int
+    schedule: Schedule, in_edges: dict[int, list[_InEdges]], start: tuple[np.ndarray, np.ndarray], num_real: int
 ) -> tuple[int, int]:
     """Pairs (source of the group, other node) reached, and the last step that reached one."""
     from gpnn.schedule.kernels import step
 
     known, missing = start
-    fresh = np.empty((max((len(a.receivers) for a in in_edges.values()), default=0), known.shape[1]), np.uint64)
+    most = max((len(steps[0].receivers) for steps in in_edges.values()), default=0)
+    fresh = np.empty((most, known.shape[1]), np.uint64)
     left, reached, last, number = int(missing[:num_real].sum()), 0, 0, 0
     for phases in schedule.rounds:
         for phase in phases:
-            for _ in range(phase.repeat):
+            for edges in in_edges[id(phase)]:
                 if reached == left:
                     return reached, last
                 number += 1
-                gained = step(known, missing, fresh, *in_edges[id(phase)], num_real)
+                gained = step(known, missing, fresh, *edges, num_real)
                 reached, last = reached + gained, number if gained else last
     return reached, last
 
@@ -205,10 +215,10 @@ class _Ends(NamedTuple):
 
 def _step_ends(schedule: Schedule) -> _Ends:
     steps = [
-        (number, phase.edges.numel(), phase.nodes.numel())
+        (number, phase.edges.numel() + (0 if repeat else phase.num_held), phase.nodes.numel())
         for number, phases in enumerate(schedule.rounds, start=1)
         for phase in phases
-        for _ in range(phase.repeat)
+        for repeat in range(phase.repeat)
     ]
     rounds, messages, updates = np.array([(0, 0, 0), *steps], np.int64).T
     return _Ends(rounds, messages.cumsum(), updates.cumsum())

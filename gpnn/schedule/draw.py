@@ -32,8 +32,8 @@ def draw_schedule(
     """The phases of a small graph's schedule as SVG, one panel per phase; written to `path` where one is given.
 
     Nodes are coloured by subgraph and have a dark rim where they update; arrows are the messages of the phase;
-    edges between subgraphs are red, edge types other than 0 dashed. Virtual nodes are squares. Equal rounds are
-    drawn once.
+    edges between subgraphs are red, held messages purple, edge types other than 0 dashed. Virtual nodes are squares.
+    Equal rounds are drawn once.
 
     Args:
         schedule: of a graph of at most 200 nodes.
@@ -100,7 +100,8 @@ def _panel(sheet: Sheet, name: str, phase: Phase, width: float) -> Iterator[str]
     frame = {"width": width, "height": sheet.height + _HEADING, "rx": 8, "fill": "#fafbfc", "stroke": "#e4e7eb"}
     yield svg.element("rect", **frame)
     yield svg.text(name, 14, 21, 13, font_weight="bold")
-    counts = f"{_plural(phase.edges.numel(), 'message')}, {_plural(phase.nodes.numel(), 'update')}"
+    held = f" and {phase.num_held:,} held" if phase.num_held else ""
+    counts = f"{_plural(phase.edges.numel(), 'message')}{held}, {_plural(phase.nodes.numel(), 'update')}"
     yield svg.text(counts + (" per step" if phase.repeat > 1 else ""), 14, 37, 11, fill=svg.MUTED)
     corner = f"translate({(width - sheet.width) / 2:.1f},{_HEADING:.1f})"
     yield svg.element("g", "\n", "\n".join(draw_marks(sheet, phase)), "\n", transform=corner)
@@ -126,20 +127,22 @@ PALETTE = (
     *("#ccbb44", "#8c6d4f", "#88a0a8", "#9970ab", "#b5de8f"),
 )
 DASHES = ("", "6 3", "2 3", "8 3 2 3")  # by edge type
-CUT, FAINT_CUT, FAINT, RIM = "#d62728", "#f3c1bd", "#d3d9e0", "#9aa5b1"
+CUT, HELD, FAINT_CUT, FAINT, RIM = "#d62728", "#8e44ad", "#f3c1bd", "#d3d9e0", "#9aa5b1"
 
 
 def draw_marks(sheet: Sheet, phase: Phase) -> Iterator[str]:
     """The edges without a message, the messages, and the nodes of one phase, in that order."""
-    sent = np.zeros(len(sheet.src), np.bool_)
+    sent, held = np.zeros(len(sheet.src), np.bool_), np.zeros(len(sheet.src), np.bool_)
     sent[phase.edges.numpy()] = True
+    if phase.held is not None:
+        held[phase.held.numpy()] = True
     updates = np.zeros(len(sheet.labels), np.bool_)
     updates[phase.nodes.numpy()] = True
-    for edge in np.flatnonzero(~sent & ~sheet.virtual).tolist():
+    for edge in np.flatnonzero(~sent & ~held & ~sheet.virtual).tolist():
         color = FAINT_CUT if sheet.crossing[edge] else FAINT
         yield svg.stroke(_line(sheet, edge), color, 1, _dashes(int(sheet.edge_type[edge])))
-    for edge in np.flatnonzero(sent).tolist():
-        color = CUT if sheet.crossing[edge] else svg.INK
+    for edge in np.flatnonzero(sent | held).tolist():
+        color = HELD if held[edge] else CUT if sheet.crossing[edge] else svg.INK
         yield svg.arrow(_line(sheet, edge), color, 1.5, _dashes(int(sheet.edge_type[edge])))
     for node, updated in enumerate(updates.tolist()):
         yield _node(sheet, node, _look(int(sheet.labels[node]), "updates" if updated else "keeps"))
@@ -176,8 +179,10 @@ def _entries(sheet: Sheet) -> Iterator[tuple[str, str]]:
         yield f"edge type {edge_type}", svg.stroke(line, svg.INK, 1.5, _dashes(edge_type))
     if len(types) > len(DASHES):
         yield f"… {len(types)} edge types, lines repeat", ""
-    if sheet.crossing.any():
+    if (sheet.crossing & ~sheet.held).any():
         yield "message over the cut", svg.arrow(line, CUT, 1.5)
+    if sheet.held.any():
+        yield "held: sent once, at the start of the phase", svg.arrow(line, HELD, 1.5)
     if (sheet.labels < 0).any():
         yield "virtual node", svg.element("rect", x=-6, y=-6, width=12, height=12, rx=2, **_look(-1, "updates"))
 

@@ -60,20 +60,27 @@ def partitioned(
     check_choice("virtual", virtual, VIRTUALS)
     if not (intra or cut or virtual):
         raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
-    parts = _partition(part, graph.num_nodes)
+    parts = as_partition(part, graph.num_nodes)
     crossing = parts.labels[graph.src] != parts.labels[graph.dst]  # [E]
     phases = [
-        _inside(graph, parts, (~crossing).nonzero().flatten(), intra, update),
+        inside_phase(graph, parts, (~crossing).nonzero().flatten(), intra, update),
         _cut(graph, crossing.nonzero().flatten(), cut, update),
     ]
     kept = tuple(phase for phase in phases if phase is not None)
+    return repeat_round(graph, parts, kept, rounds, virtual)
+
+
+def repeat_round(
+    graph: Graph, parts: Partition, phases: tuple[Phase, ...], rounds: int, virtual: str | None
+) -> Schedule:
+    """`rounds` rounds of these phases, each followed by the exchange with virtual nodes, where there are any."""
     if virtual is None:
-        return Schedule(graph, (kept,) * rounds)
+        return Schedule(graph, (phases,) * rounds)
     augmented, exchange = add_virtual(graph, parts.order, parts.ptr if virtual == "subgraph" else None)
-    return Schedule(augmented, (kept + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
+    return Schedule(augmented, (phases + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
 
 
-def _inside(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: str) -> Phase | None:
+def inside_phase(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: str) -> Phase | None:
     """The edges that stay in their subgraph; one block per subgraph."""
     edges = edges[parts.labels[graph.src[edges]].argsort(stable=True)]
     nodes = parts.order
@@ -96,7 +103,12 @@ def _cut(graph: Graph, edges: Tensor, repeat: int, update: str) -> Phase | None:
     return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut", closing=True)
 
 
-def _partition(part: Any, num_nodes: int) -> Partition:
+def as_partition(part: Any, num_nodes: int) -> Partition:
+    """The partition, or the labels as one.
+
+    Raises:
+        ValueError: when it does not label every node.
+    """
     if not isinstance(part, Partition):
         labels = torch.as_tensor(part)
         part = Partition(labels, int(labels.max()) + 1 if labels.numel() else 1)

@@ -27,6 +27,7 @@ class Sheet:
     bend: np.ndarray  # [E] how far an edge bulges; for a self-loop, how many it has before it
     crossing: np.ndarray  # [E] between two subgraphs
     virtual: np.ndarray  # [E] to or from a virtual node
+    held: np.ndarray  # [E] held in some phase
     edge_type: np.ndarray  # [E]
     radius: float  # of a node
     width: float
@@ -52,7 +53,10 @@ def lay_out(schedule: Schedule, partition: Partition | None, seed: int) -> Sheet
     width, height = (float(extent) for extent in positions.max(0) + around)
     crossing = (labels[src] != labels[dst]) & ~virtual
     edge_type = np.zeros(len(src), np.int64) if graph.edge_type is None else graph.edge_type.numpy()
-    return Sheet(positions, labels, src, dst, bend, crossing, virtual, edge_type, radius, width, height)
+    held = np.zeros(len(src), np.bool_)
+    for phase in schedule.distinct_phases():
+        held[[] if phase.held is None else phase.held.numpy()] = True
+    return Sheet(positions, labels, src, dst, bend, crossing, virtual, held, edge_type, radius, width, height)
 
 
 def _labels(schedule: Schedule, partition: Partition | None, num_real: int) -> np.ndarray:
@@ -65,7 +69,7 @@ def _labels(schedule: Schedule, partition: Partition | None, num_real: int) -> n
             raise ValueError(f"`partition` must label each of the {num_real} nodes. {got}")
         labels[:num_real] = partition.labels.numpy()
         return labels
-    blocked = [p for p in schedule.distinct_phases() if p.num_blocks > 1 and p.kind in ("inside", "scatter")]
+    blocked = [p for p in schedule.distinct_phases() if p.num_blocks > 1 and p.kind in ("inside", "held", "scatter")]
     for phase in sorted(blocked, key=lambda phase: phase.nodes.numel())[-1:]:
         for number, (_, nodes) in enumerate(phase.blocks()):
             labels[nodes.numpy()] = number

@@ -6,7 +6,7 @@ import torch
 import gpnn
 from gpnn.engine import NORMALIZATIONS
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
-from tests.oracle.sharded_cases import LABELS, convolution_case, owned_case, shard_case, whole_case
+from tests.oracle.sharded_cases import LABELS, convolution_case, owned_case, shard_case, traffic_case, whole_case
 
 
 def assert_same(results, plan, cell):
@@ -65,13 +65,28 @@ def test_a_schedule_made_of_each_shard(processes, options):
     assert_same(results, plan, {"message": "linear"})
 
 
+@pytest.mark.parametrize("intra", [1, 3])
+def test_the_cut_held_in_each_shard(processes, intra):
+    graph = multigraph()
+    lowering = {"normalization": "symmetric_phase", "self_loops": True}
+    plan = gpnn.lower(graph, gpnn.schedule.held_cut(graph, gpnn.Partition(LABELS, 4), 2, intra), **lowering)
+    results = processes(shard_case, "held_cut", {"intra": intra}, {"message": "linear"}, lowering, size=2)
+    assert_same(results, plan, {"message": "linear"})
+
+
+def test_held_messages_travel_once_per_round(processes):
+    held, steps = (sum(processes(traffic_case, *case, size=2)) for case in (("held_cut", 1, 4), ("held_cut", 4, 1)))
+    assert held == steps / 4 > 0
+    assert steps == sum(processes(traffic_case, "synchronous", 4, None, size=2))
+
+
 def test_synchronous_of_each_shard(processes):
     graph = multigraph()
     plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2), normalization="symmetric")
     assert_same(processes(shard_case, "synchronous", {}, {}, {"normalization": "symmetric"}, size=2), plan, {})
 
 
-@pytest.mark.parametrize("name", ["partitioned", "synchronous"])
+@pytest.mark.parametrize("name", ["partitioned", "synchronous", "held_cut", "held_memory"])
 def test_states_computed_again_are_the_same(processes, name):
     graph = multigraph()
     plan = gpnn.lower(graph, make_schedule(name, graph))

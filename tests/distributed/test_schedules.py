@@ -17,6 +17,7 @@ OPTIONS = [
     ("partitioned", {"update": "receivers"}),
     ("partitioned", {"intra": 0}),
     ("partitioned", {"cut": 0}),
+    ("held_cut", {"intra": 3}),
 ]
 
 
@@ -37,12 +38,17 @@ def test_shares_make_up_the_whole(processes, edges, name, options, size):
         assert {each[:2] for each in parts} == {(phase.kind, phase.repeat)}
         assert sorted(id for each in parts for id in each[2]) == sorted(phase.edges.tolist())
         assert sorted(id for each in parts for id in each[3]) == sorted(phase.nodes.tolist())
+        assert sorted(id for each in parts for id in each[4]) == (
+            [] if phase.held is None else sorted(phase.held.tolist())
+        )
 
 
 def test_virtual_nodes_and_other_schedules_are_refused(processes):
     with pytest.raises(AssertionError, match="Several processes have no virtual nodes"):
         processes(share_case, ONE_WAY, LABELS, "partitioned", {"virtual": "graph"}, size=2)
-    with pytest.raises(AssertionError, match="can run the schedules partitioned, synchronous from a folder of shards"):
+    with pytest.raises(
+        AssertionError, match="can run the schedules partitioned, held_cut, synchronous from a folder of shards"
+    ):
         processes(share_case, ONE_WAY, LABELS, "sequential", {}, size=2)
     with pytest.raises(AssertionError, match=r"must be one of: intra, cut, update, virtual\. Got 'inner'"):
         processes(share_case, ONE_WAY, LABELS, "partitioned", {"inner": 1}, size=2)

@@ -24,9 +24,14 @@ dst = (src + torch.randint(1, 50, src.shape, generator=random)) % size
 mask = torch.rand(size, generator=random) < 0.1
 data = Data(x=torch.randn(size, 8), y=torch.arange(size) % 3, edge_index=torch.stack([src, dst]), train_mask=mask)
 data.num_classes = 3
-plan = gpnn.lower(data, gpnn.schedule.partitioned(data, torch.arange(size) * 8 // size, rounds=4))
+schedules = {
+    "partitioned": lambda: gpnn.schedule.partitioned(data, torch.arange(size) * 8 // size, rounds=4),
+    "held_cut": lambda: gpnn.schedule.held_cut(data, torch.arange(size) % 8, rounds=2, intra=4),
+}
+plan = gpnn.lower(data, schedules[SCHEDULE]())
 options = resolve_options({"cell": CELL}, has_features=True)
-model = gpnn.nn.GPNN(8, 128, 3, num_rounds=4, input_dropout=0.5, dropout=0.2, drop_node=0.5, runner=RUNNER, **options)
+options |= {"num_rounds": plan.num_rounds, "runner": RUNNER}
+model = gpnn.nn.GPNN(8, 128, 3, input_dropout=0.5, dropout=0.2, drop_node=0.5, **options)
 recipe = replace(DEFAULT_RECIPE, epochs=1) if CELL == "linear" else Recipe(epochs=1)
 estimate = estimate_memory(model, data.x, plan, recipe, RUNNER)
 Path("/proc/self/clear_refs").write_text("5")
@@ -40,9 +45,12 @@ print(json.dumps([estimate.peak, estimate.resident, peak]))
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
 
 
-def measure(cell: str, runner: str, size: int) -> tuple[float, float, float]:
+def measure(cell: str, runner: str, size: int, schedule: str = "partitioned") -> tuple[float, float, float]:
     """Bytes estimated, resident before and at the peak of a training in a process of its own."""
-    code = TRAIN.replace("RUNNER", repr(runner)).replace("CELL", repr(cell)).replace("SIZE", str(size))
+    words = {"RUNNER": repr(runner), "CELL": repr(cell), "SIZE": str(size), "SCHEDULE": repr(schedule)}
+    code = TRAIN
+    for name, value in words.items():
+        code = code.replace(name, value)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return tuple(json.loads(done.stdout))
 
@@ -51,6 +59,15 @@ def measure(cell: str, runner: str, size: int) -> tuple[float, float, float]:
 @pytest.mark.parametrize("runner", ["fused", pytest.param("streamed", marks=pytest.mark.slow)])
 def test_it_is_near_the_measured_peak(runner):
     estimate, resident, peak = measure("gru", runner, 40_000)
+    assert 0.65 * peak < estimate < 1.5 * peak
+    assert peak - resident < 3 * (estimate - resident)
+
+
+@ON_LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
+def test_held_messages_count(runner):
+    estimate, resident, peak = measure("gru", runner, 40_000, "held_cut")
     assert 0.65 * peak < estimate < 1.5 * peak
     assert peak - resident < 3 * (estimate - resident)
 

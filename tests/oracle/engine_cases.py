@@ -11,7 +11,7 @@ from gpnn.nn.cell import build_cell
 from gpnn.schedule import Schedule
 
 SCHEDULES = ("synchronous", "partitioned", "receivers", "sequential", "spanning_trees", "random_edges", "graph_memory")
-SCHEDULES += ("subgraph_memory",)
+SCHEDULES += ("subgraph_memory", "held_cut", "held_memory")
 
 
 def multigraph(*, weighted: bool = True, num_types: int = 3, seed: int = 0) -> Graph:
@@ -33,6 +33,9 @@ def make_schedule(name: str, graph: Graph, rounds: int = 2) -> Schedule:
         update = "receivers" if name == "receivers" else "members"
         part = gpnn.Partition(labels, 4)  # part 2 is empty
         return gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=2, update=update, virtual=memory)
+    if name.startswith("held"):
+        virtual = "subgraph" if name == "held_memory" else None
+        return gpnn.schedule.held_cut(graph, gpnn.Partition(labels, 4), rounds, intra=3, virtual=virtual)
     return gpnn.schedule.SCHEDULES[name](graph, rounds=rounds)
 
 

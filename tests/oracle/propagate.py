@@ -25,13 +25,15 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
         for phase in phases:
             shares, own = weigh(graph, phase, rule, float(self_loops), schedule.num_virtual)
             into = {node: [e for e in shares if dst[e] == node] for node in own}
+            held, start = set([] if phase.held is None else phase.held.tolist()), working
             for _ in range(phase.repeat):
                 old, working = working, working.copy()
                 chosen = _choose(cell, number, phase.kind)
                 for node in own:
                     mean = chosen.aggregate == "mean"
                     received = [
-                        (shares[e] if mean else raw[e]) * send(chosen.message, old[src[e], :width], kinds[e])
+                        (shares[e] if mean else raw[e])
+                        * send(chosen.message, (start if e in held else old)[src[e], :width], kinds[e])
                         for e in into[node]
                     ]
                     if mean and own[node]:

@@ -11,8 +11,11 @@ def known_by_step(schedule: Schedule) -> list[list[set[int]]]:
     history = [known]
     for phases in schedule.rounds:
         for phase in phases:
+            start = known
             for _ in range(phase.repeat):
                 new = [set(sources) for sources in known]
+                for edge in [] if phase.held is None else phase.held.tolist():
+                    new[dst[edge]] |= start[src[edge]]
                 for edge in phase.edges.tolist():
                     new[dst[edge]] |= known[src[edge]]
                 known = new
@@ -23,8 +26,8 @@ def known_by_step(schedule: Schedule) -> list[list[set[int]]]:
 def step_costs(schedule: Schedule) -> list[tuple[int, int]]:
     """Messages and updates of each step."""
     return [
-        (len(phase.edges), len(phase.nodes))
+        (len(phase.edges) + (0 if repeat else phase.num_held), len(phase.nodes))
         for phases in schedule.rounds
         for phase in phases
-        for _ in range(phase.repeat)
+        for repeat in range(phase.repeat)
     ]

@@ -52,17 +52,31 @@ def shard_case(
     return _run(plan, make_cell(**cell))
 
 
+def traffic_case(group: ProcessGroup, name: str, rounds: int, intra: int | None) -> int:
+    """Bytes that this process sends in a forward and a backward pass."""
+    graph = multigraph()
+    where = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), group.size)
+    shard = ShardBuilder(graph, where).build(group.rank)
+    options = {} if intra is None else {"intra": intra}
+    plan = lower_shard(shard, group, schedule=name, rounds=rounds, options=options)
+    before = group.traffic.sent
+    _run(plan, make_cell())
+    return group.traffic.sent - before
+
+
 def share_case(group: ProcessGroup, edges: tuple, labels: list[int], name: str, options: dict) -> list[tuple]:
-    """Kind, repeat, edges (global ids) and nodes of each phase of the schedule that this process makes of its shard."""
+    """Kind, repeat, edges, nodes and held edges (global ids) of each phase that this process makes of its shard."""
     graph = gpnn.Graph(*edges, num_nodes=len(labels))
     shard = ShardBuilder(graph, NodeOrder.of(graph, gpnn.Partition(labels, 4), group.size)).build(group.rank)
     halo = build_exchange(shard.halo, shard.bounds, group)
     made = shard_schedule(name, shard, halo, group, rounds=2, options=options)
     assert made.rounds[0] is made.rounds[1]
-    return [
-        (phase.kind, phase.repeat, shard.edges[phase.edges].tolist(), shard.nodes[phase.nodes].tolist())
-        for phase in made.rounds[0]
-    ]
+    shares = []
+    for phase in made.rounds[0]:
+        held = [] if phase.held is None else shard.edges[phase.held].tolist()
+        ids = (shard.edges[phase.edges].tolist(), shard.nodes[phase.nodes].tolist(), held)
+        shares.append((phase.kind, phase.repeat, *ids))
+    return shares
 
 
 def convolution_case(group: ProcessGroup) -> None:

@@ -14,6 +14,7 @@ def weigh(graph: Graph, phase: Phase, rule: str, loop: float, num_virtual: int) 
     weight = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
     real = graph.num_nodes - num_virtual
     edges, nodes = phase.edges.tolist(), phase.nodes.tolist()
+    edges += [] if phase.held is None else phase.held.tolist()
     if rule == "none":
         return {e: weight[e] for e in edges}, dict.fromkeys(nodes, loop)
     if any(max(src[e], dst[e]) >= real for e in edges):

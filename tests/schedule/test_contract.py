@@ -6,11 +6,12 @@ from hypothesis import given, settings
 
 from gpnn import Graph, load_dataset, partition_graph
 from gpnn.schedule import SCHEDULES, Schedule, broadcast
+from gpnn.schedule.make_schedule import needs_partition, schedule_options
 from tests.oracle.small_graphs import chain, undirected_graphs
 
 
 def build(name: str, graph: Graph, rounds: int) -> Schedule:
-    options = {"part": torch.arange(graph.num_nodes) % 2} if name == "partitioned" else {}
+    options = {"part": torch.arange(graph.num_nodes) % 2} if needs_partition(name) else {}
     return SCHEDULES[name](graph, rounds=rounds, **options)
 
 
@@ -69,7 +70,8 @@ def test_does_not_touch_global_randomness(name):
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_nell_keeps_its_parallel_edges(data_root, name):
     graph = Graph.from_data(load_dataset("nell", root=data_root, rate=0.001))
-    options = {"part": partition_graph(graph, 10)} if name == "partitioned" else {}
+    options = {"part": partition_graph(graph, 10)} if needs_partition(name) else {}
+    options |= {"intra": 1} if "intra" in schedule_options(name) else {}
     schedule = SCHEDULES[name](graph, rounds=5, **options)
     num_components = int(graph.components().max()) + 1
     messages = {"spanning_trees": 5 * (graph.num_nodes - num_components), "random_edges": graph.num_edges}
