@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from operator import index
 from typing import Any
 
@@ -33,12 +34,20 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(map(str, choices))}. Got {value!r}.")
 
 
+def check_range(name: str, value: float, low: float, high: float = inf) -> None:
+    """Raise ValueError unless `value` is from `low` to `high`; NaN is not.
+
+    >>> check_range("mixing", 0.5, 0, 1)
+    """
+    if not low <= value <= high:
+        allowed = f"at least {low}" if high == inf else f"from {low} to {high}"
+        raise ValueError(f"`{name}` must be {allowed}. Got {value}.")
+
+
 def check_sizes(**sizes: int) -> None:
     """Raise ValueError unless each size is positive; `in_channels` may be 0."""
     for name, value in sizes.items():
-        least = 0 if name == "in_channels" else 1
-        if value < least:
-            raise ValueError(f"`{name}` must be at least {least}. Got {value}.")
+        check_range(name, value, 0 if name == "in_channels" else 1)
 
 
 def check_probabilities(**probabilities: float) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpnn.check import check_choice, check_count, check_node, check_probabilities, check_sizes
+from gpnn.check import check_choice, check_count, check_node, check_probabilities, check_range, check_sizes
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), torch.tensor(3)])
@@ -47,3 +47,12 @@ def test_sizes_and_probabilities():
     check_probabilities(dropout=0.0)
     with pytest.raises(ValueError, match=r"`dropout` must be at least 0 and below 1\. Got 1\.0\."):
         check_probabilities(dropout=1.0)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_numbers_out_of_range(value):
+    with pytest.raises(ValueError, match=r"`mixing` must be from 0 to 1\. Got"):
+        check_range("mixing", value, 0, 1)
+    check_range("mixing", 1, 0, 1)
+    with pytest.raises(ValueError, match=r"`degree` must be at least 2\. Got"):
+        check_range("degree", value, 2)

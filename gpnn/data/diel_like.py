@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpnn.check import check_range
 from gpnn.csr import pointers
 from gpnn.data.lists import CATEGORIES, Lists
 from gpnn.data.synthetic import draw_words, sorted_distinct
@@ -40,8 +41,7 @@ def diel_like(*, scale: float = 1.0, mixing: float = 0.2, feature_noise: float =
     >>> data.num_nodes, data.num_edges // 2, data.recall_k
     (4373, 4464, 240)
     """
-    if not 0.001 <= scale <= 1000:
-        raise ValueError(f"`scale` must be from 0.001 to 1000. Got {scale}.")
+    check_range("scale", scale, 0.001, 1000)
     num_lists, num_items = round(NUM_LISTS * scale), round(NUM_ITEMS * scale)
     rng = np.random.default_rng([seed, 0])
     topic = rng.choice(len(TOPIC_SHARES), num_items, p=TOPIC_SHARES)

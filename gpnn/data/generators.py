@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpnn.check import check_range
 from gpnn.data.splits import split_per_class
-from gpnn.data.synthetic import both_directions, check_at_least, check_share, equal_blocks, labelled_graph
+from gpnn.data.synthetic import both_directions, equal_blocks, labelled_graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -36,8 +37,7 @@ def digits(*, neighbors: int = 10, per_class: int = 10, num_val: int = 300, seed
     from torch_geometric.data import Data
 
     pixels, labels = load_digits(return_X_y=True)  # integers from 0 to 16
-    if not 1 <= neighbors < len(pixels):
-        raise ValueError(f"`neighbors` must be from 1 to {len(pixels) - 1}. Got {neighbors}.")
+    check_range("neighbors", neighbors, 1, len(pixels) - 1)
     y = torch.from_numpy(labels.astype(np.int64))
     split = split_per_class(y, per_class=per_class, num_val=num_val, seed=seed)
     return Data(
@@ -87,9 +87,9 @@ def planted(
     >>> planted(num_nodes=100, num_classes=4, num_features=40).num_nodes
     100
     """
-    check_at_least("num_nodes", num_nodes, 1)
-    check_at_least("degree", degree, 0)
-    check_share("mixing", mixing)
+    check_range("num_nodes", num_nodes, 1)
+    check_range("degree", degree, 0)
+    check_range("mixing", mixing, 0, 1)
     rng = np.random.default_rng([seed, 0])
     y = rng.permutation(equal_blocks(num_nodes, num_classes))
     members, size = np.argsort(y, kind="stable"), np.bincount(y, minlength=num_classes)
@@ -135,9 +135,8 @@ def rmat(
         label_rate: share of each class that trains.
         seed: the draw.
     """
-    if not 1 <= scale <= 30:
-        raise ValueError(f"`scale` must be from 1 to 30. Got {scale}.")
-    check_at_least("edge_factor", edge_factor, 1)
+    check_range("scale", scale, 1, 30)
+    check_range("edge_factor", edge_factor, 1)
     rng = np.random.default_rng([seed, 0])
     num_nodes = 1 << scale
     order = rng.permutation(num_nodes)
@@ -191,8 +190,8 @@ def grid(
     >>> grid(rows=2, columns=2, num_classes=1).edge_index.tolist()
     [[0, 0, 1, 2, 1, 2, 3, 3], [1, 2, 3, 3, 0, 0, 1, 2]]
     """
-    check_at_least("rows", rows, 1)
-    check_at_least("columns", columns, 1)
+    check_range("rows", rows, 1)
+    check_range("columns", columns, 1)
     node = np.arange(rows * columns).reshape(rows, columns)
     first = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
     second = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
@@ -228,8 +227,8 @@ def chain(
         label_rate: share of each class that trains.
         seed: the draw.
     """
-    check_at_least("num_nodes", num_nodes, 1)
-    check_at_least("num_edge_types", num_edge_types, 1)
+    check_range("num_nodes", num_nodes, 1)
+    check_range("num_edge_types", num_edge_types, 1)
     node = np.arange(num_nodes)
     data = labelled_graph(
         both_directions(node[:-1], node[1:], num_nodes),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_range
 from gpnn.data.features import csr_tensor
 from gpnn.data.splits import split_nodes
 from gpnn.data.synthetic import with_reverse
@@ -125,8 +126,7 @@ def recall_at_k(data: Data, probabilities: Tensor, k: int | None = None) -> floa
         wanted = [data.num_nodes, data.num_classes]
         raise ValueError(f"`probabilities` must have shape {wanted}. Got {list(probabilities.shape)}.")
     k = data.recall_k if k is None else k
-    if k < 1:
-        raise ValueError(f"`k` must be at least 1. Got {k}.")
+    check_range("k", k, 1)
     predicted = np.zeros(data.num_nodes * data.num_classes, bool)
     predicted[_best_pairs(data, probabilities.detach().cpu(), k)] = True
     return float(_found(data, predicted).mean())

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import check_range
 from gpnn.data.features import csr_tensor
 from gpnn.data.splits import split_fractions
 
@@ -74,7 +75,7 @@ def draw_words(
     `noise` from all words; word w of n is drawn like floor(n · u^skew), so that a skew above 1 makes the first
     ones frequent.
     """
-    check_share("noise", noise)
+    check_range("noise", noise, 0, 1)
     block = num_words // num_topics
     ptr = np.zeros(len(topic) + 1, np.int64)
     columns = np.empty(len(topic) * per_node, np.int32)
@@ -123,17 +124,7 @@ def sorted_distinct(keys: np.ndarray) -> np.ndarray:
 
 def equal_blocks(num_nodes: int, num_classes: int) -> np.ndarray:
     """Consecutive nodes in `num_classes` equal blocks: the class of each node, `[N]`."""
-    check_at_least("num_classes", num_classes, 1)
+    check_range("num_classes", num_classes, 1)
     if num_classes > num_nodes:
         raise ValueError(f"`num_classes` must be at most the {num_nodes} nodes. Got {num_classes}.")
     return np.arange(num_nodes) * num_classes // num_nodes
-
-
-def check_share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"`{name}` must be from 0 to 1. Got {value}.")
-
-
-def check_at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ValueError(f"`{name}` must be at least {least}. Got {value}.")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.check import check_probabilities
 from gpnn.kernels.operator import Operator
 
 _WORD = 0xFFFFFFFF
@@ -36,8 +37,7 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
         p: probability that an entry is dropped, at least 0 and below 1.
         dtype: floating type of the result.
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"A dropout probability must be at least 0 and below 1. Got {p}.")
+    check_probabilities(p=p)
     if rows.device.type == "cuda":
         from gpnn.kernels import gpu_masks
 
