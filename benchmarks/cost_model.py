@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gpnn.distributed.cost import Machine, Workload, estimate
+from benchmarks.distributed_cost import Machine, Workload, estimate
 
 GPU = Machine(
     messages=1.28e12,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpnn.distributed.cost import Cost, Machine, Workload, estimate
+from benchmarks.distributed_cost import Cost, Machine, Workload, estimate
 
 
 def describe(results: dict, *, channels: int, rounds: int) -> str:
@@ -33,14 +33,14 @@ def calibrate(results: dict, channels: int, rounds: int) -> Machine:
     """The machine's constants: speeds and memory from one process on both graphs, the link from two processes."""
     rows, seconds, sizes, memory = [], [], [], []
     for name, measured in results["processes"]["1"].items():
-        for schedule, figures in measured.items() if name != "link" else ():
+        for schedule, metrics in measured.items() if name != "link" else ():
             if schedule.startswith("T_S"):
                 work = workload(results["graphs"][name], schedule, channels, rounds)
                 messages, updates = counts(work)
                 rows.append([messages * channels, updates * channels, work.num_nodes])
-                seconds.append(figures["cpu"])
+                seconds.append(metrics["cpu"])
                 sizes.append([work.num_edges, work.num_nodes, updates * channels * 4])
-                memory.append(figures["memory"])
+                memory.append(metrics["memory"])
     from scipy.optimize import nnls
 
     message, update, rest = nnls(np.array(rows), np.array(seconds))[0]
@@ -88,9 +88,9 @@ def _traffic(results: dict) -> list[str]:
     ]
     for size in ("2", "4"):
         for name in (name for name in results["graphs"] if name in results["processes"][size]):
-            for schedule, figures in results["processes"][size][name].items():
-                sent, other = figures["sent"] / 1e6, figures["synchronous"] / 1e6
-                words = f"{figures['halo']:,} | {sent:.1f} | {other:.1f} | {sent / other:.2f}"
+            for schedule, metrics in results["processes"][size][name].items():
+                sent, other = metrics["sent"] / 1e6, metrics["synchronous"] / 1e6
+                words = f"{metrics['halo']:,} | {sent:.1f} | {other:.1f} | {sent / other:.2f}"
                 lines.append(f"| {name} | {size} | {schedule} | {words} |")
     return lines
 
@@ -109,9 +109,9 @@ def _speed(results: dict) -> list[str]:
         for schedule in ("T_S = 2", "T_S = 4", "synchronous, depth 9"):
             alone = results["processes"]["1"][name][schedule]["wall"]
             for size in ("1", "2", "4"):
-                figures = results["processes"][size][name][schedule]
-                words = f"{figures['wall']:.2f} | {figures['cpu']:.2f} | {alone / figures['wall']:.2f}×"
-                lines.append(f"| {name} | {schedule} | {size} | {words} | {figures['memory'] / 1e6:.0f} |")
+                metrics = results["processes"][size][name][schedule]
+                words = f"{metrics['wall']:.2f} | {metrics['cpu']:.2f} | {alone / metrics['wall']:.2f}×"
+                lines.append(f"| {name} | {schedule} | {size} | {words} | {metrics['memory'] / 1e6:.0f} |")
     return lines
 
 
@@ -132,21 +132,21 @@ def _model(results: dict, machine: Machine, channels: int, rounds: int) -> list[
     for name, graph in results["graphs"].items():
         for schedule in ("T_S = 1", "T_S = 2", "T_S = 4"):
             for size in (1, 2, 4) if name in results["processes"]["2"] else (1,):
-                figures = results["processes"][str(size)][name][schedule]
-                cost = predict(machine, workload(graph, schedule, channels, rounds), size, figures)
+                metrics = results["processes"][str(size)][name][schedule]
+                cost = predict(machine, workload(graph, schedule, channels, rounds), size, metrics)
                 words = [
-                    f"{cost.compute:.2f} | {figures['cpu']:.2f}",
-                    f"{cost.sent / 1e6:.1f} | {figures['sent'] / 1e6:.1f}",
-                    f"{cost.memory / 1e6:.0f} | {figures['memory'] / 1e6:.0f}",
+                    f"{cost.compute:.2f} | {metrics['cpu']:.2f}",
+                    f"{cost.sent / 1e6:.1f} | {metrics['sent'] / 1e6:.1f}",
+                    f"{cost.memory / 1e6:.0f} | {metrics['memory'] / 1e6:.0f}",
                 ]
                 lines.append(f"| {name} | {schedule} | {size} | {' | '.join(words)} |")
     return lines
 
 
-def predict(machine: Machine, work: Workload, size: int, figures: dict) -> Cost:
+def predict(machine: Machine, work: Workload, size: int, metrics: dict) -> Cost:
     """The model's word on one measurement, given the halo and the balance of its shards."""
     from dataclasses import replace
 
-    balance = (figures["edges"] / work.num_edges + figures["nodes"] / work.num_nodes) * size / 2
+    balance = (metrics["edges"] / work.num_edges + metrics["nodes"] / work.num_nodes) * size / 2
     work = replace(work, feature_bytes=machine.memory - 2 * work.channels * work.state_bytes)
-    return estimate(work, machine, size, figures["halo"], balance)
+    return estimate(work, machine, size, metrics["halo"], balance)

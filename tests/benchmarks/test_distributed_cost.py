@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpnn.distributed.cost import Machine, Workload, estimate
+from benchmarks.distributed_cost import Machine, Workload, estimate
 
 WORK = Workload(1000, 8000, 16, rounds=2, intra=3, cut=1, cut_edges=0.25, cut_nodes=0.5, passes=2, parameters=100)
 MACHINE = Machine(messages=1e6, updates=1e5, bandwidth=1e7, latency=0.001, edge_bytes=10, kept=2)
