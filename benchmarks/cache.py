@@ -104,8 +104,8 @@ def main() -> None:
         for steps in STEPS:
             found = seconds_a_message(options, size, steps)
             rows.append((size, steps, found))
-            figures = [f"{1e9 * seconds:.1f}" for seconds in found] + [f"{other / found[0]:.2f}" for other in found[1:]]
-            lines.append(f"| {size:,} | {size * options.width // 256:,} | {steps} | {' | '.join(figures)} |")
+            metrics = [f"{1e9 * seconds:.1f}" for seconds in found] + [f"{other / found[0]:.2f}" for other in found[1:]]
+            lines.append(f"| {size:,} | {size * options.width // 256:,} | {steps} | {' | '.join(metrics)} |")
             print(lines[-1], flush=True)
     if options.out:
         text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]

@@ -125,9 +125,9 @@ def main() -> None:
 def _line(name: str, row: dict) -> str:
     if "failed" in row:
         return f"| {name} | {row['failed']} |" + " |" * 7
-    figures = [f"{row[key]:.1f}" for key in ("epoch", "cpu", "load", "partition", "lower")]
-    figures += [f"{max(row['setup_peak'], row['train_peak']) / 1e9:.2f}", f"{row['train_peak'] / 1e9:.2f}"]
-    return f"| {name} | {' | '.join(figures)} | {', '.join(f'{loss:.4f}' for loss in row['losses'])} |"
+    measured = [f"{row[key]:.1f}" for key in ("epoch", "cpu", "load", "partition", "lower")]
+    measured += [f"{max(row['setup_peak'], row['train_peak']) / 1e9:.2f}", f"{row['train_peak'] / 1e9:.2f}"]
+    return f"| {name} | {' | '.join(measured)} | {', '.join(f'{loss:.4f}' for loss in row['losses'])} |"
 
 
 if __name__ == "__main__":

@@ -91,9 +91,9 @@ def main() -> None:
         if "failed" in row:
             lines.append(f"| {words} | | | | {row['failed']} |")
         else:
-            figures = (row["resident"] / 1e9, row["estimate"] / 1e9, row["measured"] / 1e9)
+            metrics = (row["resident"] / 1e9, row["estimate"] / 1e9, row["measured"] / 1e9)
             ratio = row["estimate"] / row["measured"]
-            lines.append(f"| {words} | {' | '.join(f'{each:.2f}' for each in figures)} | {ratio:.2f} |")
+            lines.append(f"| {words} | {' | '.join(f'{each:.2f}' for each in metrics)} | {ratio:.2f} |")
         print(lines[-1], flush=True)
     if options.out:
         text = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", *lines, ""]

@@ -170,8 +170,8 @@ def peer_training(options: argparse.Namespace, data, every: int):
             if epoch % every == 0:
                 net.eval()
                 with torch.no_grad():
-                    likely = net(x, data.edge_index)[data.val_mask]
-                    float((likely.argmax(1) == data.y[data.val_mask]).float().mean())
+                    probability = net(x, data.edge_index)[data.val_mask]
+                    float((probability.argmax(1) == data.y[data.val_mask]).float().mean())
 
     return train
 
@@ -183,14 +183,14 @@ def measure_small(options: argparse.Namespace) -> dict[str, float]:
     torch.set_num_threads(1)
     data, community = make_data(options, sparse=True)
     options.clusters = False
-    figures: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for label, every in {"checked": 1, "unchecked": 200}.items():
         ours = options.contender.startswith("ours")
         train = our_training(options, data, community, every) if ours else peer_training(options, data, every)
         train()
         row = time_steps(train, options.repeats)
-        figures |= {f"{label}_wall": row["wall"], f"{label}_cpu": row["cpu"]}
-    return figures
+        metrics |= {f"{label}_wall": row["wall"], f"{label}_cpu": row["cpu"]}
+    return metrics
 
 
 def main() -> None:
@@ -232,23 +232,23 @@ def _table(names, size: str, sizes: dict[str, int], options: argparse.Namespace,
     lines = [f"| contender | {' | '.join(heads)} |"]
     lines.append("|---" * lines[0].count(" | ") + "|---|")
     for name in names:
-        lines.append(f"| {name} | {' | '.join(_figures(rows[name], rows[names[0]], columns))} |")
+        lines.append(f"| {name} | {' | '.join(_metrics(rows[name], rows[names[0]], columns))} |")
     print("\n".join(lines), flush=True)
     return lines
 
 
-def _figures(turns, first, columns: dict[str, str]) -> list[str]:
+def _metrics(turns, first, columns: dict[str, str]) -> list[str]:
     """Medians over the turns; ratios to the first contender's are taken turn by turn."""
     failed = next((row["failed"] for row in turns if "failed" in row), None)
     if failed:
         return [failed]
-    figures = []
+    metrics = []
     for key in columns:
-        figures.append(f"{median(row[key] for row in turns) / (1e9 if key == 'peak' else 1):.2f}")
+        metrics.append(f"{median(row[key] for row in turns) / (1e9 if key == 'peak' else 1):.2f}")
         if "wall" in key:
             ratios = [row[key] / theirs[key] for row, theirs in zip(turns, first) if key in theirs]
-            figures.append(f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "")
-    return figures
+            metrics.append(f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "")
+    return metrics
 
 
 if __name__ == "__main__":

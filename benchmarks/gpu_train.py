@@ -158,20 +158,20 @@ class Trainer:
 
     def epoch(self) -> dict[str, float]:
         """One step of the optimiser; seconds of all of it and of its forward part, loss, accuracy before the step."""
-        began, figures = now(), {}
+        began, metrics = now(), {}
 
         def objective(state: Tensor) -> Tensor:
-            figures["forward"] = now() - began
+            metrics["forward"] = now() - began
             with torch.no_grad():
                 scores = self.model.scores(state, self.task.check)
-                figures["accuracy"] = float((scores.argmax(1) == self.task.label[self.task.check]).float().mean())
+                metrics["accuracy"] = float((scores.argmax(1) == self.task.label[self.task.check]).float().mean())
             scores = self.model.scores(state, self.task.train)
             return nn.functional.cross_entropy(scores, self.task.label[self.task.train])
 
         self.optimizer.zero_grad()
-        figures["loss"] = float(self.gradients(objective))
+        metrics["loss"] = float(self.gradients(objective))
         self.optimizer.step()
-        return {"seconds": now() - began, **figures}
+        return {"seconds": now() - began, **metrics}
 
     def gradients(self, objective: Callable[[Tensor], Tensor]) -> Tensor:
         state = torch.empty(self.shape, dtype=self.model.dtype, device=self.device)

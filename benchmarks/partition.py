@@ -74,16 +74,16 @@ def measure(home: str, method: str, k: str, repeats: int) -> dict[str, Any]:
         run |= {"cut": quality.edge_cut, "balance": quality.balance, "edge_balance": quality.edge_balance}
         run |= {"halo": sum(quality.halo), "empty": quality.num_empty}
         runs.append(run)
-    figures = {name: median(run[name] for run in runs) for name in runs[0]}
-    figures["memory"] = max(run["memory"] for run in runs)  # later runs may find freed memory still resident
+    metrics = {name: median(run[name] for run in runs) for name in runs[0]}
+    metrics["memory"] = max(run["memory"] for run in runs)  # later runs may find freed memory still resident
     csr_bytes = 8 * (graph.num_nodes + 1) + 4 * graph.num_edges
     sizes = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "repeats": repeats}
     worst = max(run["balance"] for run in runs)
-    return figures | sizes | {"memory_ratio": figures["memory"] / csr_bytes, "warm_up": warm_up, "worst_balance": worst}
+    return metrics | sizes | {"memory_ratio": metrics["memory"] / csr_bytes, "warm_up": warm_up, "worst_balance": worst}
 
 
 def _run(home: Path, method: str, k: int, options: argparse.Namespace) -> dict[str, Any]:
-    """The figures that a fresh process prints, or why there are none."""
+    """The metrics that a fresh process prints, or why there are none."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [sys.executable, __file__, "--measure", str(home), method, str(k), "--repeats", str(options.repeats)]
     try:

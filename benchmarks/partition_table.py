@@ -1,4 +1,4 @@
-"""The figures of the partition benchmark as tables, and beside the targets that they are held to."""
+"""The metrics of the partition benchmark as tables, and beside the targets that they are held to."""
 
 from collections.abc import Callable
 from typing import Any

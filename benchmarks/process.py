@@ -17,7 +17,7 @@ from typing import Any
 
 
 def run_alone(file: str, arguments: list[str], environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """The figures that `file` prints last, as JSON, when it runs with these arguments in a process of its own."""
+    """The metrics that `file` prints last, as JSON, when it runs with these arguments in a process of its own."""
     command = [sys.executable, file, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | (environment or {}))
     if done.returncode:

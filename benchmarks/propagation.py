@@ -104,7 +104,7 @@ def our_step(how, edges, community, width: int):
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Print one contender's figures; compare its results with the first one's."""
+    """Print one contender's metrics; compare its results with the first one's."""
     import torch
 
     how = CONTENDERS[options.contender]
@@ -129,10 +129,10 @@ def measure(options: argparse.Namespace) -> None:
         for leaf in leaves:
             leaf.grad = None
 
-    figures = time_steps(once, options.repeats, untimed=3 if "kept" in how else 1)
-    figures["difference"] = _difference(answers, options.answers.with_suffix(f".{options.width}"), how)
-    figures["updates"] = options.nodes if plan is None else plan.num_updates
-    print(json.dumps(figures))
+    metrics = time_steps(once, options.repeats, untimed=3 if "kept" in how else 1)
+    metrics["difference"] = _difference(answers, options.answers.with_suffix(f".{options.width}"), how)
+    metrics["updates"] = options.nodes if plan is None else plan.num_updates
+    print(json.dumps(metrics))
 
 
 def _difference(answers: dict, file: Path, how) -> float | None:
@@ -204,7 +204,7 @@ def table(options: argparse.Namespace, width: int, folder: Path) -> list[str]:
 
 
 def _line(name: str, rows: dict[str, list[dict]]) -> str:
-    """A contender's figures, medians over its turns; ratios are taken turn by turn."""
+    """A contender's metrics, medians over its turns; ratios are taken turn by turn."""
     turns = rows[name]
     failed = next((row["failed"] for row in turns if "failed" in row), None)
     if failed:
@@ -227,9 +227,9 @@ def _line(name: str, rows: dict[str, list[dict]]) -> str:
 
     first = turns[0]
     differs = "" if first["difference"] is None else f"{first['difference']:.0e}"
-    figures = [f"{middle('wall'):.2f}", f"{middle('cpu'):.2f}", faster(edge_index), faster(csr)]
-    figures += [*memory("life"), *memory("step"), f"{first['updates']:,}", differs]
-    return f"| {name} | {' | '.join(figures)} |"
+    metrics = [f"{middle('wall'):.2f}", f"{middle('cpu'):.2f}", faster(edge_index), faster(csr)]
+    metrics += [*memory("life"), *memory("step"), f"{first['updates']:,}", differs]
+    return f"| {name} | {' | '.join(metrics)} |"
 
 
 def main() -> None:

@@ -61,14 +61,14 @@ class Clock:
 
 
 def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
-    """What one process does: every schedule on every graph; the first process prints everyone's figures."""
+    """What one process does: every schedule on every graph; the first process prints everyone's metrics."""
     group = join_all(port, rank, size)
-    figures = {"link": measure_link(group)}
+    metrics = {"link": measure_link(group)}
     measure(folders[0], "T_S = 1", 2, group)  # compiles kernels and loads libraries
     for folder in folders:
-        figures[Path(folder).name] = {name: measure(folder, name, epochs, group) for name in SCHEDULES}
+        metrics[Path(folder).name] = {name: measure(folder, name, epochs, group) for name in SCHEDULES}
     if rank == 0:
-        print(json.dumps(figures))
+        print(json.dumps(metrics))
 
 
 def join_all(port: int, rank: int, size: int):
@@ -84,7 +84,7 @@ def join_all(port: int, rank: int, size: int):
 
 
 def measure(folder: str, name: str, epochs: int, group) -> dict:
-    """The figures of one schedule: seconds, bytes and memory, by rank where ranks differ."""
+    """The metrics of one schedule: seconds, bytes and memory, by rank where ranks differ."""
     import torch
 
     from gpnn.build.sharded import read_own
@@ -126,7 +126,7 @@ def measure_link(group) -> dict:
 
     if group.size == 1:
         return {}
-    figures = {}
+    metrics = {}
     for name, rows in (("latency", 1), ("bandwidth", 1 << 18)):
         counts = [0 if rank == group.rank else rows for rank in range(group.size)]
         values = torch.zeros(sum(counts), 16)
@@ -136,12 +136,12 @@ def measure_link(group) -> dict:
             began = time.perf_counter()
             group.all_to_all(values, counts, counts)
             took.append(time.perf_counter() - began)
-        figures[name] = median(took) if rows == 1 else values.numel() * 4 / median(took)
-    return figures
+        metrics[name] = median(took) if rows == 1 else values.numel() * 4 / median(took)
+    return metrics
 
 
 def run(folders: list[Path], epochs: int, size: int, script: str = __file__) -> dict:
-    """The figures of `size` processes of a script."""
+    """The metrics of `size` processes of a script."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -108,8 +108,8 @@ def soak(case: str) -> dict[str, Any]:
         began = time.process_time()
         train_run(create_run(built, Path(folder) / "run"), built, [meter], report=False)
     noted = ("memory", "files", "handed", "objects", "records", "sizes")
-    figures = {name: getattr(meter, name).tolist() for name in noted} | {"trimmed": meter.trimmed}
-    return figures | {"seconds": time.process_time() - began}
+    metrics = {name: getattr(meter, name).tolist() for name in noted} | {"trimmed": meter.trimmed}
+    return metrics | {"seconds": time.process_time() - began}
 
 
 def growth(values: list[float]) -> float:
@@ -163,13 +163,13 @@ def inside(results: dict[str, dict[str, Any]]) -> str:
     lines = [f"| an epoch | {' | '.join(names)} |", "|---" + "|---:" * len(names) + "|"]
     for case, result in results.items():
         rate = rates(case, result)
-        figures = f"{rate['resident']:+.0f} | {rate['not given back']:+.0f} | {rate['handed']:+.0f}"
-        lines.append(f"| {case} | {figures} | {rate['objects']:+.2f} | {rate['records']:.2f} |")
+        metrics = f"{rate['resident']:+.0f} | {rate['not given back']:+.0f} | {rate['handed']:+.0f}"
+        lines.append(f"| {case} | {metrics} | {rate['objects']:+.2f} | {rate['records']:.2f} |")
     return "\n".join(lines) + "\n\n" + reading(results)
 
 
 def reading(results: dict[str, dict[str, Any]]) -> str:
-    """What the figures say of the cause."""
+    """What the metrics say of the cause."""
     kept, lost, saved = (rates(case, results[case]) for case in ("fused, no checkpoints", FORGETFUL, "fused"))
     size = sum(results["fused"]["sizes"]) / len(results["fused"]["sizes"])
     text = (

@@ -34,7 +34,7 @@ def planted(num_nodes: int, degree: int, mixing: float):
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Print one configuration's figures: block and cut rows, bytes of a state, working bytes."""
+    """Print one configuration's metrics: block and cut rows, bytes of a state, working bytes."""
     import torch
 
     from gpnn.engine import propagate
@@ -83,7 +83,7 @@ def _status(name: str) -> int:
 
 
 def run(runner: str, k: int, options: argparse.Namespace) -> tuple[int, int, int, int]:
-    """The figures of one configuration, measured in a process of its own."""
+    """The metrics of one configuration, measured in a process of its own."""
     names = ("nodes", "degree", "mixing", "width", "rounds", "intra", "cell")
     arguments = [f"--{name}={getattr(options, name)}" for name in names]
     command = [sys.executable, __file__, f"--runner={runner}", f"--k={k}", *arguments]

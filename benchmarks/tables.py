@@ -121,17 +121,17 @@ def _cpu() -> float:
 
 def compare(folder: Path, repeats: int) -> dict[str, list[float]]:
     """The medians of each reader; the readers take turns, and must agree."""
-    figures: dict[str, list[list[float]]] = {reader: [] for reader in READERS}
+    metrics: dict[str, list[list[float]]] = {reader: [] for reader in READERS}
     answers = set()
     for _ in range(repeats):
         for reader in READERS:
             command = [sys.executable, __file__, "--measure", reader, str(folder)]
             words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-            figures[reader].append([float(word) for word in words[:3]])
+            metrics[reader].append([float(word) for word in words[:3]])
             answers.add((words[3], round(float(words[4]) / 1000)))
     if len(answers) != 1:
         raise RuntimeError(f"the readers disagree: {answers}")
-    return {reader: [statistics.median(column) for column in zip(*rows)] for reader, rows in figures.items()}
+    return {reader: [statistics.median(column) for column in zip(*rows)] for reader, rows in metrics.items()}
 
 
 def main() -> None:

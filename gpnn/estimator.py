@@ -88,7 +88,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.
         known_: the nodes learnt from, which keep their subgraphs in a graph that has grown.
-        history_: one record an epoch.
+        history_: one record per epoch.
         metrics_: final metrics.
         n_features_in_, n_iter_: number of features, epochs done.
 
@@ -163,7 +163,7 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: a PyG `Data` with labels and masks, or features `[N, F]` (None: learn an embedding a node).
-            y: a label a node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
+            y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
                 with a row of −1 where a node is unlabelled.
             adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
                 :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
@@ -221,8 +221,8 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
         """The most likely class of every node, `[N]`; multi-label: zeros and ones, `[N, C]`."""
-        likely = self.predict_proba(X, adjacency=adjacency)
-        return (likely > 0.5).astype(np.int64) if self.multilabel_ else self.classes_[likely.argmax(1)]
+        probability = self.predict_proba(X, adjacency=adjacency)
+        return (probability > 0.5).astype(np.int64) if self.multilabel_ else self.classes_[probability.argmax(1)]
 
     def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
         """The accuracy over the labelled nodes of `y`, or of a `Data`'s `test_mask` (without one: all).
@@ -252,10 +252,10 @@ class GPNNClassifier(ClassifierMixin, BaseEstimator):
         learned = {"classes_": self.classes_.tolist(), "sizes_": asdict(self.sizes_)}
         learned |= {"multilabel_": self.multilabel_, "scale_features_": self.scale_features_}
         learned["rows_"] = None if digests is None else digests._asdict()
-        figures = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
+        measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         # what a kill leaves of two classifiers is not a classifier
         whole = {"model_sha256": sha256_of(run.model), "nodes_sha256": sha256_of(nodes)}
-        write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **figures, **whole})
+        write_json(run.path / "classifier.json", {"parameters": self.get_params(), **learned, **measured, **whole})
 
     @classmethod
     def load(cls, folder: str | Path) -> GPNNClassifier:

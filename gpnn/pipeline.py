@@ -126,7 +126,7 @@ class Pipeline:
     def assemble(self, data: Data, recipe: Recipe, *, keep_schedule: bool = True) -> Assembly:
         """Everything that a training needs.
 
-        Where nothing fits in memory and K is "auto", there are more subgraphs than the graph's size asks for.
+        Where nothing fits in memory and K is "auto", there are more subgraphs than the graph's size suggests.
 
         Args:
             data: features, labels and masks.

@@ -1,4 +1,4 @@
-"""What follows the graph when nobody says: subgraphs, rounds and hidden channels."""
+"""Sizes that follow the graph where they are "auto": subgraphs, rounds and hidden channels."""
 
 from __future__ import annotations
 

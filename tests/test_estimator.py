@@ -241,14 +241,14 @@ def gated(**options) -> GPNNClassifier:
 def test_several_labels_a_node(tmp_path):
     data = multi_hot_graph()
     classifier = gated(epochs=60).fit(data)
-    predicted, likely = classifier.predict(data), classifier.predict_proba(data)
+    predicted, probability = classifier.predict(data), classifier.predict_proba(data)
     assert classifier.metrics_["test_roc_auc"] > 0.85
     assert (predicted.shape, np.unique(predicted).tolist()) == ((120, 4), [0, 1])
-    assert np.array_equal(predicted, likely > 0.5)
+    assert np.array_equal(predicted, probability > 0.5)
     test = data.test_mask.numpy()
     assert classifier.score(data) == np.mean((predicted == data.y.numpy()).all(1)[test]) > 0.3
     classifier.save(tmp_path / "saved")
-    assert np.array_equal(GPNNClassifier.load(tmp_path / "saved").predict_proba(data), likely)
+    assert np.array_equal(GPNNClassifier.load(tmp_path / "saved").predict_proba(data), probability)
 
 
 def test_arrays_of_several_labels_a_node():

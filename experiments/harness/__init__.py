@@ -1,6 +1,6 @@
 """Experiments: a TOML file of rows and columns, run cell by cell, resumed, and written as tables and pictures."""
 
-from experiments.harness.entry import find_entries, plain_figures
+from experiments.harness.entry import find_entries, plain_numbers
 from experiments.harness.read import find_experiments, find_file, read_experiment
 from experiments.harness.report import write_report
 from experiments.harness.results import Results
@@ -14,7 +14,7 @@ __all__ = [
     "find_entries",
     "find_experiments",
     "find_file",
-    "plain_figures",
+    "plain_numbers",
     "read_experiment",
     "run_experiment",
     "write_report",

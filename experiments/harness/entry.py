@@ -80,7 +80,7 @@ def printed(experiment: Experiment, row: Line, column: str, measure: str) -> flo
     return found
 
 
-def plain_figures(entry: Entry) -> dict[str, Any]:
+def plain_numbers(entry: Entry) -> dict[str, Any]:
     """An entry by the names of its attributes, for CSV and JSON: shares as fractions, as `metrics.json` has them."""
     unit = scale(entry.measure)
     shown = {name: getattr(entry, name) for name in ("mean", "deviation", "paper")}

@@ -94,7 +94,7 @@ def typed(path: Path, name: str, value: Any, hint: Any) -> Any:
         ValueError: naming the file and the key.
     """
     try:
-        json.dumps(value)  # a cell's key is made of it; dates are none
+        json.dumps(value)  # a cell's key is made of it; dates are not JSON
         return convert(value, hint)
     except TypeError:
         raise ValueError(f"`{name}` of {path.name} must be {describe(hint)}. Got {shorten(value)}.") from None

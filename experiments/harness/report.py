@@ -10,7 +10,7 @@ from dataclasses import fields
 from html import escape
 from pathlib import Path
 
-from experiments.harness.entry import Entry, by_place, find_entries, plain_figures, printed
+from experiments.harness.entry import Entry, by_place, find_entries, plain_numbers, printed
 from experiments.harness.measure import scale, words, write_number
 from experiments.harness.pairs import pair_lines
 from experiments.harness.pictures import PICTURES
@@ -167,6 +167,6 @@ def _csv(entries: list[Entry]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([each.name for each in fields(Entry)])
     for entry in entries:
-        row, column, measure, *numbers = plain_figures(entry).values()
+        row, column, measure, *numbers = plain_numbers(entry).values()
         writer.writerow([row, column, measure, *("" if number is None else f"{number:.6g}" for number in numbers)])
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""What a dataset holds, in figures, and what would be chosen for it."""
+"""What a dataset holds, in numbers, and what would be chosen for it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def describe_data(config: Config, data: Data, facts: Facts | None = None) -> dic
         facts: of the graph, where they are known already.
 
     Returns:
-        Name -> figure; classes, edge types, columns and choices are mappings themselves.
+        Name -> value; classes, edge types, columns and choices are mappings themselves.
     """
     graph, facts = as_graph(data), facts or Facts.of(data)
     components = graph.components()
-    figures: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges}
+    found: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges}
     if graph.edge_type is not None:
         sizes = torch.bincount(graph.edge_type, minlength=graph.num_edge_types).tolist()
-        figures["edges by type"] = _by_name(sizes, data.get("edge_type_names"))
-    figures |= {
+        found["edges by type"] = _by_name(sizes, data.get("edge_type_names"))
+    found |= {
         "weighted": graph.edge_weight is not None,
         "self-loops": int((graph.src == graph.dst).sum()),
         "edges without a reverse": facts.num_one_way,
@@ -48,8 +48,8 @@ def describe_data(config: Config, data: Data, facts: Facts | None = None) -> dic
         **_features(data),
     }
     if data.get("y") is not None:
-        figures |= _labels(data, graph)
-    return figures | {"GPNN would choose": _choices(config, data)}
+        found |= _labels(data, graph)
+    return found | {"GPNN would choose": _choices(config, data)}
 
 
 def _features(data: Data) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def _features(data: Data) -> dict[str, Any]:
         return {"features": 0}
     values = x if x.layout == torch.strided else x.values()
     filled = int(torch.count_nonzero(values)) / max(1, x.shape[0] * x.shape[1])
-    figures = {"features": x.shape[1], "share of non-zeros": filled}
-    return figures | ({"columns": _columns(words)} if words is not None and words.columns else {})
+    found = {"features": x.shape[1], "share of non-zeros": filled}
+    return found | ({"columns": _columns(words)} if words is not None and words.columns else {})
 
 
 def _columns(words: Vocabulary) -> dict[str, Any]:
@@ -72,14 +72,14 @@ def _columns(words: Vocabulary) -> dict[str, Any]:
 
 def _labels(data: Data, graph: Graph) -> dict[str, Any]:
     y = data.y
-    figures: dict[str, Any] = {"labelled nodes": int(labelled_nodes(y).sum()), "classes": data.num_classes}
-    figures["nodes by class"] = _by_name(_class_sizes(y, data.num_classes), data.get("class_names"))
+    found: dict[str, Any] = {"labelled nodes": int(labelled_nodes(y).sum()), "classes": data.num_classes}
+    found["nodes by class"] = _by_name(_class_sizes(y, data.num_classes), data.get("class_names"))
     for split in ("train", "val", "test"):
         mask = data.get(f"{split}_mask")
-        figures[f"{split} nodes"] = 0 if mask is None else int(mask.sum())
+        found[f"{split} nodes"] = 0 if mask is None else int(mask.sum())
     same = _alike(y, graph)
-    figures["homophily (edges within a class)"] = float(same.float().mean()) if same.numel() else None
-    return figures
+    found["homophily (edges within a class)"] = float(same.float().mean()) if same.numel() else None
+    return found
 
 
 def _choices(config: Config, data: Data) -> dict[str, Any]:
@@ -102,8 +102,8 @@ def _choices(config: Config, data: Data) -> dict[str, Any]:
 def _by_name(sizes: list[int], names: Any) -> dict[str, int]:
     """The first sizes by their names, and the sum of the others."""
     labels = [str(number if names is None else names[number]) for number in range(len(sizes))]
-    figures = dict(zip(labels[:SHOWN], sizes[:SHOWN]))
-    return figures | ({f"the other {len(sizes) - SHOWN}": sum(sizes[SHOWN:])} if len(sizes) > SHOWN else {})
+    found = dict(zip(labels[:SHOWN], sizes[:SHOWN]))
+    return found | ({f"the other {len(sizes) - SHOWN}": sum(sizes[SHOWN:])} if len(sizes) > SHOWN else {})
 
 
 def _class_sizes(y: Tensor, num_classes: int) -> list[int]:

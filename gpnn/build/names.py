@@ -116,7 +116,7 @@ def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str,
 
 
 def _check_model(config: Config) -> list[str]:
-    """What the smallest model of this kind has to say about its settings."""
+    """What the smallest model of this kind reports of its settings."""
     options = resolve_options(model_options(config), has_features=True)
     try:
         GPNN(1, 1, 1, **options, num_nodes=1, num_rounds=1)

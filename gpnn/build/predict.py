@@ -1,4 +1,4 @@
-"""What a finished run's model says of a graph: its own, one that has grown, or another."""
+"""Predictions of a finished run's model on a graph: its own, one that has grown, or another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Trained:
         classes: the name of each class, or None where they are numbered.
         multi_label: whether a node may have several of them.
         vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
-        digests: what tells the rows of its graph, or None where its nodes have ids of their own.
+        digests: by which the rows of its graph are known, or None where its nodes have ids of their own.
         predictions_sha256: of the run's file of predictions, or None in runs of older versions.
     """
 
@@ -104,7 +104,7 @@ def describe_model(built: Built, digests: RowDigests | None, predictions: Path) 
 
 
 def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
-    """What a finished run's model says of a graph, its own or another, as a table with a row a node.
+    """The predictions of a finished run's model on a graph, its own or another, a row per node.
 
     Args:
         run: a finished run.
@@ -118,7 +118,7 @@ def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
 
 
 def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
-    """The same with a model that has been read already; `new` says which nodes the run did not know.
+    """The same with a model that has been read already; `new` marks the nodes that the run did not know.
 
     Known nodes keep the subgraph that they were trained in, whatever else the graph holds; a new one joins that of a
     neighbour. A graph without a known node is divided anew.
@@ -136,14 +136,16 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     part = None if known is None else known.partition(data, row)
     model, plan = rebuild(config, trained.model, arguments, data, part)
     precision = config.train.precision
-    likely = predict_probabilities(model, data.get("x"), plan, precision=precision, multi_label=trained.multi_label)
+    probability = predict_probabilities(
+        model, data.get("x"), plan, precision=precision, multi_label=trained.multi_label
+    )
     classes = trained.classes
-    if classes is not None and not (isinstance(classes, list) and len(classes) == likely.shape[1]):
+    if classes is not None and not (isinstance(classes, list) and len(classes) == probability.shape[1]):
         name = trained.run.model.name
-        raise ValueError(f"{name} must name its {likely.shape[1]} classes. Got {shorten(classes)}.")
+        raise ValueError(f"{name} must name its {probability.shape[1]} classes. Got {shorten(classes)}.")
     also = {} if row is None else {"new": row < 0}
     nodes, labelled = data.get("node_name"), known_labels(data)
-    return predictions_table(likely, nodes=nodes, classes=classes, labelled=labelled, also=also)
+    return predictions_table(probability, nodes=nodes, classes=classes, labelled=labelled, also=also)
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

@@ -79,17 +79,17 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
     """Write predictions, weights and, last of all, metrics: where they stand the run is finished."""
     data, multi_label, names = built.data, built.data.y.dim() == 2, built.data.get("class_names")
     assert result.logits is not None
-    likely = probabilities(result.logits, multi_label=multi_label).cpu()
+    probability = probabilities(result.logits, multi_label=multi_label).cpu()
     digests = RowDigests.of(data) if data.get("node_name") is None else None
     also = {"split": split_names(data)}
     if built.partition is not None:
         also["subgraph"] = built.partition.labels.numpy()
     rows = {"nodes": data.get("node_name"), "classes": names, "labelled": known_labels(data)}
-    write_both(predictions_table(likely, **rows, also=also), run.predictions)
+    write_both(predictions_table(probability, **rows, also=also), run.predictions)
     run.write_model(built.model.state_dict(), describe_model(built, digests, run.predictions))
     metrics = result.metrics | describe_sizes(built)
     if data.get("gold_class") is not None:
-        metrics["test_recall"] = recall_at_k(data, likely)
+        metrics["test_recall"] = recall_at_k(data, probability)
     run.write_metrics(metrics)
 
 

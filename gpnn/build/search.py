@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Any]
 
-# Each row is one question; a trial takes one answer of each, all equally likely. A row of which the user has set
+# Each row is one question; a trial takes one choice of each, with equal probability. A row of which the user has set
 # something himself is left alone.
 SPACE: tuple[tuple[Settings, ...], ...] = (
     tuple({"schedule.rounds": rounds} for rounds in (2, 4, 6, 10)),
@@ -69,7 +69,7 @@ class Search:
         base = self.config({})
         generator = random.Random(base.seed)
         seen: set[str] = set()
-        rows = [row for row in SPACE if not any(key in self.fixed for answer in row for key in answer)]
+        rows = [row for row in SPACE if not any(key in self.fixed for choice in row for key in choice)]
         most = min(self.num, 1 + math.prod(map(len, rows))) if rows else 1
         yield {}
         while len(seen) < most - 1:
@@ -99,10 +99,10 @@ def search_run(
     """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
 
     Args:
-        run: the run folder; its `search.json` holds the table: a row a trial, validation figures only.
+        run: the run folder; its `search.json` holds the table: a row per trial, validation metrics only.
         data: the dataset, which no trial changes.
         watchers: of every trial; one that ends a trial ends the search.
-        on_trial: told each trial's row.
+        on_trial: called with each trial's row.
     """
     search, noted = read_search(run.search)
     metric = choose_metric(search.config({}).train.metric, data.y)
@@ -112,7 +112,7 @@ def search_run(
         result = _try(build(search.config(settings), data), watchers)
         if result.stopped == "interrupted":
             return None
-        row = {"trial": number, "settings": settings, **_figures(result, metric)}
+        row = {"trial": number, "settings": settings, **_validation_metrics(result, metric)}
         noted["trials"].append(row)
         write_json(run.search, noted)
         if on_trial is not None:
@@ -157,7 +157,7 @@ def _check_base(base: str, name: str) -> None:
 
 
 def _is_trial(row: Any) -> bool:
-    """Whether a row has figures that can be compared."""
+    """Whether a row has metrics that can be compared."""
     return isinstance(row, dict) and all(
         isinstance(row.get(name), int | float | None) for name in ("value", "val_loss")
     )
@@ -183,12 +183,12 @@ def _try(built: Built, watchers: Sequence[Watcher]) -> FitResult:
     return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=watchers)
 
 
-def _figures(result: FitResult, metric: str) -> dict[str, Any]:
-    """What validation says of a trial; the test nodes have no say, and a trial that diverged has no figures."""
+def _validation_metrics(result: FitResult, metric: str) -> dict[str, Any]:
+    """The validation metrics of a trial; the test nodes are not read, and a trial that diverged has no metrics."""
     if result.problem is not None:
         return {"metric": metric, "value": None, "epochs": len(result.history), "stopped": result.stopped}
-    figures = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
-    loss = figures.get("val_loss")
-    value = figures.get(f"val_{metric}") if metric != "loss" else None if loss is None else -loss
+    metrics = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
+    loss = metrics.get("val_loss")
+    value = metrics.get(f"val_{metric}") if metric != "loss" else None if loss is None else -loss
     kept = {name: result.metrics[name] for name in ("epochs", "best_epoch", "seconds", "stopped")}
-    return {"metric": metric, "value": value, **figures, **kept}
+    return {"metric": metric, "value": value, **metrics, **kept}

@@ -41,7 +41,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
         "graph": asdict(Facts.of(data, part)),
-        "remarks": data.get("notes"),
+        "notes": data.get("notes"),
         "rows": RowDigests.of(data)._asdict() if names is None else None,
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),
@@ -83,7 +83,7 @@ def shard_notes(index: ShardIndex, message: str) -> list[Note]:
     if stored is None:
         return old
     facts = replace(Facts.parse(stored, "shards.json"), message=message)
-    return [*old, *take_notes(facts, index.facts.get("remarks"))]
+    return [*old, *take_notes(facts, index.facts.get("notes", index.facts.get("remarks")))]
 
 
 def _encode_names(names: Any) -> tuple[str, Tensor]:

@@ -45,7 +45,7 @@ def load_run_config(run: RunFolder) -> Config:
 
 
 def _check_settings(run: RunFolder, now: dict[str, Any]) -> None:
-    """Raise ValueError where a setting is another than at the start; runs of older versions tell none."""
+    """Raise ValueError where a setting is another than at the start; runs of older versions store none."""
     environment = read_json(run.environment) if run.environment.is_file() else {}
     began = environment.get("settings", now)
     if not isinstance(began, dict):
@@ -65,7 +65,7 @@ def _shown(settings: Mapping[str, Any], name: str) -> str:
 
 
 def check_unchanged(run: RunFolder, digests: Mapping[str, str], config: Config, shards: str = "") -> None:
-    """Raise ValueError where a digest is not the one that the run began with; runs of older versions tell some."""
+    """Raise ValueError where a digest is not the one that the run began with; runs of older versions store some."""
     began = read_json(run.environment) if run.environment.is_file() else {}
     for name, digest in digests.items():
         if began.get(name) not in (None, digest):

@@ -36,7 +36,7 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """Run the command line."""
-    # torch tells it of a line in torch_geometric, which the user cannot change
+    # torch warns of a line in torch_geometric, which the user cannot change
     warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated")
     app()
 

@@ -123,7 +123,7 @@ def describe(
         description = describe_data(config, data, facts)
     notes = take_notes(facts, data.get("notes"))
     if json:
-        print_json({**description, "remarks": list(map(str, notes))})
+        print_json({**description, "notes": list(map(str, notes))})
         return
     output().print(table(["", Path(config.data.name).name], nested_rows(description)))
     print_notes(notes, messages(silent=quiet))

@@ -52,7 +52,7 @@ def experiment(
         Results,
         find_entries,
         find_file,
-        plain_figures,
+        plain_numbers,
         read_experiment,
         run_experiment,
         write_report,
@@ -69,15 +69,15 @@ def experiment(
     only = chosen.select(rows=row or (), columns=column or (), seeds=seeds)
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
     results.adopt(chosen)
-    remarks = messages(silent=quiet or json)
-    run_experiment(chosen, results, jobs=jobs, progress=_shower(remarks), only=only)
+    console = messages(silent=quiet or json)
+    run_experiment(chosen, results, jobs=jobs, progress=_shower(console), only=only)
     files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]))
     if json:
-        figures = [plain_figures(entry) for entry in find_entries(chosen, results)]
-        print_json({"experiment": chosen.name, "files": list(map(str, files)), "results": figures})
+        numbers = [plain_numbers(entry) for entry in find_entries(chosen, results)]
+        print_json({"experiment": chosen.name, "files": list(map(str, files)), "results": numbers})
         return
     output().print((out / f"{chosen.name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
-    remarks.print(f"Written: {', '.join(map(str, files))}", markup=False)
+    console.print(f"Written: {', '.join(map(str, files))}", markup=False)
 
 
 def _check_clone() -> None:
@@ -89,9 +89,9 @@ def _check_clone() -> None:
         )
 
 
-def _shower(remarks: Console) -> Callable[[Cell, int, int], None]:
+def _shower(console: Console) -> Callable[[Cell, int, int], None]:
     def show(cell: Cell, finished: int, number: int) -> None:
-        remarks.print(f"{finished}/{number}  {cell.row} · {cell.column} · seed {cell.seed}", markup=False)
+        console.print(f"{finished}/{number}  {cell.row} · {cell.column} · seed {cell.seed}", markup=False)
 
     return show
 
@@ -108,7 +108,7 @@ def _list(folder: Path, out: Path, *, quiet: bool, json: bool) -> None:
         return
     rows = [(each.name, each.title, *_count(each, out)) for each in found]
     if json:
-        print_json({name: dict(zip(COLUMNS, figures)) for name, *figures in rows})
+        print_json({name: dict(zip(COLUMNS, numbers)) for name, *numbers in rows})
     else:
         output().print(table(["experiment", *COLUMNS], rows))
 

@@ -27,5 +27,5 @@ Edges: TypeAlias = Annotated[
 Features: TypeAlias = Annotated[
     Path | None, typer.Option(help="Features: .npy, .npz (dense or sparse), .parquet, .csv or .tsv.")
 ]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no remarks.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object, no remarks.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no messages.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object, no messages.")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpnn.partition import Partition, PartitionRow
 
 COLUMNS = ("edge cut", "balance of nodes", "balance of edges", "cut nodes", "halo rows, all")
-FIGURES = (*COLUMNS, "seconds", "peak MiB")
+MEASUREMENTS = (*COLUMNS, "seconds", "peak MiB")
 
 
 def partition(
@@ -60,32 +60,32 @@ def partition(
         raise ValueError("`--shards` must come with `--out`, the folder to write them to. Got none.")
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges}, also=also)
-    remarks = messages(silent=quiet or json)
+    console = messages(silent=quiet or json)
     with waiting("reading the graph", silent=quiet or json):
         data = build_data(config)
         config = resolve_structure(config, data)
     found: dict[str, Any] = {"k": config.partition.k}
     if compare:
-        found["methods"] = _compare(config, data, remarks, silent=json)
+        found["methods"] = _compare(config, data, console, silent=json)
     if not compare or out is not None:
         with waiting("dividing", silent=quiet or json):
             division = _divide(config, data)
         if not compare:
-            figures = division.quality(data).summary()
-            found |= {"method": method, **figures}
+            quality = division.quality(data).summary()
+            found |= {"method": method, **quality}
             if not json:
-                output().print(table(["", method], figures.items()))
+                output().print(table(["", method], quality.items()))
         if shards is not None and out is not None:
-            found |= _write_shards(data, division, shards, out, config.data.name, remarks)
+            found |= _write_shards(data, division, shards, out, config.data.name, console)
         elif out is not None:
             division.save(out)
             found["file"] = str(out)
-            remarks.print(f"{division} in {out}", markup=False)
+            console.print(f"{division} in {out}", markup=False)
     if json:
         print_json(found)
 
 
-def _compare(config: Config, data: Data, remarks: Console, *, silent: bool) -> dict[str, dict[str, Any]]:
+def _compare(config: Config, data: Data, console: Console, *, silent: bool) -> dict[str, dict[str, Any]]:
     """Every method side by side, for the eye unless `silent`, and for JSON."""
     from gpnn.partition import PARTITIONERS, compare_partitions
 
@@ -95,15 +95,15 @@ def _compare(config: Config, data: Data, remarks: Console, *, silent: bool) -> d
     with waiting("dividing by every method", silent=silent):
         rows = compare_partitions(data, parts, methods, config.seed)
     if not silent:
-        output().print(table(["method", *FIGURES], map(_cells, rows), title=f"K = {parts}"))
+        output().print(table(["method", *MEASUREMENTS], map(_cells, rows), title=f"K = {parts}"))
     for row in rows:
         if row.left_out is not None:
-            remarks.print(f"{row.method} left out: {row.left_out}", markup=False)
-    return {row.method: dict(zip(FIGURES, _cells(row)[1:])) for row in rows}
+            console.print(f"{row.method} left out: {row.left_out}", markup=False)
+    return {row.method: dict(zip(MEASUREMENTS, _cells(row)[1:])) for row in rows}
 
 
 def _write_shards(
-    data: Data, division: Partition, num_shards: int, folder: Path, name: str, remarks: Console
+    data: Data, division: Partition, num_shards: int, folder: Path, name: str, console: Console
 ) -> dict[str, Any]:
     """Write the folder of shards; what each shard holds, for the eye and for JSON."""
     from gpnn.build.shard_data import write_data
@@ -111,9 +111,9 @@ def _write_shards(
 
     index = write_data(data, division, num_shards, folder, name=name)
     sizes = read_sizes(index)
-    remarks.print(table(["shard", *sizes[0]], [[number, *each.values()] for number, each in enumerate(sizes)]))
+    console.print(table(["shard", *sizes[0]], [[number, *each.values()] for number, each in enumerate(sizes)]))
     command = f"torchrun --nproc-per-node {num_shards} -m gpnn train {folder}"
-    remarks.print(f"{num_shards} shards in {folder}; train with: {command}", markup=False)
+    console.print(f"{num_shards} shards in {folder}; train with: {command}", markup=False)
     return {"folder": str(folder), "shards": sizes}
 
 
@@ -125,7 +125,7 @@ def _divide(config: Config, data: Data) -> Partition:
 
 
 def _cells(row: PartitionRow) -> list[Any]:
-    """A method's figures; dashes for one that was left out."""
-    figures = {} if row.quality is None else row.quality.summary()
+    """A method's measurements; dashes for one that was left out."""
+    summary = {} if row.quality is None else row.quality.summary()
     memory = None if row.peak_memory is None else row.peak_memory / 2**20
-    return [row.method, *[figures.get(column) for column in COLUMNS], row.seconds, memory]
+    return [row.method, *[summary.get(column) for column in COLUMNS], row.seconds, memory]

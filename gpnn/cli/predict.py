@@ -1,4 +1,4 @@
-"""`gpnn predict`: a trained run's answers for a graph, its own, grown, or another."""
+"""`gpnn predict`: a trained run's predictions for a graph, its own, grown, or another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpnn.config import Config
     from gpnn.config.sections import DataConfig
 
-PATHS = ("nodes", "edges", "features", "labels")  # options that say where a graph is, not what it means
+PATHS = ("nodes", "edges", "features", "labels")  # options that name where a graph is, not what it means
 
 
 def predict(
@@ -42,7 +42,7 @@ def predict(
 
     Examples:
 
-    `gpnn predict runs/first grown_graph/ --out answers.csv`
+    `gpnn predict runs/first grown_graph/ --out predictions.csv`
 
     `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
     """
@@ -73,7 +73,7 @@ def predict(
     write_predictions(table, out)
     if json:
         counts = {"num_nodes": data.num_nodes, "num_predictions": table.num_rows, "num_new": new}
-        print_json({"file": str(out), **counts, "remarks": data.get("notes") or []})
+        print_json({"file": str(out), **counts, "notes": data.get("notes") or []})
         return
     print_notes(data.get("notes"), messages(silent=quiet))
     count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def set_process(built: Built) -> None:
-    """Set what the configuration says of this process, which is ours, in one process and in each of several.
+    """Set what the configuration has for this process, which is ours, in one process and in each of several.
 
     Threads are those that were given, or that suit the size of what the process holds; OMP_NUM_THREADS, which torchrun
     sets, counts before that.

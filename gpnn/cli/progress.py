@@ -49,7 +49,7 @@ def waiting(what: str, *, silent: bool) -> Iterator[None]:
 
 
 class Bar:
-    """A live progress bar with loss, validation metric, seconds an epoch and the time left."""
+    """A live progress bar with loss, validation metric, seconds per epoch and the time left."""
 
     def __init__(self, progress: Progress, epochs: int) -> None:
         self.progress, self.validation = progress, ""

@@ -62,27 +62,27 @@ def schedule(
     also += [f"schedule.rounds={rounds}"] if rounds else []
     tables = {"nodes": nodes, "edges": edges}
     config = read_config(words, root=root, tables=tables, also=[*also, f"seed={seed}"])
-    remarks = messages(silent=quiet or json)
+    console = messages(silent=quiet or json)
     with waiting("reading the graph", silent=quiet or json):
         data = build_data(config)
     config, graph = resolve_structure(config, data), as_graph(data)
     part = pipeline_of(_named(config, "partitioned")).divide(data)
-    schedules = _schedules(config, data, part, remarks)
+    schedules = _schedules(config, data, part, console)
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
-        remarks.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
+        console.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
     with waiting("following the broadcast", silent=quiet or json):
         rows = compare_schedules(graph, schedules, sources, seed)
     if json:
-        print_json({row.name: _figures(row) for row in rows})
+        print_json({row.name: _counts(row) for row in rows})
     else:
         output().print(table(COLUMNS, map(_row, rows)))
     if draw is not None:
         _draw(schedules[config.schedule.name], draw, part, seed)
-        remarks.print(f"drawn in {draw}", markup=False)
+        console.print(f"drawn in {draw}", markup=False)
 
 
-def _schedules(config: Config, data: Data, part: Partition | None, remarks: Console) -> dict[str, Schedule]:
+def _schedules(config: Config, data: Data, part: Partition | None, console: Console) -> dict[str, Schedule]:
     """Every schedule that the graph allows; the configured one with its options, which must suit it."""
     from gpnn.build import pipeline_of
     from gpnn.schedule import SCHEDULES
@@ -95,7 +95,7 @@ def _schedules(config: Config, data: Data, part: Partition | None, remarks: Cons
         except ValueError as error:
             if chosen:
                 raise
-            remarks.print(f"{name}: {error}", markup=False)
+            console.print(f"{name}: {error}", markup=False)
     return schedules
 
 
@@ -107,13 +107,13 @@ def _named(config: Config, name: str) -> Config:
 
 
 def _row(row: Comparison) -> list[Any]:
-    figures = _figures(row)
-    return [row.name, *({**figures, "reached": percent(figures["reached"])}[name] for name in COLUMNS[1:])]
+    counts = _counts(row)
+    return [row.name, *({**counts, "reached": percent(counts["reached"])}[name] for name in COLUMNS[1:])]
 
 
-def _figures(row: Comparison) -> dict[str, Any]:
-    counts = [row.num_rounds, row.num_phases, row.num_messages, row.num_updates]
-    values = [*counts, row.reach.components_coverage, row.messages_to_solve, row.updates_to_solve]
+def _counts(row: Comparison) -> dict[str, Any]:
+    sent = [row.num_rounds, row.num_phases, row.num_messages, row.num_updates]
+    values = [*sent, row.reach.components_coverage, row.messages_to_solve, row.updates_to_solve]
     return dict(zip(COLUMNS[1:], values))
 
 

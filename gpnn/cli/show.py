@@ -21,7 +21,7 @@ def output() -> Console:
 
 
 def messages(*, silent: bool = False) -> Console:
-    """The console of progress and remarks; one that is silent prints nothing."""
+    """The console of progress and messages; one that is silent prints nothing."""
     return Console(stderr=True, highlight=False, soft_wrap=True, quiet=silent)
 
 
@@ -39,12 +39,12 @@ def print_notes(notes: Iterable[Any] | None, console: Console) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
-    """A table whose first column is text and whose others are figures."""
+    """A table whose first column is text and whose others are numbers."""
     result = Table(title=None if title is None else escape(title), title_justify="left")
     for number, column in enumerate(columns):
         result.add_column(escape(column), justify="right" if number else "left", no_wrap=not number)
     for row in rows:
-        result.add_row(*(escape(figure(value)) for value in row))
+        result.add_row(*(escape(cell_text(value)) for value in row))
     return result
 
 
@@ -63,10 +63,10 @@ def nested_rows(values: Mapping[str, Any], indent: str = "") -> list[tuple[str, 
     return rows
 
 
-def figure(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value as a table shows it.
 
-    >>> [figure(value) for value in (None, True, 1234567, 0.25, 12.34567, "cora")]
+    >>> [cell_text(value) for value in (None, True, 1234567, 0.25, 12.34567, "cora")]
     ['-', 'yes', '1,234,567', '0.25', '12.35', 'cora']
     """
     if value is None:

@@ -30,15 +30,15 @@ def headline(built: Built) -> str:
 
 
 def show_trial(row: dict[str, Any]) -> None:
-    """A trial's settings and its figure."""
+    """A trial's settings and its score."""
     value = row["value"]
-    figure = "not finite" if value is None else percent(value)
+    score = "not finite" if value is None else percent(value)
     settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
-    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {figure}  {settings}", markup=False)
+    messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {score}  {settings}", markup=False)
 
 
 def show_result(run: RunFolder, *, quiet: bool, json: bool) -> None:
-    """The figures and where they lie: a table, one JSON object, or the folder alone."""
+    """The metrics and where they lie: a table, one JSON object, or the folder alone."""
     metrics = run.read_metrics()
     if json:
         print_json({"run": str(run.path), **metrics})
@@ -55,7 +55,7 @@ def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines of the final table."""
     for name in ("metric", "seconds", "epochs", "best_epoch", "num_messages"):
         if metrics.get(name) is None:
-            raise ValueError(f"The figures of a run must tell its {name}. They do not.")
+            raise ValueError(f"The metrics of a run must have its {name}. They do not.")
     shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
     if metrics["metric"] not in (*shown, "loss"):
         shown.append(metrics["metric"])

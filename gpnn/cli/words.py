@@ -33,7 +33,7 @@ def read_config(
     tables: Mapping[str, Path | None] | None = None,
     also: Sequence[str] = (),
 ) -> Config:
-    """The configuration of a command; what is said later counts: file, words, options.
+    """The configuration of a command; what comes later counts: file, words, options.
 
     Args:
         words: the words after the command.
@@ -64,7 +64,7 @@ def _table_settings(name: str | None, given: Mapping[str, Path]) -> list[str]:
         raise ValueError(f"`--{next(iter(given))}` needs `--edges`, or the folder that holds them. Got neither.")
     for part, path in given.items():
         if not path.is_file():
-            raise ValueError(f"`--{part}` must be a file. {str(path)!r} is none.")
+            raise ValueError(f"`--{part}` must be a file. {str(path)!r} is not.")
     folder = given["edges"].parent if name is None else Path(name).resolve()
     return [f"data.name={folder}", *(f"data.{part}={path}" for part, path in given.items())]
 

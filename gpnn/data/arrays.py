@@ -22,8 +22,8 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
 
     Args:
         x: features, an array or a scipy sparse matrix `[N, F]`, or None.
-        y: a label a node, −1, NaN, None or "" where it is unknown, `[N]`; zeros and ones for C labels a node, `[N, C]`;
-            None where there are no labels.
+        y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; zeros and ones for C labels per node,
+            `[N, C]`; None where there are no labels.
         adjacency: what :func:`gpnn.graph.as_graph` takes, or a dense array `[N, N]`, with N nodes.
 
     Raises:
@@ -49,7 +49,7 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
 def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
     """The number of each label among the sorted classes, −1 where it is unknown, and the classes.
 
-    Zeros and ones for C labels a node, `[N, C]`, come back as :func:`gpnn.data.labels.check_labels` gives them.
+    Zeros and ones for C labels per node, `[N, C]`, come back as :func:`gpnn.data.labels.check_labels` gives them.
 
     >>> numbers, classes = encode_labels([5, -1, 3, 5])
     >>> numbers.tolist(), classes.tolist()

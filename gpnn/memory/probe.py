@@ -1,4 +1,4 @@
-"""What autograd keeps of a node, counted on a few nodes: a model tells its memory itself, whatever it is made of."""
+"""What autograd keeps of a node, counted on a few nodes, whatever the model is made of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpnn.schedule import synchronous
 PROBE_ROWS = 64
 
 
-class Kept(NamedTuple):
+class NodeBytes(NamedTuple):
     """Bytes of one node.
 
     Attributes:
@@ -43,7 +43,7 @@ class Kept(NamedTuple):
     chunk: float = 0.0
 
 
-def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False) -> Kept:
+def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False) -> NodeBytes:
     """What a training pass of `model` keeps of a node; neither its weights nor its running averages change.
 
     Args:
@@ -65,7 +65,7 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False
     known = [working, *([] if initial is None else [initial])]
     inside = _saved(model, lambda: model.cell.advance(block, working, step), known)
     cell = model.cell.cells[model.cell.choose(step)] if isinstance(model.cell, CellBank) else model.cell
-    return Kept(
+    return NodeBytes(
         state=working.shape[1] * working.element_size(),
         by_step=_sum(inside),
         by_model=_sum(outside),
@@ -106,7 +106,7 @@ def _twin(model: GPNN, runner: _StandStill) -> GPNN:
 def _saved(
     model: nn.Module, call: Callable[[], Tensor], known: list[Tensor], when: Callable[[], bool] = lambda: False
 ) -> list[tuple[float, bool]]:
-    """Bytes a row of each distinct tensor that `call` keeps or gives, and `when()` then; parameters, `known` aside."""
+    """Bytes per row of each tensor that `call` keeps or returns, and `when()` then; not parameters, `known`."""
     seen: dict[int, tuple[Tensor, bool]] = {}
 
     def keep(tensor: Tensor) -> Tensor:

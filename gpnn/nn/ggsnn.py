@@ -100,7 +100,7 @@ class GGSNN(nn.Module):
 
 
 def mark_questions(x: Tensor, question_type: Tensor, batch: Tensor, num_types: int) -> Tensor:
-    """Annotations that also say what is asked, `[N, a · Q]`: a mark stands in the column of its question's type.
+    """Annotations that also hold what is asked, `[N, a · Q]`: a mark stands in the column of its question's type.
 
     Args:
         x: marks of a question's arguments, `[N, a]`.

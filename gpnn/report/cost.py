@@ -174,7 +174,7 @@ def _storages(tensors: list[Tensor]) -> dict[int, int]:
 
 
 def _peak(device: torch.device) -> int | None:
-    """The most bytes held so far: tensors on a GPU, the whole process on a CPU; None where it cannot be told."""
+    """The most bytes held so far: tensors on a GPU, the whole process on a CPU; None where it is not known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":

@@ -15,14 +15,14 @@ from gpnn.storage.atomic import finite, naming, sync_folder, workplace, write_js
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
-WORDS = ("metric", "stopped")  # figures that are none
+WORDS = ("metric", "stopped")  # metrics that are not numbers
 
 
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of one run and the names of its files.
 
-    `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line an epoch;
+    `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line per epoch;
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
     the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run is finished.
     A training that diverged leaves `failed.json` in their place: it has no predictions. `report.html` is
@@ -163,7 +163,7 @@ class RunFolder:
         write_json(self.metrics, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
-        """The final figures.
+        """The final metrics.
 
         Raises:
             ValueError: when the run is not finished, its training failed, or the file is damaged.
@@ -171,7 +171,7 @@ class RunFolder:
         self.check_succeeded()
         if not self.finished:
             raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
-        return _check_figures(read_json(self.metrics), self.metrics.name)
+        return _check_metrics(read_json(self.metrics), self.metrics.name)
 
 
 @dataclass(frozen=True)
@@ -210,14 +210,14 @@ def check_free(path: Path) -> None:
 
 
 def _record(line: str, name: str) -> dict[str, Any]:
-    """The figures of an epoch; `name` is where they stand."""
-    record = _check_figures(parse_json(line, name), name)
+    """The metrics of an epoch; `name` is where they stand."""
+    record = _check_metrics(parse_json(line, name), name)
     if type(record.get("epoch")) is not int:
         raise ValueError(f"{name} must number its epoch. Got {shorten(record.get('epoch'))}.")
     return record
 
 
-def _check_figures(values: dict[str, Any], name: str) -> dict[str, Any]:
+def _check_metrics(values: dict[str, Any], name: str) -> dict[str, Any]:
     """The same values, when each is a number or missing, but for words where words belong."""
     for key, value in values.items():
         if not isinstance(value, str if key in WORDS else int | float | None):

@@ -27,7 +27,7 @@ SAMPLE = 1000  # rows of features that are compared with each other
 
 
 class RowDigests(NamedTuple):
-    """What tells whether the first rows of a graph are the nodes that were trained on.
+    """Digests that show whether the first rows of a graph are the nodes that were trained on.
 
     Attributes:
         edges: digest of the edges among them.

@@ -1,4 +1,4 @@
-"""Predictions: what a model says of every node, as a table that is written as Parquet and CSV."""
+"""Predictions: of every node, as a table that is written as Parquet and CSV."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def predictions_table(
     labelled: Tensor | np.ndarray | None = None,
     also: dict[str, np.ndarray] | None = None,
 ) -> pyarrow.Table:
-    """One row a node: `node`, `prediction`, `confidence`, `labelled`, what else is known, and `p_CLASS` for each class.
+    """One row per node: `node`, `prediction`, `confidence`, `labelled`, others, and `p_CLASS` for each class.
 
     The prediction is the most likely class; of several labels, which have a probability each, the most likely one.
 

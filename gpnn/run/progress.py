@@ -20,7 +20,7 @@ class Progress:
         best_loss: its loss, which breaks ties.
         checks_since_best: validations since then.
         seconds: time spent, over all resumed parts.
-        history: one record an epoch.
+        history: one record per epoch.
         best_weights: the model's state at the best epoch.
     """
 
@@ -34,7 +34,7 @@ class Progress:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
 
     def check(self, model: nn.Module, value: float, loss: float) -> bool:
-        """Count one validation and keep the weights if it is the best so far; tell whether it is.
+        """Count one validation and keep the weights if it is the best so far; return whether it is.
 
         A value or loss that is not a number is never the best.
         """

@@ -1,4 +1,4 @@
-"""A trained model from what a file says of it: only sizes that its weights bear out are allocated."""
+"""A trained model from what a file holds of it: only sizes that its weights bear out are allocated."""
 
 from __future__ import annotations
 

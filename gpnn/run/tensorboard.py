@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TensorBoard:
-    """The watcher that writes every figure of every epoch as scalars; look at them with `tensorboard --logdir FOLDER`.
+    """The watcher that writes every metric of every epoch as scalars; look at them with `tensorboard --logdir FOLDER`.
 
     A training that goes on from a checkpoint has its curves drawn anew from its history, so that neither what a kill
     lost nor what it left behind the checkpoint shows. Whoever makes one closes it.
@@ -64,7 +64,7 @@ def check_tensorboard() -> None:
 
 
 def curve_name(name: str) -> str:
-    """The name of a figure's curve; those of one split stand together.
+    """The name of a metric's curve; those of one split stand together.
 
     >>> [curve_name(name) for name in ("loss", "val_loss", "val_accuracy", "learning_rate")]
     ['training/loss', 'validation/loss', 'validation/accuracy', 'training/learning_rate']

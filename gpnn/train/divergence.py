@@ -1,4 +1,4 @@
-"""Divergence: what is said of a training whose numbers are no longer finite, or finite and absurd."""
+"""Divergence: the sentence and the note on a training whose numbers are no longer finite, or finite and absurd."""
 
 from __future__ import annotations
 

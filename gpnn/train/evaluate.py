@@ -76,11 +76,11 @@ def score(
 
 
 def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:
-    """The context in which the model's products run in bf16, where that is asked for."""
+    """The context in which the model's products run in bf16, where the recipe has it."""
     device = next(model.parameters()).device.type
     return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 def products(precision: str) -> AbstractContextManager[None]:
-    """The context in which float32 products, also a backward pass's, are rounded to TF32, where that is asked for."""
+    """The context in which float32 products, also a backward pass's, are rounded to TF32, where the recipe has it."""
     return float32_products("high" if precision == "tf32" else None)

@@ -52,9 +52,9 @@ class FitResult:
     """What a training came to; the model itself holds the best weights.
 
     Attributes:
-        metrics: final figures: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, …; none where it was
+        metrics: final metrics: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, …; none where it was
             interrupted or diverged.
-        history: one record an epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
+        history: one record per epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
         logits: of every node with the best weights, `[N, C]`, on the model's device; None where there are no metrics.
@@ -192,7 +192,7 @@ class _Trainer:
         scores: dict[str, Any] = {}
         for split in SPLITS:
             scores |= score(logits, self.task, split, group=self.group)
-        figures = {
+        totals = {
             "metric": self.metric,
             "epochs": progress.epoch,
             "best_epoch": progress.best_epoch or progress.epoch,
@@ -200,7 +200,7 @@ class _Trainer:
             **self._most_traffic(),
             "stopped": stopped,
         }
-        return scores | figures, None
+        return scores | totals, None
 
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""

@@ -94,14 +94,14 @@ class Facts:
         return cls(**values)
 
 
-def take_notes(facts: Facts, remarks: Iterable[str] | None = None) -> list[Note]:
+def take_notes(facts: Facts, decided: Iterable[str] | None = None) -> list[Note]:
     """What was decided when the data was read, then the notes on facts of it, in the order of `CHECKS`.
 
     >>> [str(note) for note in take_notes(Facts(num_one_way=1, num_edge_types=1, num_edge_attributes=0))]
     ['1 edges have no reverse, so that messages go one way along them; data.undirected=true adds it']
     """
     found = [note for check in CHECKS.values() if (note := check(facts)) is not None]
-    return [*map(Note, remarks or ()), *found]
+    return [*map(Note, decided or ()), *found]
 
 
 def _one_way(facts: Facts) -> Note | None:

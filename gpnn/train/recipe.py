@@ -26,9 +26,9 @@ class Recipe:
             :func:`choose_weight_decay`.
         decay_on: what decays: "all_but_embeddings", "matrices" (no bias, no embedding) or "all".
         clip: the largest gradient norm; 0 leaves gradients alone.
-        class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight a class.
+        class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight per class.
         label_smoothing: the share of each target spread over all classes.
-        passes: S, forward passes an epoch, each with its own dropout and DropNode masks.
+        passes: S, forward passes per epoch, each with its own dropout and DropNode masks.
         consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
         consistency_warmup: epochs over which λ rises linearly.
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).

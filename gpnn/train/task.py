@@ -79,7 +79,7 @@ def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
 def check_plan(data: Data, plan: Plan | None) -> None:
     """Raise ValueError where a plan has other rows than `data`, or was lowered from other edges.
 
-    Nodes without edges, as a process of several has them, are told by their number alone.
+    Nodes without edges, as a process of several has them, are compared by their number alone.
     """
     if plan is None:  # a model of its own that needs none
         return

@@ -16,7 +16,7 @@ def test_figures_by_hand():
         num_classes=2,
         class_names=["cat", "dog"],
     )
-    figures = describe_data(Config(), data)
+    facts = describe_data(Config(), data)
     expected = {
         "nodes": 4,
         "edges": 3,
@@ -33,17 +33,17 @@ def test_figures_by_hand():
         "val nodes": 0,
         "homophily (edges within a class)": 0.0,
     }
-    assert {name: figures[name] for name in expected} == expected
-    assert figures["GPNN would choose"]["subgraphs"] == 2
-    assert figures["GPNN would choose"]["model input"] == "features"
+    assert {name: facts[name] for name in expected} == expected
+    assert facts["GPNN would choose"]["subgraphs"] == 2
+    assert facts["GPNN would choose"]["model input"] == "features"
 
 
 def test_a_graph_without_labels_or_features():
-    figures = describe_data(Config(), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
-    assert figures["features"] == 0
-    assert "classes" not in figures
-    assert figures["edges without a reverse"] == 1
-    assert figures["GPNN would choose"] == {
+    facts = describe_data(Config(), Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
+    assert facts["features"] == 0
+    assert "classes" not in facts
+    assert facts["edges without a reverse"] == 1
+    assert facts["GPNN would choose"] == {
         "partition": "flood_fill",
         "subgraphs": 2,
         "schedule": "partitioned",
@@ -54,26 +54,26 @@ def test_a_graph_without_labels_or_features():
 def test_edges_by_type_and_columns(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,age,city\na,1,Oslo\nb,2,Rome\n")
     (tmp_path / "edges.csv").write_text("source,target,type\na,b,likes\nb,a,likes\na,b,knows\n")
-    figures = describe_data(Config(), load_dataset(tmp_path))
-    assert figures["edges by type"] == {"knows": 1, "likes": 2}
-    assert figures["columns"] == {"age": "number", "city": "2 categories"}
-    assert figures["features"] == 3
+    facts = describe_data(Config(), load_dataset(tmp_path))
+    assert facts["edges by type"] == {"knows": 1, "likes": 2}
+    assert facts["columns"] == {"age": "number", "city": "2 categories"}
+    assert facts["features"] == 3
 
 
 def test_many_classes_are_summed_up():
     y = torch.arange(25).repeat(2)
-    figures = describe_data(
+    facts = describe_data(
         Config(), Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), y=y, num_nodes=50, num_classes=25)
     )
-    assert figures["nodes by class"]["the other 5"] == 10
+    assert facts["nodes by class"]["the other 5"] == 10
 
 
 def test_a_graph_without_a_single_label(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,label\na,\nb,nan\nc,-1\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
-    figures = describe_data(Config(), load_dataset(tmp_path))
-    assert figures["labelled nodes"] == 0
-    assert "hidden channels" not in figures["GPNN would choose"]
+    facts = describe_data(Config(), load_dataset(tmp_path))
+    assert facts["labelled nodes"] == 0
+    assert "hidden channels" not in facts["GPNN would choose"]
 
 
 def test_several_labels_a_node_by_hand():
@@ -83,9 +83,9 @@ def test_several_labels_a_node_by_hand():
         num_nodes=4,
         num_classes=2,
     )
-    figures = describe_data(Config(), data)
+    facts = describe_data(Config(), data)
     expected = {"labelled nodes": 3, "nodes by class": {"0": 1, "1": 2}}
-    assert {name: figures[name] for name in expected} == expected
-    assert figures["homophily (edges within a class)"] == pytest.approx(
+    assert {name: facts[name] for name in expected} == expected
+    assert facts["homophily (edges within a class)"] == pytest.approx(
         1 / 3
     )  # of 0→1, 1→2 and 2→0; node 3 is unlabelled

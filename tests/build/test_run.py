@@ -43,9 +43,9 @@ def test_several_labels_a_node(tmp_path):
     assert metrics["metric"] == "roc_auc"
     assert min(metrics["test_roc_auc"], metrics["test_average_precision"], metrics["test_macro_f1"]) > 0.65
     table = parquet.read_table(run.predictions)
-    likely = np.stack([table[f"p_{label}"].to_numpy() for label in range(4)], axis=1)
-    assert likely.sum(1).max() > 1.5  # a probability a label, not a share
-    right = ((likely > 0.5) == (data.y.numpy() > 0))[data.test_mask]
+    probability = np.stack([table[f"p_{label}"].to_numpy() for label in range(4)], axis=1)
+    assert probability.sum(1).max() > 1.5  # a probability a label, not a share
+    right = ((probability > 0.5) == (data.y.numpy() > 0))[data.test_mask]
     assert metrics["test_accuracy"] == pytest.approx(right.mean())
 
 

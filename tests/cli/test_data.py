@@ -48,8 +48,8 @@ def test_a_folder_of_tables(gpnn, tmp_path):
     result = gpnn("train", "mine", "train.epochs=2", "data.undirected=true", "--out", "run", "-q")
     assert result.exit_code == 0, result.output
     assert str(folder) in (tmp_path / "run" / "config.toml").read_text()
-    assert gpnn("predict", "run", "mine", "--out", "answers.csv", "-q").exit_code == 0
-    lines = (tmp_path / "answers.csv").read_text().splitlines()
+    assert gpnn("predict", "run", "mine", "--out", "predicted.csv", "-q").exit_code == 0
+    lines = (tmp_path / "predicted.csv").read_text().splitlines()
     assert lines[0] == '"node","prediction","confidence","labelled","new","p_cat","p_dog"'
     assert [line.split(",")[0] for line in lines[1:]] == ['"a"', '"b"', '"c"', '"d"']
 

@@ -40,11 +40,11 @@ def answers(path: Path) -> dict[str, dict[str, str]]:
 
 def test_new_nodes_are_predicted_and_counted(gpnn, run, tmp_path) -> None:
     write(tmp_path / "grown", 26, city="Kyiv")  # every odd node moved to a city that the run has not seen
-    result = gpnn("predict", run, "grown", "--out", "answers.csv")
+    result = gpnn("predict", run, "grown", "--out", "predicted.csv")
     assert result.exit_code == 0, result.output
-    assert "26 predictions in answers.csv; 6 of 26 nodes are new to the run" in result.stderr
+    assert "26 predictions in predicted.csv; 6 of 26 nodes are new to the run" in result.stderr
     assert "note: column city: 1 unseen categories ('Kyiv') count as unknown" in result.stderr
-    found = answers(tmp_path / "answers.csv")
+    found = answers(tmp_path / "predicted.csv")
     assert [node for node, row in found.items() if row["new"] == "true"] == [f"p{node}" for node in range(20, 26)]
     assert found["p24"]["prediction"] == "red"
     assert found["p25"]["prediction"] == "blue"
@@ -54,8 +54,8 @@ def test_new_nodes_are_predicted_and_counted(gpnn, run, tmp_path) -> None:
 def test_only_the_new_ones_and_in_another_order(gpnn, run, tmp_path) -> None:
     write(tmp_path / "later", 12, first=12)
     result = gpnn("predict", run, "later", "--only-new", "--out", "new.parquet", "--json")
-    assert json.loads(result.stdout) | {"remarks": []} == {
-        "file": "new.parquet", "num_nodes": 12, "num_predictions": 4, "num_new": 4, "remarks": [],
+    assert json.loads(result.stdout) | {"notes": []} == {
+        "file": "new.parquet", "num_nodes": 12, "num_predictions": 4, "num_new": 4, "notes": [],
     }  # fmt: skip
 
 

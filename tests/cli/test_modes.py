@@ -1,4 +1,4 @@
-"""Every command that prints results: as JSON on one line, or without remarks."""
+"""Every command that prints results: as JSON on one line, or without notes."""
 
 import json
 from pathlib import Path
@@ -40,12 +40,12 @@ COMMANDS = {
     "data list": {"digits", "cora"},
     "data fetch planted": {"planted"},
     "data check people": {"people"},
-    "data describe people": {"nodes", "edges", "classes", "nodes by class", "GPNN would choose", "remarks"},
+    "data describe people": {"nodes", "edges", "classes", "nodes by class", "GPNN would choose", "notes"},
     "partition people -k 2": {"k", "method", "edge cut"},
     "partition people -k 2 --compare": {"k", "methods"},
     "schedule people -k 2": {"synchronous", "partitioned"},
     "train people train.epochs=2 model.hidden_channels=4 --out run": {"run", "test_accuracy"},
-    "predict trained --out answers.csv": {"file", "num_nodes", "num_predictions", "num_new", "remarks"},
+    "predict trained --out predicted.csv": {"file", "num_nodes", "num_predictions", "num_new", "notes"},
     "report trained": {"file", "runs"},
     "report trained trained --out both.html": {"file", "runs"},
     "experiment list": {"some"},
@@ -72,7 +72,7 @@ def test_json_is_one_object_and_nothing_else(gpnn, request, graph, command) -> N
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_quiet_leaves_remarks_out(gpnn, request, graph, command) -> None:
+def test_quiet_leaves_notes_out(gpnn, request, graph, command) -> None:
     make_ready(request, command)
     result = gpnn(*command.split(), "--quiet")
     assert result.exit_code == 0, result.output
@@ -92,7 +92,7 @@ def test_an_experiment_in_json_has_fractions(gpnn, experiment) -> None:
     assert listed == {"title": "some", "runs": 10, "finished": 0}
 
 
-def test_remarks_say_what_was_decided(gpnn, graph) -> None:
+def test_notes_say_what_was_decided(gpnn, graph) -> None:
     result = gpnn("data", "describe", "people")
     note = "note: split drawn with seed 0, 60/20/20 % of each class: 18 nodes train, 6 validate, 6 test"
     assert note in result.stderr.splitlines()
@@ -110,7 +110,7 @@ def test_notes_name_the_setting_that_mends_it(gpnn, graph, tmp_path) -> None:
     assert notes[-2].endswith("; data.undirected=true adds it")
     assert notes[-1].startswith("note: 2 edge types count as one")
     assert "model.message=linear" in notes[-1]
-    assert json.loads(gpnn("data", "describe", "people", "--json").stdout)["remarks"] == [note[6:] for note in notes]
+    assert json.loads(gpnn("data", "describe", "people", "--json").stdout)["notes"] == [note[6:] for note in notes]
     trained = gpnn("train", "people", "train.epochs=2", "--out", "run")
     assert [line for line in trained.stderr.splitlines() if line in notes] == notes
     assert "data.undirected=true adds it" in (tmp_path / "run" / "report.html").read_text()

@@ -11,10 +11,10 @@ def run(gpnn, tiny) -> str:
 
 
 def test_the_same_graph_gives_the_same_answers(gpnn, run, tmp_path):
-    result = gpnn("predict", run, "planted", "--out", "answers.parquet")
+    result = gpnn("predict", run, "planted", "--out", "predicted.parquet")
     assert result.exit_code == 0, result.output
-    assert "120 predictions in answers.parquet" in result.stderr
-    assert same_answers(tmp_path / "answers.parquet", tmp_path / "run")
+    assert "120 predictions in predicted.parquet" in result.stderr
+    assert same_answers(tmp_path / "predicted.parquet", tmp_path / "run")
 
 
 def same_answers(answers: Path, run: Path) -> bool:
@@ -72,8 +72,8 @@ def test_an_unfinished_run_is_refused(gpnn, run, tmp_path):
 
 def test_the_graph_goes_through_the_run_s_transforms(gpnn, tiny, tmp_path):
     assert gpnn("train", *tiny, "data.scale_features=none", "--out", "raw", "-q").exit_code == 0
-    assert gpnn("predict", "raw", "planted", "--out", "answers.parquet", "-q").exit_code == 0
-    assert same_answers(tmp_path / "answers.parquet", tmp_path / "raw")
+    assert gpnn("predict", "raw", "planted", "--out", "predicted.parquet", "-q").exit_code == 0
+    assert same_answers(tmp_path / "predicted.parquet", tmp_path / "raw")
 
 
 def test_a_changed_file_of_predictions_is_refused(gpnn, run, tmp_path):
@@ -82,7 +82,7 @@ def test_a_changed_file_of_predictions_is_refused(gpnn, run, tmp_path):
     table = parquet.read_table(file)
     place = table.column_names.index("subgraph")
     parquet.write_table(table.set_column(place, "subgraph", [[0] * table.num_rows]), file)
-    refused = gpnn("predict", run, "planted", "--out", "answers.parquet")
+    refused = gpnn("predict", run, "planted", "--out", "predicted.parquet")
     assert refused.exit_code == 2
     assert "predictions.parquet must be as it was written, for the subgraphs in it." in refused.stderr
-    assert not (tmp_path / "answers.parquet").exists()
+    assert not (tmp_path / "predicted.parquet").exists()

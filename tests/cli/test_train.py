@@ -42,7 +42,7 @@ def lines(path: Path) -> int:
     return path.read_text().count("\n") if path.exists() else 0
 
 
-def figures(path: Path) -> dict:
+def timeless_metrics(path: Path) -> dict:
     return {name: value for name, value in json.loads(path.read_text()).items() if name not in TIMED}
 
 
@@ -278,7 +278,7 @@ def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
     whole, resumed = tmp_path / "whole", tmp_path / "killed"
     assert (whole / "model.safetensors").read_bytes() == (resumed / "model.safetensors").read_bytes()
     assert (whole / "predictions.parquet").read_bytes() == (resumed / "predictions.parquet").read_bytes()
-    assert figures(whole / "metrics.json") == figures(resumed / "metrics.json")
+    assert timeless_metrics(whole / "metrics.json") == timeless_metrics(resumed / "metrics.json")
     assert history(whole / "history.jsonl") == history(resumed / "history.jsonl")
 
 
@@ -319,9 +319,9 @@ def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
     for name in ("macro f1", "roc auc", "average precision"):
         assert f"test {name}" in result.stdout
     assert "accuracy" not in result.stdout
-    assert gpnn("predict", "run", "graph", "--out", "answers.csv", "-q").exit_code == 0
+    assert gpnn("predict", "run", "graph", "--out", "predicted.csv", "-q").exit_code == 0
     trained = parquet.read_table(tmp_path / "run" / "predictions.parquet")
-    answers = np.genfromtxt(tmp_path / "answers.csv", delimiter=",", names=True)
+    answers = np.genfromtxt(tmp_path / "predicted.csv", delimiter=",", names=True)
     for label in range(4):
         assert answers[f"p_{label}"] == pytest.approx(trained[f"p_{label}"].to_numpy(), rel=1e-5)
     described = gpnn("data", "describe", "graph")

@@ -22,7 +22,7 @@ def test_the_commands_of_the_first_example_give_what_the_page_says(tmp_path, mon
     for words in commands:
         result = CliRunner().invoke(app, [*words, "--quiet"])
         assert result.exit_code == 0, result.output
-    with (tmp_path / "answers.csv").open(newline="") as file:
+    with (tmp_path / "predictions.csv").open(newline="") as file:
         silent = [row for row in csv.DictReader(file) if row["labelled"] == "false"]
     right = sum(row["prediction"] == names["club"][row["node"]] for row in silent)
     stated = re.search(r"The (\d+) people who did not say theirs all get the right one", PAGE.read_text())

@@ -83,9 +83,9 @@ def test_it_prints_as_a_table():
 
 def test_it_is_json():
     graph, part = _chain_in_two()
-    figures = json.loads(json.dumps(part.quality(graph).as_dict()))
-    assert figures["halo"] == [1, 1]
-    assert figures["edge_cut"] == pytest.approx(1 / 3)
+    quality = json.loads(json.dumps(part.quality(graph).as_dict()))
+    assert quality["halo"] == [1, 1]
+    assert quality["edge_cut"] == pytest.approx(1 / 3)
 
 
 def test_the_graph_must_be_the_one_that_was_divided():

@@ -218,7 +218,7 @@ def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, opt
     assert watcher.seen[0] == 6
     assert equal(weights(whole), weights(fresh))
     timed = ("seconds",)
-    strip = lambda figures: {name: value for name, value in figures.items() if name not in timed}  # noqa: E731
+    strip = lambda measured: {name: value for name, value in measured.items() if name not in timed}  # noqa: E731
     assert strip(second.metrics) == strip(expected.metrics)
     assert [strip(record) for record in second.history] == [strip(record) for record in expected.history]
 

@@ -55,7 +55,7 @@ def test_a_few_subgraphs_are_degenerate_when_one_holds_three_quarters():
     assert take_notes(replace(QUIET, num_parts=1, largest_part=1.0)) == []
 
 
-def test_remarks_on_the_data_come_first():
+def test_notes_on_the_data_come_first():
     notes = take_notes(replace(QUIET, num_one_way=1), ["split drawn"])
     assert notes[0] == Note("split drawn")
     assert [str(note).split(";")[-1] for note in notes] == ["split drawn", " data.undirected=true adds it"]

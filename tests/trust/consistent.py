@@ -36,14 +36,14 @@ def check_same(one: Path, other: Path) -> None:
     """Raise unless two finished runs hold the same bits, times aside."""
     for name in ("config.toml", "model.safetensors", "predictions.parquet"):
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    assert figures(RunFolder(one).read_metrics()) == figures(RunFolder(other).read_metrics())
-    histories = [[figures(record) for record in RunFolder(path).read_history()] for path in (one, other)]
+    assert timeless(RunFolder(one).read_metrics()) == timeless(RunFolder(other).read_metrics())
+    histories = [[timeless(record) for record in RunFolder(path).read_history()] for path in (one, other)]
     assert histories[0] == histories[1]
     for path in (one, other):
         assert not list(path.rglob(".*")), "what a killed process left unfinished must be gone"
 
 
-def figures(record: dict[str, Any]) -> dict[str, Any]:
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
     """A record without the times that no two runs share."""
     return {name: value for name, value in record.items() if name not in TIMED}
 

@@ -3,7 +3,7 @@
     python -m tests.trust.fuzz --cases 10000 pickle partition
 
 prints one line of JSON a reader. A case is named by its number, so that a failure can be repeated alone:
-`--first 4711 --cases 1`. With `--out FILE.json` each reader has a process of its own, and the figures are kept in that
+`--first 4711 --cases 1`. With `--out FILE.json` each reader has a process of its own, and the metrics are kept in that
 file and in a page beside it.
 """
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print each failure's traceback and the sentences")
-    parser.add_argument("--out", type=Path, help="file of figures, .json, with a page beside it")
+    parser.add_argument("--out", type=Path, help="file of metrics, .json, with a page beside it")
     chosen = parser.parse_args()
     if chosen.out is not None:
         sys.exit(fuzz_apart(chosen.readers or list(READERS), chosen.cases, chosen.out))

@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("readers", nargs="*")
     parser.add_argument("--seconds", type=int, default=300, help="for each reader")
-    parser.add_argument("--out", type=Path, help="file of figures, .json, with a page beside it")
+    parser.add_argument("--out", type=Path, help="file of metrics, .json, with a page beside it")
     chosen = parser.parse_args()
     failures = 0
     for name in chosen.readers or readers():
@@ -65,7 +65,7 @@ def run_reader(name: str, seconds: int) -> dict[str, Any]:
 
 
 def read_log(log: str) -> dict[str, int]:
-    """The figures of libFuzzer's last line and of its statistics."""
+    """The metrics of libFuzzer's last line and of its statistics."""
     reached = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", log) or [("0", "0", "0")]
     inputs = re.search(r"stat::number_of_executed_units:\s*(\d+)", log)
     return dict(zip(("edges", "features", "kept"), map(int, reached[-1]))) | {"inputs": int(inputs[1]) if inputs else 0}

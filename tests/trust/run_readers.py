@@ -58,7 +58,7 @@ def _write_run(folder: Path) -> None:
 
 
 def _read_run(folder: Path) -> Any:
-    """All that `gpnn predict` reads of a run, and its figures; config.toml has a reader of its own."""
+    """All that `gpnn predict` reads of a run, and its metrics; config.toml has a reader of its own."""
     from gpnn.build import predict_run
     from gpnn.storage.read import read_json
     from gpnn.train import RunFolder

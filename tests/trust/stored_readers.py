@@ -132,9 +132,9 @@ def _read_classifier(folder: Path) -> Any:
     return gpnn.GPNNClassifier.load(folder).predict_proba(data)
 
 
-def _sound_probabilities(likely: Any) -> None:
-    assert likely.ndim == 2
-    assert len(likely) == 60
+def _sound_probabilities(probability: Any) -> None:
+    assert probability.ndim == 2
+    assert len(probability) == 60
 
 
 STORED_READERS: dict[str, Reader] = {

@@ -174,8 +174,8 @@ def test_a_mapped_tensor_that_finds_no_room(disk: Path) -> None:
 
 
 WRITERS = {  # commands by the name of what each writes
-    "answers.parquet": ["predict", "run", "--out", "answers.parquet"],
-    "answers.csv": ["predict", "run", "--out", "answers.csv"],
+    "predicted.parquet": ["predict", "run", "--out", "predicted.parquet"],
+    "predicted.csv": ["predict", "run", "--out", "predicted.csv"],
     "page.html": ["report", "run", "--out", "page.html"],
     "both.html": ["report", "run", "run", "--out", "both.html"],
     "picture.svg": ["schedule", *GRAPH, "--draw", "picture.svg"],

@@ -101,9 +101,9 @@ def test_nodes_in_another_order() -> None:
 
 def test_a_class_that_no_training_node_has() -> None:
     y = torch.where(torch.arange(NUM_NODES) < 9, torch.arange(NUM_NODES) % 2, torch.arange(NUM_NODES) % 3)
-    likely = answer(example(y=y))
-    assert likely.shape == (NUM_NODES, 3)
-    assert np.allclose(likely.sum(1), 1, atol=1e-5)
+    probability = answer(example(y=y))
+    assert probability.shape == (NUM_NODES, 3)
+    assert np.allclose(probability.sum(1), 1, atol=1e-5)
 
 
 def test_one_class_only() -> None:

@@ -1,4 +1,4 @@
-"""The page of what fuzzing found: figures of several calls together, and what libFuzzer prints."""
+"""The page of what fuzzing found: metrics of several calls together, and what libFuzzer prints."""
 
 import json
 from pathlib import Path

@@ -132,7 +132,7 @@ def _descend(
     solved: float,
     generator: torch.Generator,
 ) -> tuple[Metrics, int]:
-    """Train until solved or out of epochs; the best validation figures, whose weights the model then has."""
+    """Train until solved or out of epochs; the best validation metrics, whose weights the model then has."""
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     best: Metrics = {"val_accuracy": -1.0, "val_loss": math.inf}
     weights: dict[str, Tensor] = {}

@@ -35,8 +35,8 @@ def run_training(settings: Settings, seed: int) -> Metrics:
     built = build_cell(settings, seed)
     result, clock = train(built, settings.get("target"))
     seconds = {"seconds_in_all": time.perf_counter() - began}
-    figures = {**result.metrics, **_recall(built)} if result.problem is None else {"stopped": result.stopped}
-    return {**figures, **clock.metrics(), **_schedule_metrics(built), **seconds}
+    measured = {**result.metrics, **_recall(built)} if result.problem is None else {"stopped": result.stopped}
+    return {**measured, **clock.metrics(), **_schedule_metrics(built), **seconds}
 
 
 def build_cell(settings: Settings, seed: int) -> Built:
@@ -119,11 +119,11 @@ def train(built: Built, target: float | None = None) -> tuple[FitResult, Clock]:
 
 def _schedule_metrics(built: Built) -> Metrics:
     plan = built.plan
-    figures: Metrics = {"num_messages": plan.num_messages, "num_updates": plan.num_updates}
+    measured: Metrics = {"num_messages": plan.num_messages, "num_updates": plan.num_updates}
     if built.partition is not None:
         quality = built.partition.quality(built.data)
-        figures |= {"parts": quality.num_parts, "edge_cut": quality.edge_cut, "balance": quality.balance}
-    return figures
+        measured |= {"parts": quality.num_parts, "edge_cut": quality.edge_cut, "balance": quality.balance}
+    return measured
 
 
 def _recall(built: Built) -> Metrics:

@@ -1,4 +1,4 @@
-"""save_figure: a matplotlib figure as a small SVG that is the same for the same figures."""
+"""save_figure: a matplotlib figure as a small SVG that is the same for the same numbers."""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ def test_run_baseline_gives_flat_metrics(planted: Data) -> None:
     metrics = run_baseline("lp", planted, 3, {"tolerance": 1e-6})
     assert metrics["baseline"] == "lp"
     assert metrics["seed"] == 3
-    likely = fit_predict("lp", planted, tolerance=1e-6).argmax(1)
+    probability = fit_predict("lp", planted, tolerance=1e-6).argmax(1)
     for split in ("val", "test"):
-        right = (likely == planted.y)[planted[f"{split}_mask"]].double().mean()
+        right = (probability == planted.y)[planted[f"{split}_mask"]].double().mean()
         assert metrics[f"{split}_accuracy"] == pytest.approx(float(right))
     assert metrics["seconds"] > 0
 

@@ -39,7 +39,7 @@ def test_the_deviation_is_the_sample_s():
 def test_cells_that_another_experiment_finished_are_adopted(tmp_path):
     other = Results.open(tmp_path / "other.jsonl")
     other.add(CELLS[0], {"test_accuracy": 0.5})
-    other.add(CELLS[1], {"val_accuracy": 0.5})  # ran without its test figures
+    other.add(CELLS[1], {"val_accuracy": 0.5})  # ran without its test metrics
     own = Results.open(tmp_path / "own.jsonl")
     own.adopt(TABLE)
     assert own.values(CELLS, "test_accuracy") == [0.5]

@@ -1,4 +1,4 @@
-"""Each kind of cell on small graphs whose figures are known."""
+"""Each kind of cell on small graphs whose metrics are known."""
 
 import math
 
