@@ -17,7 +17,7 @@ from gpnn.config import Config, parse_config
 from gpnn.storage.atomic import write_json, write_text
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import FitResult, Watcher, fit
-from gpnn.train.metrics import choose_metric
+from gpnn.train.metrics import choose_metric, merit
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -105,7 +105,7 @@ def search_run(
         on_trial: called with each trial's row.
     """
     search, noted = read_search(run.search)
-    metric = choose_metric(search.config({}).train.metric, data.y)
+    metric = choose_metric(search.config({}).train.metric, data.y[data.train_mask])
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
@@ -188,7 +188,7 @@ def _validation_metrics(result: FitResult, metric: str) -> dict[str, Any]:
     if result.problem is not None:
         return {"metric": metric, "value": None, "epochs": len(result.history), "stopped": result.stopped}
     metrics = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
-    loss = metrics.get("val_loss")
-    value = metrics.get(f"val_{metric}") if metric != "loss" else None if loss is None else -loss
+    found = metrics.get(f"val_{metric}")
+    value = None if found is None else merit(metric, found)
     kept = {name: result.metrics[name] for name in ("epochs", "best_epoch", "seconds", "stopped")}
     return {"metric": metric, "value": value, **metrics, **kept}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
 from gpnn.train.loss import full_precision, supervised_loss, whole_weight
-from gpnn.train.metrics import METRICS
+from gpnn.train.metrics import CLASS_METRICS, METRICS
 from gpnn.train.task import Task
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def predict_probabilities(
 
 
 def score(
-    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(METRICS), group: ProcessGroup = SINGLE
+    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(CLASS_METRICS), group: ProcessGroup = SINGLE
 ) -> dict[str, float]:
     """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes.
 

@@ -22,7 +22,7 @@ from gpnn.run.progress import Progress
 from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
-from gpnn.train.metrics import choose_metric
+from gpnn.train.metrics import choose_metric, merit
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe, resolve_recipe
@@ -152,7 +152,7 @@ class _Trainer:
             warmup=recipe.warmup,
             epochs=recipe.epochs,
         )
-        metric = choose_metric(recipe.metric, task.y)
+        metric = choose_metric(recipe.metric, task.target("train"), group)
         objective = Objective.of(task, recipe, group)
         return cls(model, task, plan, recipe, seed, objective, optimizer, rate, metric, group, counts[1])
 
@@ -242,8 +242,7 @@ class _Trainer:
             return {}
         names = sorted({"accuracy", self.metric} - {"loss"})
         scores = score(self.predict(), self.task, "val", names, self.group)
-        value = -scores["val_loss"] if self.metric == "loss" else scores[f"val_{self.metric}"]
-        self.progress.check(self.model, value, scores["val_loss"])
+        self.progress.check(self.model, merit(self.metric, scores[f"val_{self.metric}"]), scores["val_loss"])
         return scores
 
     def predict(self) -> Tensor:

@@ -1,6 +1,7 @@
-"""How good predictions are: each metric maps probabilities and targets to one number, higher is better.
+"""How good predictions are: each metric maps predictions and targets to one number.
 
-Each takes the nodes of this process and gives the metric over the nodes of all processes of a group.
+Higher is better but for those in `SMALLER_IS_BETTER`. Each takes the nodes of this process and gives the metric over
+the nodes of all processes of a group.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
 
 
@@ -58,21 +60,133 @@ def average_precision(probabilities: Tensor, target: Tensor, group: ProcessGroup
     return _mean_over_classes(_binary_average_precision, probabilities, target, group)
 
 
-METRICS: dict[str, Callable[..., float]] = {
+def balanced_accuracy(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """The mean recall over the classes that are in the targets; of each label, of its yes and its no.
+
+    >>> balanced_accuracy(torch.eye(2)[[0, 0, 0]], torch.tensor([0, 0, 1]))
+    0.5
+    """
+    if target.dim() == 2:  # each label is a question with two classes
+        yes, probabilities = target > 0.5, (probabilities > 0.5).double()
+        hits = torch.stack([(yes * probabilities).sum(0), (~yes * (1 - probabilities)).sum(0)])
+        counts = torch.stack([yes.sum(0), (~yes).sum(0)])
+    else:
+        num_classes = probabilities.shape[1]
+        counts = torch.bincount(target, minlength=num_classes)
+        hits = torch.bincount(target[probabilities.argmax(1) == target], minlength=num_classes)
+    hits, counts = group.all_reduce(torch.stack([hits.double(), counts.double()]))
+    present = counts > 0
+    return float((hits[present] / counts[present]).mean()) if present.any() else math.nan
+
+
+def log_loss(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """The mean of −log p of the right class; for multi-label targets, of each (node, label) pair's right answer.
+
+    Probabilities count as at least 1e-15, so that one wrong certainty does not make the mean infinite.
+    """
+    p = probabilities.double().clamp(1e-15, 1.0)
+    if target.dim() == 2:
+        right = torch.where(target > 0.5, p, (1 - probabilities.double()).clamp(1e-15, 1.0)).flatten()
+    else:
+        right = p.gather(1, target[:, None]).flatten()
+    return _mean(-right.log(), group)
+
+
+def r2(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """R² = 1 − Σ(y − ŷ)² / Σ(y − ȳ)², the share of the variance that is explained; NaN where all targets are equal.
+
+    Args:
+        predicted: `[M, columns]`, the first of which holds the predicted numbers ŷ.
+        target: numbers y, `[M]`.
+        group: the processes whose nodes count.
+
+    >>> r2(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 3.0]))
+    0.5
+    """
+    y = target.double()
+    variance = _mean((y - _mean(y, group)).square(), group)
+    return 1 - _mean(_errors(predicted, target).square(), group) / variance if variance else math.nan
+
+
+def mae(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """The mean absolute error, in the targets' unit."""
+    return _mean(_errors(predicted, target).abs(), group)
+
+
+def rmse(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """The root of the mean squared error, in the targets' unit."""
+    return math.sqrt(_mean(_errors(predicted, target).square(), group))
+
+
+def spearman(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """Spearman's rank correlation, ties at their mean rank; NaN where all targets or all predictions are equal."""
+    both = torch.stack([predicted[:, 0].double(), target.double()], 1)
+    ranks = torch.stack([_mean_rank(each) for each in torch.cat(group.all_gather(both)).unbind(1)])
+    centred = ranks - ranks.mean(1, keepdim=True)
+    scale = float(centred.norm(dim=1).prod())
+    return float((centred[0] * centred[1]).sum()) / scale if scale else math.nan
+
+
+CLASS_METRICS: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
     "roc_auc": roc_auc,
     "average_precision": average_precision,
+    "balanced_accuracy": balanced_accuracy,
+    "log_loss": log_loss,
 }
+NUMBER_METRICS: dict[str, Callable[..., float]] = {"r2": r2, "mae": mae, "rmse": rmse, "spearman": spearman}
+METRICS = CLASS_METRICS | NUMBER_METRICS
+SMALLER_IS_BETTER = ("loss", "log_loss", "mae", "rmse")
+UNBALANCED = 0.25  # share of the rarer of two classes below which accuracy says little
 
 
-def choose_metric(name: str, target: Tensor) -> str:
-    """The metric's name: the given one, or for "auto" accuracy, and ROC-AUC of multi-label targets."""
-    if name == "auto":
-        return "roc_auc" if target.dim() == 2 else "accuracy"
-    if name != "loss" and name not in METRICS:
-        raise ValueError(f"`metric` must be one of auto, loss, {', '.join(METRICS)}. Got {name!r}.")
-    return name
+def merit(name: str, value: float) -> float:
+    """A metric's value, or that of the loss, turned so that higher is better.
+
+    >>> merit("accuracy", 0.9), merit("mae", 2.5)
+    (0.9, -2.5)
+    """
+    return -value if name in SMALLER_IS_BETTER else value
+
+
+def choose_metric(name: str, target: Tensor, group: ProcessGroup = SINGLE) -> str:
+    """The metric's name: the given one, or what suits the training targets where it is "auto".
+
+    That is accuracy; ROC AUC of multi-label targets, and of two classes of which one has less than a quarter of the
+    training nodes.
+
+    Args:
+        name: "auto", "loss" or a name of `METRICS`.
+        target: of the training nodes of this process.
+        group: the processes whose nodes count.
+    """
+    if name != "auto":
+        check_choice("metric", name, ("auto", "loss", *CLASS_METRICS))
+        return name
+    if target.dim() == 2:
+        return "roc_auc"
+    most = int(group.all_reduce_max(target.max() if target.numel() else torch.tensor(-1)))
+    if most != 1:
+        return "accuracy"
+    counts = group.all_reduce(torch.bincount(target, minlength=2))
+    return "roc_auc" if int(counts.min()) < UNBALANCED * int(counts.sum()) else "accuracy"
+
+
+def _errors(predicted: Tensor, target: Tensor) -> Tensor:
+    return predicted[:, 0].double() - target.double()
+
+
+def _mean(values: Tensor, group: ProcessGroup) -> float:
+    """The mean over the values of all processes; NaN where there are none."""
+    total, count = group.all_reduce(torch.stack([values.sum(), values.new_tensor(float(values.numel()))])).tolist()
+    return total / count if count else math.nan
+
+
+def _mean_rank(values: Tensor) -> Tensor:
+    """The rank of each value, from 1, the mean of theirs where several are equal."""
+    _, level, count = torch.unique(values, return_inverse=True, return_counts=True)
+    return (count.cumsum(0).double() - (count.double() - 1) / 2)[level]
 
 
 def _one_hot(target: Tensor, num_classes: int) -> Tensor:
@@ -97,11 +211,9 @@ def _mean_over_classes(
 
 
 def _binary_roc_auc(score: Tensor, positive: Tensor) -> float:
-    _, level, count = torch.unique(score, return_inverse=True, return_counts=True)
-    rank = count.cumsum(0).double() - (count.double() - 1) / 2  # mean rank of each level, from 1
     num_positive = int(positive.sum())
     num_negative = positive.numel() - num_positive
-    above = float(rank[level[positive]].sum()) - num_positive * (num_positive + 1) / 2
+    above = float(_mean_rank(score)[positive].sum()) - num_positive * (num_positive + 1) / 2
     return above / (num_positive * num_negative)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+PAGES = ["../README.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^```(python|py)\n(.*?)^```$", re.M | re.S)
 DOWNLOADED = re.compile(r'"(cora|citeseer|pubmed|nell|diel|babi)"')
 SLOW = {"baselines.md"}

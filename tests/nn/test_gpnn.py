@@ -257,7 +257,7 @@ def test_typed_graphs_and_virtual_nodes():
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"cell": "rnn"}, "`cell` must be one of gru, lstm, mlp, linear, gcnii. Got 'rnn'"),
+        ({"cell": "rnn"}, f"`cell` must be one of {', '.join(UPDATES)}. Got 'rnn'"),
         ({"message": "x"}, "`message` must be one of identity, linear, mlp. Got 'x'"),
         ({"aggregate": "x"}, "`aggregate` must be one of mean, sum, max, min. Got 'x'"),
         ({"sharing": "x"}, "`sharing` must be one of shared, round, kind. Got 'x'"),
