@@ -2,14 +2,18 @@
 
     python benchmarks/digests.py --out benchmarks/results/digests.md
 
-A shard of a graph of two million nodes, and a checkpoint as large. A measurement is a fresh process that reads the file
-once, all of it, imports not counted: `read_shard`, then every feature; `read_tensors`, which copies every tensor out of
-the file. "From disk" the file is dropped from the page cache before, "cached" it has just been read.
-With and without digests take turns; the table shows medians, and their ratio less one.
+A shard of a graph of a million nodes, a checkpoint as large, and the resume of a run. A measurement is a fresh
+process that reads the file once, all of it, imports not counted: `read_shard`, then every feature; `read_tensors`,
+which copies every tensor out of the file. "Without" is the same code with a digest that does nothing; "plain" is
+safetensors' `load_file` and a copy of each tensor. A resume is measured from the start of the command until its
+checkpoint is loaded and an epoch would begin; the run trains embeddings of 128 channels. "Disk": the file is dropped
+from the page cache before; "page cache": it has just been read. The ways take turns; the table shows medians, and
+"more" is a ratio less one.
 """
 
 import argparse
 import hashlib
+import importlib
 import os
 import platform
 import statistics
@@ -17,12 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-KINDS = ("shard", "checkpoint")
+START = float(os.environ.get("STARTED", time.time()))  # when the parent started this process
+WAYS = ("with", "without", "plain")
+HASHES = ("sha256", "blake2b", "blake2s", "sha512", "sha3_256")
 
 
 def write_shard(folder: Path, num_nodes: int) -> Path:
@@ -53,48 +60,114 @@ def write_checkpoint(folder: Path, num_nodes: int) -> Path:
     return folder / "training.safetensors"
 
 
-def read_shard_file(path: Path, *, digests: bool) -> float:
+def write_run(folder: Path, num_nodes: int) -> Path:
+    """A run that was stopped after its first checkpoint."""
+    from gpnn.run.folder import RunFolder
+
+    run = RunFolder(folder / "run")
+    data = ["planted", f"data.num_nodes={num_nodes // 5}", "data.num_features=64"]
+    settings = ["model.input=embedding", "train.epochs=3", "train.checkpoint_every=1"]
+    words = ["train", *data, *settings, "--out", str(run.path), "--quiet"]
+    subprocess.run([sys.executable, __file__, "--stop", "save_checkpoint", *words], check=True)
+    return run.checkpoint
+
+
+def command_until(name: str, words: list[str]) -> None:
+    """Run `gpnn` with these words until the training has called a function of `gpnn.train.fit` for the first time."""
+    from gpnn.cli import app
+
+    module = importlib.import_module("gpnn.train.fit")
+    called = getattr(module, name)
+
+    def call_and_stop(*arguments: object) -> None:
+        called(*arguments)
+        raise Stop
+
+    setattr(module, name, call_and_stop)
+    try:
+        app(words, standalone_mode=False)
+    except Stop:
+        return
+    raise RuntimeError(f"`gpnn {' '.join(words)}` ended before {name}.")
+
+
+class Stop(BaseException):
+    """The end of what is measured."""
+
+
+def read_shard_file(path: Path, way: str) -> None:
     """Read the shard, and the features that training would read first."""
     from gpnn.distributed import read_index, read_shard
 
     index = read_index(path.parent)
-    _, columns = read_shard(index if digests else replace(index, digests=None), 0, 2)
-    return float(columns["x"].sum())
+    _, columns = read_shard(index if way == "with" else replace(index, digests=None), 0, 2)
+    columns["x"].sum()
 
 
-def read_checkpoint(path: Path, *, digests: bool) -> float:
-    """Copy the tensors out of the file, as :func:`gpnn.storage.tensors.read_tensors` does."""
+def read_checkpoint(path: Path, way: str) -> None:
+    """Copy the tensors out of the file."""
     from safetensors.torch import load_file
 
     from gpnn.storage.tensors import read_tensors
 
-    if digests:
-        tensors, _ = read_tensors(path, "a checkpoint")
-    else:
+    if way == "plain":
         tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
-    return sum(float(tensor[0, 0]) for tensor in tensors.values())
+    else:
+        tensors, _ = read_tensors(path, "a checkpoint")
+    sum(float(tensor[0, 0]) for tensor in tensors.values())
 
 
-READ = {"shard": read_shard_file, "checkpoint": read_checkpoint}
-WRITE = {"shard": write_shard, "checkpoint": write_checkpoint}
+def resume(path: Path, way: str) -> None:
+    """`gpnn train --resume`, until it has read the checkpoint and would begin the next epoch."""
+    del way
+    command_until("load_checkpoint", ["train", "--resume", str(path.parents[1]), "--quiet"])
 
 
-def measure(kind: str, path: Path, *, digests: bool, cold: bool, alone: bool) -> None:
-    """Print the wall and CPU seconds of one reading in this process."""
-    import gpnn.distributed
-    import gpnn.storage.tensors  # noqa: F401
+READ: dict[str, Callable[[Path, str], None]] = {
+    "shard": read_shard_file,
+    "checkpoint": read_checkpoint,
+    "resume": resume,
+}
+WRITE = {"shard": write_shard, "checkpoint": write_checkpoint, "resume": write_run}
 
-    torch.set_num_threads(1)
-    (drop if cold else warm)(path)
-    if alone:
-        come_first()
-    began, used = time.perf_counter(), time.process_time()
-    READ[kind](path, digests=digests)
-    print(time.perf_counter() - began, time.process_time() - used)
+
+def leave_out_digests() -> None:
+    """Let `read_tensors` do all but the digest."""
+    from gpnn.storage import blocks, tensors
+
+    class Nothing:
+        def update(self, content: memoryview) -> None: ...
+
+        def hexdigest(self) -> str:
+            return ""
+
+    class Digests:
+        sha256 = Nothing
+
+    check = tensors._is_sealed
+    blocks.hashlib = Digests
+    tensors._is_sealed = lambda *arguments: check(*arguments) or True
+
+
+def measure(kind: str, path: Path, way: str, *, cold: bool) -> None:
+    """Print the wall and CPU seconds of one reading in this process; of a resume, from when the process was started."""
+    began, used = START, 0.0
+    if kind != "resume":
+        import gpnn.distributed
+        import gpnn.storage.tensors  # noqa: F401
+
+        torch.set_num_threads(1)
+        (drop if cold else warm)(path)
+    if way == "without":
+        leave_out_digests()
+    if kind != "resume":
+        began, used = time.time(), time.process_time()
+    READ[kind](path, way)
+    print(time.time() - began, time.process_time() - used)
 
 
 def come_first() -> None:
-    """Give this process and its threads the cores before all other work of the machine."""
+    """Give this process and its threads and children the cores before all other work of the machine."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
@@ -115,52 +188,65 @@ def warm(path: Path) -> float:
     return time.perf_counter() - began
 
 
-def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> dict[str, float]:
-    """Median seconds with and without digests, taking turns."""
-    seconds: dict[bool, list[list[float]]] = {True: [], False: []}
+def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Median wall and CPU seconds of each way, taking turns."""
+    ways = WAYS if kind == "checkpoint" else WAYS[:2]
+    seconds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for _ in range(options.repeats):
-        for digests in (True, False):
-            words = [sys.executable, __file__, "--one", kind, str(path), str(int(digests)), str(int(cold))]
-            words += ["--alone"] if options.alone else []
-            done = subprocess.run(words, check=True, capture_output=True, text=True)
-            seconds[digests].append([float(word) for word in done.stdout.split()])
-    median = {each: [statistics.median(column) for column in zip(*rows)] for each, rows in seconds.items()}
-    return {
-        "without": median[False][0],
-        "with": median[True][0],
-        "more": median[True][0] / median[False][0] - 1,
-        "cpu_without": median[False][1],
-        "cpu_with": median[True][1],
-    }
+        for way in ways:
+            if kind == "resume":
+                (drop if cold else warm)(path)
+            words = [sys.executable, __file__, "--one", kind, str(path), way, str(int(cold))]
+            started, first = os.environ | {"STARTED": str(time.time())}, come_first if options.alone else None
+            done = subprocess.run(words, check=True, capture_output=True, text=True, env=started, preexec_fn=first)
+            seconds[way].append([float(word) for word in done.stdout.splitlines()[-1].split()])
+    return {way: [statistics.median(column) for column in zip(*rows)] for way, rows in seconds.items()}
 
 
 def speeds(path: Path) -> dict[str, float]:
-    """GB/s of sha256 in one thread, and of reading the file from disk and cached."""
-    size, block = path.stat().st_size / 1e9, bytes(1 << 26)
+    """GB/s of each hash in one thread, and of reading the file from disk and cached."""
+    size, block = path.stat().st_size / 1e9, os.urandom(1 << 26)
     drop(path)
     found = {"disk": size / warm(path), "cache": size / warm(path)}
-    began = time.perf_counter()
-    hashlib.sha256(block).hexdigest()
-    return found | {"sha256": len(block) / 1e9 / (time.perf_counter() - began)}
+    for name in HASHES:
+        began = time.perf_counter()
+        hashlib.new(name, block).hexdigest()
+        found[name] = len(block) / 1e9 / (time.perf_counter() - began)
+    return found
+
+
+def line(kind: str, path: Path, cold: bool, found: dict[str, list[float]]) -> str:
+    """A row of the table."""
+    where, size = "disk" if cold else "page cache", path.stat().st_size / 1e6
+    wall, cpu = ({way: seconds[each] for way, seconds in found.items()} for each in (0, 1))
+    more = lambda way: f"{100 * (wall['with'] / wall[way] - 1):+.0f} %" if way in wall else ""  # noqa: E731
+    plain = f"{wall['plain']:.3f}" if "plain" in wall else ""
+    return (
+        f"| {kind} | {size:,.0f} | {where} | {wall['with']:.3f} | {wall['without']:.3f} | {more('without')} | "
+        f"{plain} | {more('plain')} | {cpu['with']:.3f} | {cpu['without']:.3f} |"
+    )
 
 
 def report(rows: list[str], found: dict[str, float], options: argparse.Namespace) -> str:
     """The page."""
     alone = " --alone" if options.alone else ""
     shared = ", readings with real-time priority over the machine's other work" if options.alone else ""
+    hashes = ", ".join(f"{name} {found[name]:.2f}" for name in HASHES)
     lines = [
-        "# What digests cost where large files are read back",
+        f"# {__doc__.splitlines()[0]}",
         "",
         f"    python benchmarks/digests.py --nodes {options.nodes} --repeats {options.repeats}{alone} --out FILE",
+        *__doc__.splitlines()[3:],
         "",
-        f"A reading is a fresh process; with and without digests take turns, medians of {options.repeats}. Machine:",
-        f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, load average {options.load:.1f}{shared};",
-        f"torch {torch.__version__}, Python {platform.python_version()}. sha256 takes {found['sha256']:.2f} GB/s in a",
-        f"thread; the file comes at {found['disk']:.2f} GB/s from disk, {found['cache']:.2f} GB/s cached.",
+        f"Medians of {options.repeats}. Machine: {platform.machine()}, {len(os.sched_getaffinity(0))} cores,",
+        f"load average {options.load:.1f}{shared}; torch {torch.__version__}, Python {platform.python_version()}.",
         "",
-        "| file | MB | where it is | s without | s with | more | CPU s without | CPU s with |",
-        "|---|---|---|---|---|---|---|---|",
+        "| file | MB | where it is | s with | s without | more | s plain | more | CPU s with | CPU s without |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *rows,
+        "",
+        f"One thread reads a file at {found['disk']:.2f} GB/s from disk, {found['cache']:.2f} GB/s from the page",
+        f"cache. Hashes of Python's library, GB/s in one thread: {hashes}.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -168,27 +254,31 @@ def report(rows: list[str], found: dict[str, float], options: argparse.Namespace
 def main() -> None:
     """Measure all kinds, or one in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=2_000_000)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--alone", action="store_true", help="read with real-time priority (needs root)")
+    parser.add_argument("--only", nargs="+", default=tuple(READ), choices=READ)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--one", nargs=4, metavar=("KIND", "PATH", "DIGESTS", "COLD"))
+    parser.add_argument("--one", nargs=4, metavar=("KIND", "PATH", "WAY", "COLD"))
+    parser.add_argument("--stop", nargs=argparse.REMAINDER, metavar=("NAME", "WORD"))
     options = parser.parse_args()
     if options.one:
-        kind, path, digests, cold = options.one
-        measure(kind, Path(path), digests=digests == "1", cold=cold == "1", alone=options.alone)
-        return
+        kind, path, way, cold = options.one
+        measure(kind, Path(path), way, cold=cold == "1")
+    elif options.stop:
+        command_until(options.stop[0], options.stop[1:])
+    else:
+        compare_all(options)
+
+
+def compare_all(options: argparse.Namespace) -> None:
+    """Write and print the page."""
     options.load, rows = os.getloadavg()[0], []
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
+        for kind in options.only:
             path = WRITE[kind](Path(folder), options.nodes)
             for cold in (True, False):
-                row = compare(kind, path, cold, options)
-                where, size = "disk" if cold else "page cache", path.stat().st_size / 1e6
-                rows.append(
-                    f"| {kind} | {size:,.0f} | {where} | {row['without']:.2f} | {row['with']:.2f} | "
-                    f"{100 * row['more']:+.0f} % | {row['cpu_without']:.2f} | {row['cpu_with']:.2f} |"
-                )
+                rows.append(line(kind, path, cold, compare(kind, path, cold, options)))
                 print(rows[-1], flush=True)
         if options.alone:
             come_first()

@@ -13,7 +13,7 @@ from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike
 from gpnn.engine.streamed import Streamed
-from gpnn.kernels.pages import move_to_large
+from gpnn.pages import move_to_large
 
 Runner = Callable[..., list[Tensor]]
 

@@ -12,7 +12,7 @@ from torch.autograd import Function
 from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
 from gpnn.kernels.first_order import first_order
-from gpnn.kernels.pages import empty_like
+from gpnn.pages import empty_like
 
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch.autograd import Function
 from gpnn.check import check_choice
 from gpnn.kernels.first_order import first_order
 from gpnn.kernels.operator import Operator
-from gpnn.kernels.pages import empty_large
+from gpnn.pages import empty_large
 
 
 def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0) -> Tensor:

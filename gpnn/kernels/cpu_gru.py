@@ -23,7 +23,7 @@ from gpnn.kernels.execution import float32_products, has_bf16_products, share_ro
 from gpnn.kernels.first_order import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.operator import Operator
-from gpnn.kernels.pages import empty_large
+from gpnn.pages import empty_large
 
 
 def gru_update(

@@ -7,8 +7,8 @@ from numba import njit
 from torch import Tensor
 
 from gpnn.kernels.cpu import AHEAD, NEAR_BYTES, launch
-from gpnn.kernels.pages import empty_large
 from gpnn.kernels.simd import CACHE_LINE, narrow, prefetch, widen
+from gpnn.pages import empty_large
 
 TYPES = (torch.float32, torch.float64, torch.bfloat16)  # those that kernels know
 

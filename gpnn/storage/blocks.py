@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
 from torch import Tensor
 
 BLOCK = 1 << 22  # bytes that have a digest of their own
-PIECE = 1 << 18  # bytes that are read at once, so that they are still in the cache when they are digested
+PIECE = 1 << 18  # bytes that are read or copied at once, so that they are still in the cache when they are digested
 MOST_THREADS = 8
 
 
@@ -38,21 +39,25 @@ def digest_bytes(content: Sequence[Tensor], copies: Sequence[Tensor] | None = No
 
     Args:
         content: the bytes.
-        copies: where to copy them to, block by block, or None; then what is digested are the copies.
+        copies: where the threads that digest them copy them to, or None; then what is digested are the copies.
     """
-    with _pool(busy=0 if copies is None else 1) as pool:
+    with _pool() as pool:
         running = []
-        for number, each in enumerate(content):
-            kept = each if copies is None else copies[number]
-            running.append([pool.submit(_sha256, block) for block in _blocks(each, kept)])
+        for each, kept in zip(content, content if copies is None else copies):
+            blocks = zip(each.split(BLOCK), kept.split(BLOCK))
+            running.append([pool.submit(_digest_copy, block.numpy(), copy.numpy()) for block, copy in blocks])
         return [[digest.result() for digest in each] for each in running]
 
 
-def _blocks(content: Tensor, kept: Tensor) -> Iterator[memoryview]:
-    for block, copy in zip(content.split(BLOCK), kept.split(BLOCK)):
-        if copy.data_ptr() != block.data_ptr():
-            copy.copy_(block)
-        yield copy.numpy().data
+def _digest_copy(block: np.ndarray, copy: np.ndarray) -> str:
+    """The digest of a block after it is copied, where `copy` is another array."""
+    digest = hashlib.sha256()
+    for start in range(0, len(block), PIECE):
+        piece = copy[start : start + PIECE]
+        if copy.ctypes.data != block.ctypes.data:
+            np.copyto(piece, block[start : start + PIECE])
+        digest.update(piece.data)
+    return digest.hexdigest()
 
 
 def num_blocks(num_bytes: int) -> int:
@@ -104,10 +109,6 @@ class BlockCheck:
                 raise ValueError(
                     f"{path} must be as it was written. The bytes from {number * BLOCK} on have another digest."
                 ) from None
-
-
-def _sha256(content: memoryview) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _digest(path: Path, number: int) -> str:

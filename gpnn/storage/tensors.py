@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.pages import advise_large
 from gpnn.storage.atomic import naming, replace_file
 from gpnn.storage.blocks import digest_bytes
 from gpnn.storage.read import parse_json
@@ -107,6 +108,8 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
             description = parse_json(text, f"The description in {path.name}")
             mapped = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             tensors = {name: torch.empty_like(tensor) for name, tensor in mapped.items()}
+            for tensor in tensors.values():
+                advise_large(tensor)  # small ones take as long to map as the whole file to digest
             is_sealed = _is_sealed(mapped, description, tensors)
     except (SafetensorError, OverflowError, RuntimeError) as error:
         raise ValueError(f"{path} must be {kind}. Got a damaged file ({error}).") from None

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from gpnn.distributed import TRAFFIC, ProcessGroup, ShardedPlan, group_of
 from gpnn.distributed.checkpoint import load as load_sharded
 from gpnn.distributed.checkpoint import save as save_sharded
-from gpnn.kernels.pages import release_pages
 from gpnn.nn import MaskKey
+from gpnn.pages import release_pages
 from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.train.divergence import divergence

@@ -4,6 +4,7 @@ import json
 import pytest
 import torch
 
+from gpnn import pages
 from gpnn.storage import tensors
 from gpnn.storage.tensors import read_tensors, save_tensors, write_tensors
 
@@ -63,3 +64,13 @@ def test_files_of_older_versions_are_read_by_their_digest(tmp_path):
     save_tensors(path, {"x": torch.arange(1, 4)}, {"gpnn": json.dumps({"epoch": 4, "sha256": digest})})
     with pytest.raises(ValueError, match="as it was written"):
         read_tensors(path, "a model")
+
+
+def test_large_tensors_are_read_to_large_pages(tmp_path, monkeypatch):
+    advised = []
+    monkeypatch.setattr(pages, "LARGE", 14)
+    monkeypatch.setattr(pages, "_advise", lambda tensor, advice: advised.append((tensor.numel(), advice)))
+    path, x = tmp_path / "a.safetensors", torch.arange(3 << 20)
+    write_tensors(path, {"x": x}, {})
+    assert read_tensors(path, "a model")[0]["x"].equal(x)
+    assert advised == [(3 << 20, 14)]

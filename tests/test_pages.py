@@ -8,8 +8,8 @@ import threading
 import pytest
 import torch
 
-from gpnn.kernels import pages
-from gpnn.kernels.pages import LARGE, PAGE, Pool
+from gpnn import pages
+from gpnn.pages import LARGE, PAGE, Pool
 
 MB = 1 << 20
 needs_large = pytest.mark.skipif(LARGE is None, reason="the system has no large pages")
@@ -110,7 +110,7 @@ def test_idle_memory_makes_room_where_no_more_may_be_mapped(monkeypatch: pytest.
         def __del__(self) -> None:
             room[0] += len(self)
 
-    monkeypatch.setattr("gpnn.kernels.pages.mmap.mmap", Bounded)
+    monkeypatch.setattr("gpnn.pages.mmap.mmap", Bounded)
     pool.empty(20 * MB)
     assert len(pool.empty(10 * MB)) == 10 * MB
     with pytest.raises(MemoryError, match="31457280 bytes"):

@@ -59,6 +59,12 @@ def move_to_large(tensor: Tensor) -> None:
         _advise(tensor, _MOVE)
 
 
+def advise_large(tensor: Tensor) -> None:
+    """Have the pages of a CPU tensor be large ones when they are first written, where the system has them."""
+    if LARGE is not None:
+        _advise(tensor, LARGE)
+
+
 def _advise(tensor: Tensor, advice: int) -> None:
     """Advise the system on the whole pages of a tensor; nothing hangs on whether it listens."""
     num_bytes = tensor.numel() * tensor.element_size()
