@@ -6,16 +6,19 @@ A builder turns a graph into a :class:`Schedule`; one engine executes every sche
 from collections.abc import Callable
 
 from gpnn.schedule.broadcast import Reach, broadcast
+from gpnn.schedule.centrality import centrality
 from gpnn.schedule.compare import Comparison, compare_schedules
 from gpnn.schedule.draw import draw_schedule
 from gpnn.schedule.held_cut import held_cut
 from gpnn.schedule.partitioned import partitioned
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.priority import priority
 from gpnn.schedule.random_edges import random_edges
 from gpnn.schedule.schedule import Schedule
 from gpnn.schedule.sequential import sequential
 from gpnn.schedule.spanning_trees import spanning_trees
 from gpnn.schedule.synchronous import synchronous
+from gpnn.schedule.waves import waves
 
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "synchronous": synchronous,
@@ -24,6 +27,9 @@ SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "sequential": sequential,
     "spanning_trees": spanning_trees,
     "random_edges": random_edges,
+    "waves": waves,
+    "centrality": centrality,
+    "priority": priority,
 }
 
 __all__ = [

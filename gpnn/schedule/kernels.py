@@ -80,6 +80,28 @@ def depths(visit, parent):  # type: ignore[no-untyped-def]
     return depth
 
 
+@njit(cache=True)
+def distances(ptr, index, origins):  # type: ignore[no-untyped-def]
+    """Edges on the shortest path from each node's nearest origin, [N]; every node must be reached from one."""
+    distance = np.full(len(ptr) - 1, -1, np.int64)
+    distance[origins] = 0
+    queue = np.empty(len(distance), np.int64)
+    tail = 0
+    for node in origins:
+        queue[tail] = node
+        tail += 1
+    head = 0
+    while head < tail:
+        node = queue[head]
+        head += 1
+        for at in range(ptr[node], ptr[node + 1]):
+            if distance[index[at]] < 0:
+                distance[index[at]] = distance[node] + 1
+                queue[tail] = index[at]
+                tail += 1
+    return distance
+
+
 REPEATED_NODE, MISSING_RECEIVER, CROSSING_EDGE = 1, 2, 3
 UNTOUCHED = -1
 

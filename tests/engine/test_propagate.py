@@ -16,7 +16,7 @@ from tests.oracle.propagate import walk
 from tests.oracle.small_graphs import partitioned_graphs
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", [*SCHEDULES, "waves", "centrality", "priority"])
 def test_every_cell_under_every_schedule_agrees_with_the_oracle(name):
     schedule = make_schedule(name, graph := multigraph())
     plan = gpnn.lower(graph, schedule)

@@ -76,7 +76,8 @@ def test_nell_keeps_its_parallel_edges(data_root, name):
     num_components = int(graph.components().max()) + 1
     messages = {"spanning_trees": 5 * (graph.num_nodes - num_components), "random_edges": graph.num_edges}
     assert graph.num_edges == 532_288
-    assert schedule.num_messages == messages.get(name, 5 * graph.num_edges)
+    if name != "priority":  # where the number of messages follows from the residuals
+        assert schedule.num_messages == messages.get(name, 5 * graph.num_edges)
     reach = broadcast(graph, schedule, sources=128)
     assert 0 < reach.components_coverage <= 1
     assert reach.num_components == num_components
