@@ -42,7 +42,7 @@ def waves(data: GraphLike, rounds: int = 3, origins: int | Sequence[int] = 0) ->
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
     component = graph.components().numpy()
-    start = _first_origins(graph, component, origins if isinstance(origins, Sequence) else [origins])
+    start = _first_origins(graph, component, np.atleast_1d(np.asarray(origins)).tolist())
     ptr, index = _neighbours(graph)
     nearest = np.full(graph.num_nodes, graph.num_nodes)  # distance to the nearest origin so far
     made = []
