@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
+from types import ModuleType
 
 
 def install_command(extra: str) -> str:
@@ -21,3 +23,17 @@ def install_command(extra: str) -> str:
         wanted = []
     packages = " ".join(f'"{each}"' for each in wanted)
     return f"pip install {packages}" if packages else f'pip install ".[{extra}]" in a clone of gpnn'
+
+
+def import_extra(module: str, extra: str, what: str) -> ModuleType:
+    """The module of an optional package. Raise ValueError, with the way out, where it is not installed.
+
+    Args:
+        module: its name.
+        extra: the extra that brings it.
+        what: what needs it, for the error.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ValueError(f"{what} needs {module}: {install_command(extra)}. Got none.") from None

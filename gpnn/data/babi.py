@@ -48,7 +48,6 @@ def babi(
     node classification.
 
     Args:
-        root: the data folder.
         task: 4, 15, 16, 18 or 19.
         fold: which of the folds, drawn with other stories and other symbols.
         num_train: training stories, the first of the file.

@@ -35,7 +35,6 @@ def diel_like(*, scale: float = 1.0, mixing: float = 0.2, feature_noise: float =
         scale: multiplies the numbers of lists, items, edges and words, and k.
         mixing: share of a list's further items that are drawn from all items.
         feature_noise: share of a list's words that are drawn from all words.
-        seed: the draw.
 
     >>> data = diel_like(scale=0.001)
     >>> data.num_nodes, data.num_edges // 2, data.recall_k

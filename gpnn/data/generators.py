@@ -1,4 +1,7 @@
-"""Datasets without files: scikit-learn's digits, and generated communities, R-MAT graphs, grids and chains."""
+"""Datasets without files: scikit-learn's digits, and generated communities, R-MAT graphs, grids and chains.
+
+Their options `num_features`, `feature_noise`, `label_rate` and `seed` are those of :func:`labelled_graph`.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +82,6 @@ def planted(
         num_classes: communities, which are the classes.
         degree: neighbours of a node, on average and before repeated draws are dropped.
         mixing: share of the edges that end at a node of any class instead of the same class.
-        num_features: words, an equal block of them for each class.
-        feature_noise: share of a node's ten words that are drawn from all words.
-        label_rate: share of each class that trains.
-        seed: the draw.
 
     >>> planted(num_nodes=100, num_classes=4, num_features=40).num_nodes
     100
@@ -130,10 +129,6 @@ def rmat(
         scale: the number of nodes is 2 to this power.
         edge_factor: draws for each node.
         num_classes: number of classes.
-        num_features: words, an equal block of them for each class.
-        feature_noise: share of a node's ten words that are drawn from all words.
-        label_rate: share of each class that trains.
-        seed: the draw.
     """
     check_range("scale", scale, 1, 30)
     check_range("edge_factor", edge_factor, 1)
@@ -182,10 +177,6 @@ def grid(
         rows: height of the grid.
         columns: width of the grid.
         num_classes: number of classes, bands of consecutive nodes.
-        num_features: words, an equal block of them for each class.
-        feature_noise: share of a node's ten words that are drawn from all words.
-        label_rate: share of each class that trains.
-        seed: the draw.
 
     >>> grid(rows=2, columns=2, num_classes=1).edge_index.tolist()
     [[0, 0, 1, 2, 1, 2, 3, 3], [1, 2, 3, 3, 0, 0, 1, 2]]
@@ -222,10 +213,6 @@ def chain(
         num_nodes: length of the chain.
         num_edge_types: edge types, assigned in turn, the same in both directions; 1: no types.
         num_classes: number of classes, contiguous ranges of nodes.
-        num_features: words, an equal block of them for each class.
-        feature_noise: share of a node's ten words that are drawn from all words.
-        label_rate: share of each class that trains.
-        seed: the draw.
     """
     check_range("num_nodes", num_nodes, 1)
     check_range("num_edge_types", num_edge_types, 1)

@@ -32,7 +32,6 @@ def nell(root: Path, *, rate: float = 0.001) -> Data:
     drawn, seed 0, from those whose label is a test label of another rate.
 
     Args:
-        root: the data folder.
         rate: labelled share of each class: 0.1, 0.01 or 0.001.
     """
     from torch_geometric.data import Data

@@ -56,7 +56,6 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
 
     Args:
         name: cora, citeseer or pubmed.
-        root: the data folder.
         split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 per
             class, 500, 1,000, as in the paper's appendix).
         seed: the draw of a random split.

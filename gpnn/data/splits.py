@@ -30,7 +30,6 @@ def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | 
         per_class: training nodes of each class.
         num_val: validation nodes.
         num_test: test nodes; None: all that remain.
-        seed: the draw.
 
     Raises:
         ValueError: when a class or the rest is too small.
@@ -61,7 +60,6 @@ def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: in
         y: class of each node, -1 where unknown; such nodes are in no mask, `[N]`.
         train: share of each class that trains.
         val: share of each class that validates.
-        seed: the draw.
     """
     if not (0 < train <= 1 and val >= 0 and train + val <= 1):
         raise ValueError(f"`train` and `val` must be shares that sum to at most 1. Got {train} and {val}.")
@@ -115,7 +113,6 @@ def draw_split(data: Data, seed: int) -> str:
 
     Args:
         data: with labels `y`.
-        seed: the draw.
     """
     y = data.y if data.y.dim() == 1 else labelled_nodes(data.y).long() - 1
     split = split_fractions(y, seed=seed)

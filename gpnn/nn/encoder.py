@@ -22,7 +22,6 @@ class Encoder(nn.Module):
         in_channels: number of features F.
         hidden: widths of the ReLU layers.
         out_channels: width of the states, d.
-        generator: where the weights come from.
     """
 
     def __init__(self, in_channels: int, hidden: Sequence[int], out_channels: int, generator: torch.Generator) -> None:

@@ -33,7 +33,6 @@ class NodeSelection(nn.Module):
         state_channels: width of the states, d.
         annotation_channels: width of the annotations, a.
         out_channels: not used: a graph has as many answers as nodes.
-        generator: where the weights come from.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class GatedSum(nn.Module):
         state_channels: width of the states, d, and of h_G.
         annotation_channels: width of the annotations, a.
         out_channels: number of classes C.
-        generator: where the weights come from.
     """
 
     def __init__(

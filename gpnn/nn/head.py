@@ -18,7 +18,6 @@ class Head(nn.Module):
     Args:
         state_channels: width of the state, d.
         out_channels: number of scores, C.
-        generator: where the weights come from.
         hidden: widths of the tanh layers.
         beside: width of what is concatenated to the state, 0 for nothing.
     """

@@ -32,7 +32,6 @@ class FeatureLinear(nn.Module):
     Args:
         in_channels: number of features F.
         out_channels: width of the result, d.
-        generator: where the weights come from.
         bias: whether there is a b.
     """
 

@@ -32,9 +32,7 @@ class LinearMessage(nn.Module):
     its own, the last one, as the root weight of R-GCN.
 
     Args:
-        channels: width of states and messages, d.
         num_edge_types: number of edge types C.
-        generator: where the weights come from.
     """
 
     def __init__(self, channels: int, num_edge_types: int, generator: torch.Generator) -> None:
@@ -77,6 +75,7 @@ def _checked(edge_type: int, instances: Tensor) -> int:
     return edge_type
 
 
+# Each is made from the width d of states and messages, the number of edge types and a generator of its weights.
 MESSAGES: dict[str, Callable[[int, int, torch.Generator], Message]] = {
     "identity": lambda channels, num_edge_types, generator: IdentityMessage(),
     "linear": LinearMessage,

@@ -31,10 +31,7 @@ def clustered(
     A CPU and a GPU give the same parts. Direction, edge types and edge weights play no role.
 
     Args:
-        graph: the graph.
-        k: number of subgraphs K.
         seed: of the choices among labels that equally many neighbours have.
-        train_nodes: not used.
         rounds: rounds of the clustering.
         refinements: rounds of label propagation between the parts.
         device: where the label propagation runs.

@@ -16,12 +16,6 @@ def components(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | Non
     The largest part is at most 4/3 of the best possible (Graham 1969). Equal components go by their first
     node and equal parts by their number, so that nothing is random.
 
-    Args:
-        graph: the graph.
-        k: number of subgraphs K.
-        seed: not used.
-        train_nodes: not used.
-
     Raises:
         ValueError: when there are fewer than k components: some part would be empty, and dividing a component
             is the work of the other methods.

@@ -25,8 +25,6 @@ def flood_fill(
     permuted: an empty queue stays empty, and a random order of all subgraphs is a random order of those.
 
     Args:
-        graph: the graph.
-        k: number of subgraphs K.
         seed: of the seeds and the orders.
         train_nodes: ids of the candidates, `[C]`, or None: all nodes.
         leftover: what becomes of nodes that no seed reaches: "smallest" puts all of them into the subgraph

@@ -25,8 +25,6 @@ def given(
         graph: the graph that it divides.
         k: number of subgraphs K: labels of an array lie below it (a part may be empty), a file's or a
             partition's own number of parts equals it.
-        seed: not used.
-        train_nodes: not used.
         labels: part of each node, integers `[N]`; or a :class:`Partition`; or the path of a partition that
             was saved or of METIS's text (the name ends in `.part.K`, one part per line).
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.extra import install_command
+from gpnn.extra import import_extra
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 
@@ -26,10 +24,7 @@ def metis(
     number of messages between parts.
 
     Args:
-        graph: the graph.
-        k: number of subgraphs K.
         seed: of METIS's random choices.
-        train_nodes: not used.
         balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
 
     Raises:
@@ -38,7 +33,7 @@ def metis(
     from gpnn.partition.neighbours import distinct_neighbours, edge_ends
 
     check_choice("balance", balance, BALANCE)
-    pymetis = _import()
+    pymetis = import_extra("pymetis", "metis", 'The method "metis"')
     ptr, index, weight = distinct_neighbours(graph)
     options = pymetis.Options(seed=seed % (2**31 - 2) + 1)  # METIS reads 0 as 1
     _, labels = pymetis.part_graph(
@@ -49,12 +44,3 @@ def metis(
         options=options,
     )
     return Partition(torch.from_numpy(np.asarray(labels, np.int64)), k)
-
-
-def _import() -> ModuleType:
-    try:
-        import pymetis
-    except ImportError:
-        mend = install_command("metis")
-        raise ValueError(f'The method "metis" needs pymetis: {mend}. Got none.') from None
-    return pymetis

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice
-from gpnn.extra import install_command
+from gpnn.check import check_choice, check_range
+from gpnn.extra import import_extra
 from gpnn.graph import Graph
 from gpnn.partition.metis import BALANCE
 from gpnn.partition.partition import Partition
@@ -34,9 +34,7 @@ def mtkahypar(
 
     Args:
         graph: the graph; directions, self-loops and repeated edges are treated as in `metis`.
-        k: number of subgraphs K.
         seed: of the order of the nodes.
-        train_nodes: not used.
         balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
         imbalance: how far above the mean a part may lie.
 
@@ -46,9 +44,8 @@ def mtkahypar(
     from gpnn.partition.neighbours import distinct_neighbours, edge_ends
 
     check_choice("balance", balance, BALANCE)
-    if not imbalance >= 0:
-        raise ValueError(f"`imbalance` must not be negative. Got {imbalance}.")
-    package = _import()
+    check_range("imbalance", imbalance, 0)
+    package = import_extra("mtkahypar", "partition", 'The method "mtkahypar"')
     ptr, index, weight = distinct_neighbours(graph)
     place = np.random.default_rng(seed).permutation(graph.num_nodes)
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(ptr))
@@ -72,12 +69,3 @@ def mtkahypar(
 def _start(package: ModuleType) -> Any:
     """The package's thread pool, which it makes once per process."""
     return package.initialize(os.cpu_count() or 1)
-
-
-def _import() -> ModuleType:
-    try:
-        import mtkahypar as package
-    except ImportError:
-        mend = install_command("partition")
-        raise ValueError(f'The method "mtkahypar" needs mtkahypar: {mend}. Got none.') from None
-    return package

@@ -28,12 +28,6 @@ LARGE = 100_000  # nodes of the smallest large graph
 def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
     """Flood fill below 100,000 nodes, where its cut costs little; `refined` from there on.
 
-    Args:
-        graph: the graph.
-        k: number of subgraphs K.
-        seed: of the random choices.
-        train_nodes: labelled nodes, `[C]`, which seeds are drawn from.
-
     >>> auto(Graph([0, 1], [1, 0], num_nodes=2), 2).sizes.tolist()
     [1, 1]
     """
@@ -41,6 +35,8 @@ def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = No
     return method(graph, k, seed=seed, train_nodes=train_nodes)
 
 
+# Each is given the graph, the number of subgraphs K, the seed of its random choices and the labelled nodes `[C]`, None
+# where they are unknown; further arguments are its options.
 PARTITIONERS: dict[str, Callable[..., Partition]] = {
     "flood_fill": flood_fill,
     "refined": refined,

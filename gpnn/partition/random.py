@@ -17,9 +17,7 @@ def random(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = 
 
     Args:
         graph: the graph; only its number of nodes counts.
-        k: number of subgraphs K.
         seed: of the order.
-        train_nodes: not used.
 
     >>> random(Graph([0], [1], num_nodes=7), 3, seed=0).sizes.tolist()
     [3, 2, 2]

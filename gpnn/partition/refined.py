@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, check_range
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 
@@ -32,9 +32,6 @@ def refined(
     assigned last, so that the others are balanced among themselves.
 
     Args:
-        graph: the graph.
-        k: number of subgraphs K.
-        seed: of the random choices.
         train_nodes: labelled nodes, `[C]`, which seeds are drawn from where there are any.
         balance: what is balanced: "nodes", or "edges" (a node weighs its degree).
         balance_labels: also balance the training nodes.
@@ -70,8 +67,7 @@ def refined(
 
 def _check(balance: str, balance_labels: bool, imbalance: float, train_nodes: Tensor | None) -> None:
     check_choice("balance", balance, BALANCE)
-    if not imbalance >= 0:
-        raise ValueError(f"`imbalance` must not be negative. Got {imbalance}.")
+    check_range("imbalance", imbalance, 0)
     if balance_labels and train_nodes is None:
         raise ValueError("`balance_labels` needs training nodes (`train_mask`). Got none.")
 

@@ -34,10 +34,6 @@ def spectral(
     Time and memory grow as k · (N + E); two blocks of about 1.25 · k float32 vectors are held.
 
     Args:
-        graph: the graph.
-        k: number of subgraphs K.
-        seed: of the random choices.
-        train_nodes: not used.
         points: what k-means clusters: "modes", the entries per node in the modes (Shi and Malik 2000, whose
             normalised cut they minimise), or "directions", those entries scaled to length 1 (after Ng, Jordan
             and Weiss 2001), which cuts more edges and gives more even parts; or "released", the vectors of the

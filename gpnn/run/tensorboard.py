@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpnn.extra import install_command
+from gpnn.extra import import_extra
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -57,10 +57,7 @@ class TensorBoard:
 
 def check_tensorboard() -> None:
     """Raise ValueError unless TensorBoard is installed."""
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError:
-        raise ValueError(f"TensorBoard curves need tensorboard: {install_command('log')}. Got none.") from None
+    import_extra("tensorboard", "log", "A curve of TensorBoard")
 
 
 def curve_name(name: str) -> str:

@@ -342,8 +342,8 @@ def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
 
 
 def test_without_tensorboard_nothing_is_trained(gpnn, tiny, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     result = gpnn("train", *tiny, "--out", "run", "--tensorboard")
     assert result.exit_code == 2
-    assert f"TensorBoard curves need tensorboard: {install_command('log')}" in result.stderr
+    assert f"A curve of TensorBoard needs tensorboard: {install_command('log')}" in result.stderr
     assert list(tmp_path.iterdir()) == []

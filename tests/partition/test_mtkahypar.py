@@ -37,7 +37,7 @@ def test_a_graph_without_edges_is_divided():
 
 
 def test_a_negative_imbalance_is_refused():
-    with pytest.raises(ValueError, match=r"`imbalance` must not be negative. Got -1."):
+    with pytest.raises(ValueError, match=r"`imbalance` must be at least 0. Got -1."):
         partition_graph(chain(4), 2, method="mtkahypar", imbalance=-1)
 
 

@@ -116,8 +116,8 @@ def test_seeds_are_drawn_by_the_degrees_of_labelled_nodes():
     ("options", "message"),
     [
         ({"balance": "cost"}, r"`balance` must be one of nodes, edges. Got 'cost'."),
-        ({"imbalance": -0.1}, r"`imbalance` must not be negative. Got -0.1."),
-        ({"imbalance": float("nan")}, r"`imbalance` must not be negative. Got nan."),
+        ({"imbalance": -0.1}, r"`imbalance` must be at least 0. Got -0.1."),
+        ({"imbalance": float("nan")}, r"`imbalance` must be at least 0. Got nan."),
         ({"balance_labels": True}, r"`balance_labels` needs training nodes \(`train_mask`\). Got none."),
     ],
 )

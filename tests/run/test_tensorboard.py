@@ -58,6 +58,6 @@ def test_what_is_written_is_there_before_the_end(tmp_path):
 
 
 def test_without_tensorboard_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ValueError, match=re.escape(f"need tensorboard: {install_command('log')}.")):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(ValueError, match=re.escape(f"needs tensorboard: {install_command('log')}.")):
         check_tensorboard()

@@ -17,8 +17,6 @@ class GCNIIUpdate(nn.Module):
     Share it "round" for a W per round, as the authors do.
 
     Args:
-        channels: width of states and messages, d.
-        generator: where the weights come from.
         alpha: weight α of the initial state.
         theta: strength θ of the identity map's decay.
     """

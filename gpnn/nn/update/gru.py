@@ -22,8 +22,6 @@ class GRUUpdate(nn.Module):
     Weights are laid out as in :class:`torch.nn.GRUCell`, so that they can be exchanged with it.
 
     Args:
-        channels: width of states and messages, d.
-        generator: where the weights come from.
         update_bias: start of the update gate's bias; 1, as in the reference code, begins close to the identity.
         reset: where the reset gate acts: "after" the matrix product as in PyTorch and the equation above, or
             "before" it, n = tanh(W m + U(r ⊙ h)), as in the papers and in the authors' code.

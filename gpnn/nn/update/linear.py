@@ -18,8 +18,6 @@ class LinearUpdate(nn.Module):
     of GRAND.
 
     Args:
-        channels: width of states and messages, d (not used).
-        generator: not used.
         alpha: probability α of the teleport, from 0 to 1.
         teleport: "phase" teleports in every phase, "round" once per round: not in phases that close it.
     """

@@ -15,8 +15,6 @@ class LSTMUpdate(nn.Module):
     Weights are laid out as in :class:`torch.nn.LSTMCell`.
 
     Args:
-        channels: width of states and messages, d.
-        generator: where the weights come from.
         forget_bias: start of the forget gate's bias.
     """
 

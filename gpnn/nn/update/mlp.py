@@ -11,10 +11,6 @@ from gpnn.nn.layers import glorot
 
 class MLPUpdate(nn.Module):
     """h' = tanh(W₁ h + W₂ m + b).
-
-    Args:
-        channels: width of states and messages, d.
-        generator: where the weights come from.
     """
 
     residual = False
