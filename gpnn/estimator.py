@@ -31,10 +31,9 @@ from gpnn.run.predictions import write_predictions
 from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.divergence import training_notes
 from gpnn.train.evaluate import predict_probabilities
 from gpnn.train.fit import fit
-from gpnn.train.notes import Facts, NoteWarning, take_notes
+from gpnn.train.notes import Facts, NoteWarning, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from gpnn.engine import Plan, propagate
 from gpnn.nn import MaskKey
 from gpnn.nn.cell import build_cell
-from gpnn.nn.dropout import drop_entries
-from gpnn.nn.layers import FeatureLinear, glorot
+from gpnn.nn.layers import FeatureLinear, drop_entries, glorot
 
 _INPUT_LAYER, _HIDDEN_LAYER = 0, 1  # layers of the random masks
 

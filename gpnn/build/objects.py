@@ -23,8 +23,7 @@ from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import shorten
-from gpnn.train.divergence import training_notes
-from gpnn.train.notes import Facts, Note, take_notes
+from gpnn.train.notes import Facts, Note, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
 
 if TYPE_CHECKING:

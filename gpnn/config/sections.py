@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
-from gpnn.config.toml import dump_toml
+from gpnn.config.values import dump_toml
 from gpnn.pipeline import Auto
 from gpnn.recipes import DEFAULT, find_recipe
 from gpnn.train.recipe import Recipe

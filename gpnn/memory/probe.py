@@ -14,8 +14,7 @@ from gpnn.data.features import csr_tensor
 from gpnn.engine import CellLike, Plan, Step, lower
 from gpnn.graph import Graph
 from gpnn.nn import GPNN, MaskKey
-from gpnn.nn.cell import Cell, CellBank
-from gpnn.nn.gated import kernel_bytes
+from gpnn.nn.cell import Cell, CellBank, kernel_bytes
 from gpnn.schedule import synchronous
 
 PROBE_ROWS = 64

@@ -1,8 +1,9 @@
-"""Cell: message, aggregation and update as one module that any schedule can run."""
+"""Cell: message, aggregation and update of one step, in one kernel where there is one; cells per round or kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,9 +11,10 @@ from torch import Tensor, nn
 
 from gpnn.check import check_choice
 from gpnn.engine import Block, Step, aggregate_messages
-from gpnn.nn.gated import advance_gated
-from gpnn.nn.message import MESSAGES, Message
+from gpnn.kernels.gated import gated_step
+from gpnn.nn.message import MESSAGES, IdentityMessage, LinearMessage, Message
 from gpnn.nn.update import UPDATES, Update
+from gpnn.nn.update.gru import GRUUpdate
 from gpnn.schedule.partitioned import KINDS
 
 AGGREGATIONS = ("mean", "sum", "max", "min")
@@ -159,3 +161,51 @@ def share_cells(
     if num_rounds is None:
         raise ValueError("The sharing 'round' needs `num_rounds`. Got None.")
     return CellBank([make() for _ in range(num_rounds)])
+
+
+def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
+    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it does not apply.
+
+    A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
+    A product of [d, d] then takes the place of one of [m, d].
+    """
+    if not _applies(cell, block, inputs):
+        return None
+    message, update = cell.message, cell.update
+    assert isinstance(update, GRUUpdate)
+    weight: Tensor = update.weight_ih
+    if isinstance(message, LinearMessage):
+        weight = weight @ message.weight[0].T
+    operator, diagonal = block.operators_for(inputs.dtype)[0], block.diagonal
+    if cell.aggregate == "sum":
+        operator, diagonal = block.raw_operators[0], None
+    parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
+    return gated_step(operator, diagonal, inputs, parameters, kept=step.synchronous)
+
+
+def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:
+    """Bytes that the kernel's backward pass takes for a number of rows, its results aside; None where it has none."""
+    if not _applies(cell, block, inputs):
+        return None
+    if not inputs.is_cuda:
+        return lambda num_rows: 0.0  # chunks in a core's cache
+    from gpnn.kernels.gpu_gru import work_bytes
+
+    return partial(work_bytes, inputs)
+
+
+def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
+    device = inputs.device.type
+    if device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
+        return False
+    if cell.aggregate not in ("mean", "sum") or len(block.operators) != 1:
+        return False
+    update, message = cell.update, cell.message
+    if not isinstance(update, GRUUpdate) or update.reset != "after":
+        return False
+    if not isinstance(message, IdentityMessage) and not (
+        isinstance(message, LinearMessage) and len(message.weight) == 1
+    ):
+        return False
+    kind = update.weight_ih.dtype
+    return kind in (torch.float32, torch.float64) and inputs.dtype in (kind, torch.bfloat16)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice
-from gpnn.nn.dropout import MaskKey, drop_entries
-from gpnn.nn.layers import FeatureLinear, glorot
+from gpnn.nn.layers import FeatureLinear, MaskKey, drop_entries, glorot
 
 INPUT_LAYER, HIDDEN_LAYER = 0, 300  # layers of the random masks; hidden layers count on from theirs
 

@@ -12,10 +12,9 @@ from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import Plan, propagate, recomputes
 from gpnn.engine.propagate import Runner
 from gpnn.nn.cell import build_cell, share_cells
-from gpnn.nn.dropout import MaskKey, drop_entries, drop_rows
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm
+from gpnn.nn.layers import BatchNorm, MaskKey, drop_entries, drop_rows
 from gpnn.nn.row_chunks import RowFunction, map_rows
 
 INPUTS = ("features", "embedding", "both")

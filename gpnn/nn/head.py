@@ -8,8 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from gpnn.nn.dropout import MaskKey, drop_entries
-from gpnn.nn.layers import FeatureLinear, glorot
+from gpnn.nn.layers import FeatureLinear, MaskKey, drop_entries, glorot
 
 
 class Head(nn.Module):

@@ -1,18 +1,18 @@
-"""Layers: starting values, a linear map of dense or sparse features, batch normalisation over nodes."""
+"""Layers: linear maps of dense or sparse features, random masks by key, batch normalisation."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from gpnn.data.features import slice_rows
-from gpnn.kernels import Operator, aggregate
-from gpnn.nn.dropout import MaskKey, drop_entries, drop_weights
+from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
+from gpnn.kernels.masks import masked_weight
 
 Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
@@ -110,3 +110,58 @@ class BatchNorm(nn.BatchNorm1d):
             assert self.num_batches_tracked is not None
             self.momentum = max(0.1, 1 / (1 + int(self.num_batches_tracked)))
         return super().forward(x)
+
+
+class MaskKey(NamedTuple):
+    """The RNG key of one forward pass: its random masks are a hash of the key, the layer, the node and the column.
+
+    Attributes:
+        seed: the run's seed.
+        epoch: number of the epoch.
+        number: number of the pass inside the epoch.
+        nodes: the user's node in each row, `[N]`, whose masks the row gets; None: row i is node i.
+    """
+
+    seed: int
+    epoch: int = 0
+    number: int = 0
+    nodes: Tensor | None = None
+
+    @classmethod
+    def random(cls) -> MaskKey:
+        """A key from torch's global generator."""
+        return cls(int(torch.randint(2**62, ())))
+
+    def fold_in(self, layer: int) -> int:
+        """The key of one layer's masks."""
+        return hash_key(self.seed, self.epoch, self.number, layer)
+
+    def of_rows(self, rows: slice, device: torch.device) -> MaskKey:
+        """The key for some of the rows alone, which get the masks that they have among all."""
+        nodes = torch.arange(rows.start, rows.stop, device=device) if self.nodes is None else self.nodes[rows]
+        return self._replace(nodes=nodes)
+
+    def rows(self, like: Tensor) -> Tensor:
+        """The node of each row of `like`, `[N]`."""
+        return torch.arange(like.shape[0], device=like.device) if self.nodes is None else self.nodes
+
+
+def drop_entries(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
+    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); unchanged without a key."""
+    if key is None or p == 0:
+        return x
+    return x * dropout_mask(key.fold_in(layer), key.rows(x), x.shape[1], p, dtype=x.dtype)
+
+
+def drop_rows(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
+    """The same for whole rows: DropNode of GRAND (Feng et al. 2020)."""
+    if key is None or p == 0:
+        return x
+    return x * row_mask(key.fold_in(layer), key.rows(x), p, dtype=x.dtype)
+
+
+def drop_weights(operator: Operator, p: float, key: MaskKey | None, layer: int) -> Operator:
+    """The same for the stored entries of a sparse matrix."""
+    if key is None or p == 0:
+        return operator
+    return operator.with_weight(masked_weight(operator, key.fold_in(layer), p, key.nodes))

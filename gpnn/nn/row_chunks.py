@@ -16,8 +16,7 @@ from torch.autograd import Function
 
 from gpnn.engine.blockwise_backward import add_gradient
 from gpnn.kernels.first_order import first_order
-from gpnn.nn.dropout import MaskKey
-from gpnn.nn.layers import feature_rows
+from gpnn.nn.layers import MaskKey, feature_rows
 
 CHUNK_ROWS = 1 << 16
 

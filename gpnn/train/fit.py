@@ -19,10 +19,10 @@ from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
-from gpnn.train.divergence import divergence
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric, merit
+from gpnn.train.notes import divergence
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe, resolve_recipe

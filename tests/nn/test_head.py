@@ -2,8 +2,8 @@
 
 import torch
 
-from gpnn.nn.dropout import MaskKey
 from gpnn.nn.head import Head
+from gpnn.nn.layers import MaskKey
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:

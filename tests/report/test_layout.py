@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from gpnn import Graph, Partition
-from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout
-from gpnn.report.layout_kernel import relax
+from gpnn.report.layout import MAX_NODES, distinct_pairs, force_layout, relax
 from tests.oracle.relax import slow_relax
 
 CHAIN = Graph([0, 1, 2, 3], [1, 2, 3, 4], num_nodes=5).to_undirected()

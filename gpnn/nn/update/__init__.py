@@ -33,7 +33,7 @@ class Update(Protocol):
         """The next working state, `[n, s]`, of nodes in the working state `state` that received `messages`."""
 
 
-# Each is made from the width d of states and messages and a generator of its weights; further arguments are its options.
+# Each is made from the width d of states and messages and a generator of weights; further arguments are its options.
 UPDATES: dict[str, Callable[..., Update]] = {
     "gru": GRUUpdate,
     "lstm": LSTMUpdate,

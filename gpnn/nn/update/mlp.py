@@ -10,8 +10,7 @@ from gpnn.nn.layers import glorot
 
 
 class MLPUpdate(nn.Module):
-    """h' = tanh(W₁ h + W₂ m + b).
-    """
+    """h' = tanh(W₁ h + W₂ m + b)."""
 
     residual = False
 
