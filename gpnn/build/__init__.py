@@ -1,5 +1,6 @@
 """From configuration to objects and runs: the only reader of names."""
 
+from gpnn.build.compare import build_partitions, build_schedules
 from gpnn.build.describe import describe_data
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
@@ -12,7 +13,7 @@ from gpnn.build.objects import (
     resolve,
     resolve_structure,
 )
-from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained
+from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained, with_graph
 from gpnn.build.report import report_run
 from gpnn.build.run import create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
@@ -24,6 +25,8 @@ __all__ = [
     "Trained",
     "build",
     "build_data",
+    "build_partitions",
+    "build_schedules",
     "create_run",
     "describe_data",
     "history_notes",
@@ -40,4 +43,5 @@ __all__ = [
     "resolve_structure",
     "search_run",
     "train_run",
+    "with_graph",
 ]

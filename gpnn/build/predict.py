@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from torch import nn
 
 from gpnn.build.objects import Built, rebuild
 from gpnn.config import Config
+from gpnn.config.sections import DataConfig
+from gpnn.data import DATASETS
 from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
@@ -28,6 +30,8 @@ from gpnn.train.evaluate import predict_probabilities
 if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
+
+PATHS = ("nodes", "edges", "features", "labels")  # options that name where a graph is, not what it means
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,19 @@ def describe_model(built: Built, digests: RowDigests | None, predictions: Path) 
         "rows": None if digests is None else digests._asdict(),
         "predictions_sha256": sha256_of(predictions),
     }
+
+
+def with_graph(config: Config, given: DataConfig) -> Config:
+    """A run's configuration with the graph to predict on: the run's transforms, and its options that still apply."""
+    trained = config.data
+    given = replace(given, undirected=trained.undirected, scale_features=trained.scale_features)
+    if given.name == trained.name and given.name in DATASETS:
+        given = replace(given, root=given.root or trained.root, options={**trained.options, **given.options})
+    elif given.name not in DATASETS and trained.name not in DATASETS:
+        elsewhere = given.name != trained.name or any(name in given.options for name in PATHS)
+        kept = {name: value for name, value in trained.options.items() if not (elsewhere and name in PATHS)}
+        given = replace(given, options={**kept, **given.options})
+    return replace(config, data=given)
 
 
 def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:

@@ -54,7 +54,7 @@ def partition(
 
     `gpnn partition cora -k 10 --shards 2 --out cora_shards`
     """
-    from gpnn.build import build_data, resolve_structure
+    from gpnn.build import build_data, pipeline_of, resolve_structure
 
     if shards is not None and out is None:
         raise ValueError("`--shards` must come with `--out`, the folder to write them to. Got none.")
@@ -69,7 +69,7 @@ def partition(
         found["methods"] = _compare(config, data, console, silent=json)
     if not compare or out is not None:
         with waiting("dividing", silent=quiet or json):
-            division = _divide(config, data)
+            division = pipeline_of(config).make_partition(data)
         if not compare:
             quality = division.quality(data).summary()
             found |= {"method": method, **quality}
@@ -87,15 +87,12 @@ def partition(
 
 def _compare(config: Config, data: Data, console: Console, *, silent: bool) -> dict[str, dict[str, Any]]:
     """Every method side by side, for the eye unless `silent`, and for JSON."""
-    from gpnn.partition import PARTITIONERS, compare_partitions
+    from gpnn.build import build_partitions
 
-    chosen, parts = config.partition, int(config.partition.k)
-    others = [name for name in PARTITIONERS if name not in (chosen.method, "given", "auto")]
-    methods = {chosen.method: chosen.options, **{name: {} for name in others}}
     with waiting("dividing by every method", silent=silent):
-        rows = compare_partitions(data, parts, methods, config.seed)
+        rows = build_partitions(config, data)
     if not silent:
-        output().print(table(["method", *MEASUREMENTS], map(_cells, rows), title=f"K = {parts}"))
+        output().print(table(["method", *MEASUREMENTS], map(_cells, rows), title=f"K = {config.partition.k}"))
     for row in rows:
         if row.left_out is not None:
             console.print(f"{row.method} left out: {row.left_out}", markup=False)
@@ -115,13 +112,6 @@ def _write_shards(
     command = f"torchrun --nproc-per-node {num_shards} -m gpnn train {folder}"
     console.print(f"{num_shards} shards in {folder}; train with: {command}", markup=False)
     return {"folder": str(folder), "shards": sizes}
-
-
-def _divide(config: Config, data: Data) -> Partition:
-    from gpnn.partition import partition_graph
-
-    settings = config.partition
-    return partition_graph(data, int(settings.k), settings.method, config.seed, **settings.options)
 
 
 def _cells(row: PartitionRow) -> list[Any]:

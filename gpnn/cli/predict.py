@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,12 +11,6 @@ from gpnn.cli.options import METAVAR, Edges, Features, Json, Nodes, Quiet, Root
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json, print_notes
 from gpnn.cli.words import read_config, split_words
-
-if TYPE_CHECKING:
-    from gpnn.config import Config
-    from gpnn.config.sections import DataConfig
-
-PATHS = ("nodes", "edges", "features", "labels")  # options that name where a graph is, not what it means
 
 
 def predict(
@@ -46,7 +39,7 @@ def predict(
 
     `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
     """
-    from gpnn.build import build_data, load_run_config, predict_trained, read_trained
+    from gpnn.build import build_data, load_run_config, predict_trained, read_trained, with_graph
     from gpnn.run.predictions import check_suffix, write_predictions
     from gpnn.train import RunFolder
 
@@ -58,7 +51,7 @@ def predict(
     trained = read_trained(folder)
     given = {"nodes": nodes, "edges": edges, "features": features}
     if split_words(words)[0] is not None or any(given.values()):
-        config = replace(config, data=_graph(read_config(words, root=root, tables=given).data, config))
+        config = with_graph(config, read_config(words, root=root, tables=given).data)
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
     with waiting("reading the graph and predicting", silent=quiet or json):
@@ -78,21 +71,3 @@ def predict(
     print_notes(data.get("notes"), messages(silent=quiet))
     count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"
     messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)
-
-
-def _graph(given: DataConfig, config: Config) -> DataConfig:
-    """The data section for the graph to predict on: the run's transforms, and the run's options that still apply."""
-    from gpnn.data import DATASETS
-
-    trained = config.data
-    given = replace(given, undirected=trained.undirected, scale_features=trained.scale_features)
-    if given.name == trained.name and given.name in DATASETS:
-        return replace(given, root=given.root or trained.root, options={**trained.options, **given.options})
-    if given.name not in DATASETS and trained.name not in DATASETS:
-        kept = {
-            name: value for name, value in trained.options.items() if name not in PATHS or given.name == trained.name
-        }
-        if any(name in given.options for name in PATHS):
-            kept = {name: value for name, value in kept.items() if name not in PATHS}
-        return replace(given, options={**kept, **given.options})
-    return given

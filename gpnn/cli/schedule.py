@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +14,7 @@ from gpnn.cli.words import read_config
 from gpnn.text import percent
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from torch_geometric.data import Data
-
-    from gpnn.config import Config
-    from gpnn.partition import Partition
-    from gpnn.schedule import Comparison, Schedule
+    from gpnn.schedule import Comparison
 
 EXACT_UP_TO = 5_000  # nodes; larger graphs follow a sample of sources
 SAMPLE = 256
@@ -54,9 +48,10 @@ def schedule(
 
     `gpnn schedule my_graph/ --rounds 5 --json`
     """
-    from gpnn.build import build_data, pipeline_of, resolve_structure
+    from gpnn.build import build_data, build_schedules, resolve_structure
     from gpnn.graph import as_graph
     from gpnn.schedule import compare_schedules
+    from gpnn.schedule.draw import draw_schedule
 
     also = [f"partition.k={k}"] if k else []
     also += [f"schedule.rounds={rounds}"] if rounds else []
@@ -66,8 +61,9 @@ def schedule(
     with waiting("reading the graph", silent=quiet or json):
         data = build_data(config)
     config, graph = resolve_structure(config, data), as_graph(data)
-    part = pipeline_of(_named(config, "partitioned")).divide(data)
-    schedules = _schedules(config, data, part, console)
+    schedules, refused, part = build_schedules(config, data)
+    for name, reason in refused.items():
+        console.print(f"{name}: {reason}", markup=False)
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
         console.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
@@ -78,32 +74,8 @@ def schedule(
     else:
         output().print(table(COLUMNS, map(_row, rows)))
     if draw is not None:
-        _draw(schedules[config.schedule.name], draw, part, seed)
+        draw_schedule(schedules[config.schedule.name], draw, part, seed=seed)
         console.print(f"drawn in {draw}", markup=False)
-
-
-def _schedules(config: Config, data: Data, part: Partition | None, console: Console) -> dict[str, Schedule]:
-    """Every schedule that the graph allows; the configured one with its options, which must suit it."""
-    from gpnn.build import pipeline_of
-    from gpnn.schedule import SCHEDULES
-
-    schedules = {}
-    for name in SCHEDULES:
-        chosen = name == config.schedule.name
-        try:
-            schedules[name] = pipeline_of(config if chosen else _named(config, name)).make_schedule(data, part)
-        except ValueError as error:
-            if chosen:
-                raise
-            console.print(f"{name}: {error}", markup=False)
-    return schedules
-
-
-def _named(config: Config, name: str) -> Config:
-    """The configuration with another schedule; options stay with the schedule that they were given to."""
-    if name == config.schedule.name:
-        return config
-    return replace(config, schedule=replace(config.schedule, name=name, options={}))
 
 
 def _row(row: Comparison) -> list[Any]:
@@ -115,9 +87,3 @@ def _counts(row: Comparison) -> dict[str, Any]:
     sent = [row.num_rounds, row.num_phases, row.num_messages, row.num_updates]
     values = [*sent, row.reach.components_coverage, row.messages_to_solve, row.updates_to_solve]
     return dict(zip(COLUMNS[1:], values))
-
-
-def _draw(schedule: Schedule, path: Path, part: Partition | None, seed: int) -> None:
-    from gpnn.schedule.draw import draw_schedule
-
-    draw_schedule(schedule, path, part, seed=seed)
