@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +82,11 @@ def step(options: argparse.Namespace) -> dict[str, object]:
 
 def rounds(options: argparse.Namespace) -> dict[str, object]:
     """Ten rounds over 10M nodes and 100M edges: our partition schedule, our synchronous one."""
-    from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
+    from gpnn.schedule import partitioned_phases, synchronous_phases
 
     rows = []
-    for name, lower in (("partition schedule", lower_csr), ("synchronous", lower_csr_synchronous)):
-        facts = train(10_000_000, 100_000_000, 16, rounds=10, epochs=3, lower=lower)
+    for name, phases in (("partition schedule", partitioned_phases()), ("synchronous", synchronous_phases())):
+        facts = train(10_000_000, 100_000_000, 16, rounds=10, epochs=3, phases=phases)
         rows.append({"schedule": name, **facts})
     return {"rows": rows}
 
@@ -149,10 +149,10 @@ def record(options: argparse.Namespace) -> dict[str, object]:
 
 def synchronous(options: argparse.Namespace) -> dict[str, object]:
     """The record's graph under the synchronous schedule, with the same kernels and the same streaming."""
-    from gpnn.engine.lower_csr import lower_csr_synchronous
+    from gpnn.schedule import synchronous_phases
 
     counts = {"rounds": 3, "epochs": 5, "host_rounds": options.host_rounds}
-    return train(options.nodes, options.edges, options.k, lower=lower_csr_synchronous, **counts)
+    return train(options.nodes, options.edges, options.k, phases=synchronous_phases(), **counts)
 
 
 def train(
@@ -164,7 +164,7 @@ def train(
     epochs: int,
     host_rounds: int = 0,
     width: int = 128,
-    lower: Callable[..., Any] | None = None,
+    phases: Sequence[Any] | None = None,
 ) -> dict[str, object]:
     """Prepare and train; what both took, and loss and accuracy of each epoch."""
     import torch
@@ -172,8 +172,7 @@ def train(
 
     torch.set_float32_matmul_precision("high")
     began = now()
-    how = {} if lower is None else {"lower": lower}
-    task = prepare(nodes, edges, parts, rounds=rounds, width=width, device="cuda", **how)
+    task = prepare(nodes, edges, parts, phases, rounds=rounds, width=width, device="cuda")
     trainer = Trainer(task, Model(width, torch.bfloat16, "cuda"), host_rounds=host_rounds)
     prepared = round(now() - began, 1)
     torch.cuda.empty_cache()

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.partition.clustered import cluster_parts
+from gpnn.schedule import partitioned_phases
 
 
 def check(device: str, *, num_nodes: int = 20_000, width: int = 128, rounds: int = 3) -> dict[str, float]:
     """Relative errors of the loss, of the parameters' gradients and of sampled rows of the states' gradient."""
     graph = planted(num_nodes, num_nodes * 14, device)
     found = cluster_parts(graph.ptr, graph.col, 8)
-    plan = lower_csr(graph.ptr, graph.col, found.order, found.ptr, rounds=rounds)
+    plan = lower_csr(graph.ptr, graph.col, *found, partitioned_phases(), rounds=rounds)
     label = graph.label[found.order]
     features = _features(label, width, device, 0)
     train = torch.arange(0, num_nodes, 3, device=device)

@@ -17,6 +17,7 @@ from gpnn.engine import Step, Streamed
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.nn.cell import build_cell
 from gpnn.partition.clustered import Parts, cluster_parts
+from gpnn.schedule import partitioned_phases, synchronous_phases
 
 Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]
 
@@ -131,13 +132,13 @@ def _synchronous(
 ) -> Callable[[Tensor], Tensor]:
     num_nodes, cell = ptr.numel() - 1, _cell(width, message)
     order = torch.arange(num_nodes, device="cuda") if order is None else order
-    (phase,) = lower_csr(ptr, col, order, torch.tensor([0, num_nodes]), rounds=1).rounds[0]
-    return lambda x: cell.advance(phase.blocks[0], x, Step(0, "inside", 0))
+    (phase,) = lower_csr(ptr, col, order, torch.tensor([0, num_nodes]), synchronous_phases(), rounds=1).rounds[0]
+    return lambda x: cell.advance(phase.blocks[0], x, Step(0, "all", 0))
 
 
 def _partitioned(ptr: Tensor, col: Tensor, width: int, found: Parts) -> Callable[[Tensor], Tensor]:
     """Inside and cut, by the streamed runner: the inside phase is computed twice."""
-    cell, plan = _cell(width, "identity"), lower_csr(ptr, col, found.order, found.ptr, rounds=1)
+    cell, plan = _cell(width, "identity"), lower_csr(ptr, col, *found, partitioned_phases(), rounds=1)
     return lambda x: Streamed()(cell, plan, x, initial=None, collect=False)[0]  # type: ignore[arg-type]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,8 +18,7 @@ from gpnn.engine.saved_states import DeviceState, HostRows, HostState
 from gpnn.nn.cell import build_cell
 from gpnn.nn.head import Head
 from gpnn.partition.clustered import Parts, cluster_parts
-
-Lower = Callable[..., Plan]  # lower_csr or lower_csr_synchronous
+from gpnn.schedule import PhaseSpec, partitioned_phases
 
 
 @dataclass
@@ -68,9 +67,16 @@ class Task:
 
 
 def prepare(
-    num_nodes: int, num_edges: int, parts: int, *, rounds: int, width: int, device: str, lower: Lower = lower_csr
+    num_nodes: int,
+    num_edges: int,
+    parts: int,
+    phases: Sequence[PhaseSpec] | None = None,
+    *,
+    rounds: int,
+    width: int,
+    device: str,
 ) -> Task:
-    """Generate, partition by our own clustering, lower, and fill the features."""
+    """Generate, partition by our own clustering, lower (None: the partition schedule), and fill the features."""
     clock, seed = Clock(), 0
     with clock.time("generate"):
         graph = planted(num_nodes, num_edges, device, seed=seed)
@@ -79,7 +85,7 @@ def prepare(
     facts: dict[str, object] = {"nodes": num_nodes, "edges": graph.col.numel(), "parts": parts, "rounds": rounds}
     facts |= {"width": width, "largest_degree": int(graph.ptr.diff().max()), "planted_cut": round(graph.mixed, 4)}
     with clock.time("lower"):
-        plan = lower(graph.ptr, graph.col, found.order, found.ptr, rounds=rounds)
+        plan = lower_csr(graph.ptr, graph.col, *found, phases or partitioned_phases(), rounds=rounds)
     facts |= _quality(plan, found, num_nodes)
     label = graph.label[found.order]
     del graph, found

@@ -2,7 +2,7 @@
 
 from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.block import Block
-from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
+from gpnn.engine.lower_csr import lower_csr
 from gpnn.engine.lower_schedule import lower
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
@@ -31,7 +31,6 @@ __all__ = [
     "aggregate_messages",
     "lower",
     "lower_csr",
-    "lower_csr_synchronous",
     "propagate",
     "recomputes",
 ]

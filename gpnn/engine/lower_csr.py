@@ -1,4 +1,4 @@
-"""lower_csr: a partition schedule over a symmetric graph in CSR form, lowered where its arrays lie.
+"""lower_csr: a schedule over a symmetric graph in CSR form, lowered where its arrays lie.
 
 For graphs whose edge lists are too long for Python's own memory or for one CPU thread: nothing of the size of the edges
 is made besides the plan's own arrays, and those of the inside edges serve as their own transpose.
@@ -6,20 +6,21 @@ is made besides the plan's own arrays, and those of the inside edges serve as th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, check_count
 from gpnn.csr import pointers
-from gpnn.engine.block import Block
+from gpnn.engine.block import Block, as_slice
 from gpnn.engine.lowered_phase import BuiltPhase
 from gpnn.engine.plan import Plan
 from gpnn.graph.edges import sum_of_hashes
 from gpnn.kernels import Operator
+from gpnn.schedule import PhaseSpec
 
 RULES = ("phase", "graph")
 
@@ -29,70 +30,46 @@ def lower_csr(
     col: Tensor,
     order: Tensor,
     part_ptr: Tensor,
+    phases: Sequence[PhaseSpec],
     *,
     rounds: int,
-    intra: int = 1,
-    cut: int = 1,
     normalization: str = "phase",
 ) -> Plan:
-    """The schedule of :func:`gpnn.schedule.partitioned` with `update="members"`, ready to run in plan order.
+    """Rounds of these phases, ready to run in plan order; a part's receivers are a block.
 
     Args:
         ptr: where each node's neighbours begin, `[N + 1]`.
         col: the neighbours, `[E]`; the graph must be symmetric, multiplicities included.
         order: the nodes grouped by part: plan row r is node `order[r]`, `[N]`.
         part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
+        phases: of one round: :func:`gpnn.schedule.partitioned_phases`, :func:`gpnn.schedule.held_cut_phases` or
+            :func:`gpnn.schedule.synchronous_phases`.
         rounds: number of rounds T.
-        intra: steps inside the parts per round, T_S.
-        cut: steps over the cut edges per round, T_C.
         normalization: "phase" or "graph", as in :mod:`gpnn.engine.normalize`; messages are not weighted otherwise.
 
     Raises:
-        ValueError: when the rule is unknown or the arrays do not fit each other.
+        ValueError: when the rule is unknown, there is no phase, or the arrays do not fit each other.
 
-    >>> ring = torch.tensor([1, 3, 0, 2, 1, 3, 0, 2])
-    >>> lower_csr(torch.arange(0, 9, 2), ring, torch.arange(4), torch.tensor([0, 2, 4]), rounds=3).num_messages
-    24
+    >>> from gpnn.schedule import partitioned_phases, synchronous_phases
+    >>> ring = torch.arange(0, 9, 2), torch.tensor([1, 3, 0, 2, 1, 3, 0, 2])
+    >>> parts = torch.arange(4), torch.tensor([0, 2, 4])
+    >>> [lower_csr(*ring, *parts, each, rounds=3).num_updates for each in (partitioned_phases(), synchronous_phases())]
+    [24, 12]
     """
     check_choice("normalization", normalization, RULES)
-    inside, between, digest = [], [], 0
+    check_count("rounds", rounds, at_least=1)
+    if not phases:
+        raise ValueError("`phases` must hold at least one phase. Got none.")
+    blocks: list[list[Block]] = [[] for _ in phases]
+    digest = num_held = 0
     for piece in _pieces(ptr, col, order, part_ptr):
         digest += piece.digest()
-        inside.append(piece.inside(normalization))
-        if bool(piece.crosses.any()):
-            between.append(piece.between(normalization))
-    phases = [BuiltPhase("inside", tuple(inside), True, intra)] if intra else []
-    if between and cut:
-        phases.append(BuiltPhase("cut", tuple(between), False, cut, closing=True))
-    return _plan(tuple(phases), rounds, ptr, normalization, digest)
-
-
-def lower_csr_synchronous(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, *, rounds: int) -> Plan:
-    """The schedule of :func:`gpnn.schedule.synchronous`, a part's receivers at a time; messages are means.
-
-    Args:
-        ptr: where each node's neighbours begin, `[N + 1]`.
-        col: the neighbours, `[E]`.
-        order: the nodes grouped by part, `[N]`.
-        part_ptr: part p owns plan rows `part_ptr[p]:part_ptr[p + 1]`, `[K + 1]`.
-        rounds: number of rounds T.
-
-    >>> ring = torch.tensor([1, 3, 0, 2, 1, 3, 0, 2])
-    >>> plan = lower_csr_synchronous(torch.arange(0, 9, 2), ring, torch.arange(4), torch.tensor([0, 2, 4]), rounds=3)
-    >>> plan.num_messages, plan.num_updates
-    (24, 12)
-    """
-    blocks, digest = [], 0
-    for piece in _pieces(ptr, col, order, part_ptr):
-        digest += piece.digest()
-        blocks.append(piece.everything())
-    everything = BuiltPhase("all", tuple(blocks), len(blocks) == 1, 1, sends_all=True)
-    return _plan((everything,), rounds, ptr, "phase", digest)
-
-
-def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalization: str, digest: int) -> Plan:
+        num_held += int(piece.crosses.sum())
+        for spec, found in zip(phases, blocks):
+            found.extend(piece.blocks(spec, normalization))
+    built = (_phase(spec, tuple(found), num_held) for spec, found in zip(phases, blocks) if found)
     return Plan(
-        rounds=(phases,) * rounds,
+        rounds=(tuple(built),) * rounds,
         order=None,
         device=ptr.device,
         normalization=normalization,
@@ -102,6 +79,12 @@ def _plan(phases: tuple[BuiltPhase, ...], rounds: int, ptr: Tensor, normalizatio
         source=None,
         edge_digest=digest & 0xFFFFFFFFFFFFFFFF,
     )
+
+
+def _phase(spec: PhaseSpec, blocks: tuple[Block, ...], num_crossing: int) -> BuiltPhase:
+    apart = spec.kind in ("inside", "held") or len(blocks) == 1
+    num_held = num_crossing if spec.kind == "held" else 0
+    return BuiltPhase(spec.kind, blocks, apart, spec.repeat, spec.closing, spec.kind == "all", num_held)
 
 
 def _pieces(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor) -> Iterator[_Piece]:
@@ -145,44 +128,38 @@ class _Piece:
         """This part's share of the digest of the graph's edges, in plan rows, as states and features stand."""
         return sum_of_hashes(self.sender, self.row + self.first)
 
-    def inside(self, rule: str) -> Block:
-        """The block of the edges that stay in the part; the graph is symmetric, and so is its operator."""
-        kept, count = ~self.crosses, self.last - self.first
-        col = (self.sender[kept] - self.first).int()
-        degree = torch.bincount(self.row[kept], minlength=count)
-        ptr, scale = pointers(degree), _scale(degree if rule == "phase" else self.degree)
-        operator = Operator((count, count), ptr, col, None, ptr, col, col[:0], scale)
-        return Block(slice(self.first, self.last), count, (operator,), (None,), None, None)
-
-    def between(self, rule: str) -> Block:
-        """The block of the edges from other parts into the nodes of this one that have any."""
-        row, sender = self.row[self.crosses], self.sender[self.crosses]
+    def blocks(self, spec: PhaseSpec, rule: str) -> Iterator[Block]:
+        """The block of a phase's edges into this part; nothing where no node of it updates."""
+        kept = {"inside": ~self.crosses, "cut": self.crosses}.get(spec.kind, slice(None))
+        row, sender, crosses = self.row[kept], self.sender[kept], self.crosses[kept]
         degree = torch.bincount(row, minlength=self.last - self.first)
-        receivers = degree.nonzero().flatten()
-        senders, place = sender.unique(return_inverse=True)
-        position = torch.cumsum(degree > 0, 0) - 1  # of each receiver among them
-        scale = _scale((degree if rule == "phase" else self.degree)[receivers])
-        inputs = torch.cat([receivers + self.first, senders.long()])
-        return _block(inputs, degree[receivers], position[row], place + len(receivers), scale)
-
-    def everything(self) -> Block:
-        """The block of all edges into the nodes of this part."""
-        count = self.last - self.first
-        senders, place = self.sender[self.crosses].unique(return_inverse=True)
-        column = self.sender.long() - self.first
-        column[self.crosses] = place + count
-        own = torch.arange(self.first, self.last, device=column.device)
-        return _block(torch.cat([own, senders.long()]), self.degree, self.row, column, _scale(self.degree))
+        updates = torch.ones_like(degree, dtype=torch.bool)
+        if spec.kind == "cut" or spec.update == "receivers":  # in a symmetric graph what sends over the cut receives
+            updates = degree > 0
+        nodes, position = updates.nonzero().flatten(), updates.cumsum(0) - 1
+        if not len(nodes):
+            return
+        scale = _scale((degree if rule == "phase" else self.degree)[nodes])
+        senders, place = sender[crosses].unique(return_inverse=True)
+        column = torch.empty_like(row)
+        column[~crosses] = position[sender[~crosses].long() - self.first]
+        column[crosses] = place + len(nodes)
+        inputs = torch.cat([nodes + self.first, senders.long()])
+        yield _block(inputs, degree[nodes], position[row], column, scale)
 
 
 def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: Tensor) -> Block:
-    """A block of edges by receiver: `degree` of each receiver `[n]`; row and column of each edge in `inputs`, `[e]`."""
-    back = column.argsort(stable=True)
-    t_ptr = pointers(torch.bincount(column, minlength=len(inputs)))
-    col = column.int()
-    parts = (pointers(degree), col, None, t_ptr, row[back].int(), col[:0], scale)
-    operator = Operator((len(degree), len(inputs)), *parts)
-    return Block(inputs, len(degree), (operator,), (None,), None, None)
+    """A block of edges by receiver: `degree` of each receiver `[n]`; row and column of each edge in `inputs`, `[e]`.
+
+    Where no sender is in another part the operator is symmetric, as the graph is: its arrays are its transpose's.
+    """
+    shape, ptr, col = (len(degree), len(inputs)), pointers(degree), column.int()
+    t_ptr, t_row = ptr, col
+    if shape[0] != shape[1]:
+        t_ptr = pointers(torch.bincount(column, minlength=len(inputs)))
+        t_row = row[column.argsort(stable=True)].int()
+    operator = Operator(shape, ptr, col, None, t_ptr, t_row, col[:0], scale)
+    return Block(as_slice(inputs), len(degree), (operator,), (None,), None, None)
 
 
 def _scale(degree: Tensor) -> Tensor:

@@ -9,15 +9,16 @@ from gpnn.schedule.broadcast import Reach, broadcast
 from gpnn.schedule.centrality import centrality
 from gpnn.schedule.compare import Comparison, compare_schedules
 from gpnn.schedule.draw import draw_schedule
-from gpnn.schedule.held_cut import held_cut
-from gpnn.schedule.partitioned import partitioned
+from gpnn.schedule.held_cut import held_cut, held_cut_phases
+from gpnn.schedule.partitioned import partitioned, partitioned_phases
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.phase_spec import PhaseSpec
 from gpnn.schedule.priority import priority
 from gpnn.schedule.random_edges import random_edges
 from gpnn.schedule.schedule import Schedule
 from gpnn.schedule.sequential import sequential
 from gpnn.schedule.spanning_trees import spanning_trees
-from gpnn.schedule.synchronous import synchronous
+from gpnn.schedule.synchronous import synchronous, synchronous_phases
 from gpnn.schedule.waves import waves
 
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
@@ -36,10 +37,14 @@ __all__ = [
     "SCHEDULES",
     "Comparison",
     "Phase",
+    "PhaseSpec",
     "Reach",
     "Schedule",
     "broadcast",
     "compare_schedules",
     "draw_schedule",
+    "held_cut_phases",
+    "partitioned_phases",
+    "synchronous_phases",
     *SCHEDULES,
 ]

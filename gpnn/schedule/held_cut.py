@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import torch
-
 from gpnn.check import check_choice, check_count
-from gpnn.csr import pointers
 from gpnn.graph import GraphLike, as_graph
 from gpnn.partition import Partition
-from gpnn.schedule.partitioned import VIRTUALS, as_partition, inside_phase, repeat_round
+from gpnn.schedule.partitioned import VIRTUALS, as_partition, repeat_round
+from gpnn.schedule.phase_spec import PhaseSpec, resolve_phases
 from gpnn.schedule.schedule import Schedule
 
 
@@ -44,16 +41,13 @@ def held_cut(
     """
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
-    check_count("intra", intra, at_least=1)
+    specs = held_cut_phases(intra)
     check_choice("virtual", virtual, VIRTUALS)
     parts = as_partition(part, graph.num_nodes)
-    receiver = parts.labels[graph.dst]  # [E] subgraph of each edge's receiver
-    crossing = parts.labels[graph.src] != receiver
-    phase = inside_phase(graph, parts, (~crossing).nonzero().flatten(), intra, "members")
-    assert phase is not None  # a graph has nodes
-    held = crossing.nonzero().flatten()
-    if held.numel():
-        held = held[receiver[held].argsort(stable=True)]
-        held_ptr = pointers(torch.bincount(receiver[held], minlength=parts.num_parts))
-        phase = replace(phase, held=held, held_ptr=held_ptr)
-    return repeat_round(graph, parts, (replace(phase, kind="held"),), rounds, virtual)
+    return repeat_round(graph, parts, resolve_phases(specs, graph, parts), rounds, virtual)
+
+
+def held_cut_phases(intra: int = 4) -> tuple[PhaseSpec, ...]:
+    """The one phase of a round."""
+    check_count("intra", intra, at_least=1)
+    return (PhaseSpec("held", intra),)

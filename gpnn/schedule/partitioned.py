@@ -12,9 +12,9 @@ from gpnn.csr import pointers
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.phase_spec import UPDATES, PhaseSpec, resolve_phases
 from gpnn.schedule.schedule import Schedule
 
-UPDATES = ("members", "receivers")
 VIRTUALS = (None, "graph", "subgraph")
 KINDS = ("inside", "cut", "gather", "scatter")  # of its phases, in the order of a round
 
@@ -54,20 +54,25 @@ def partitioned(
     """
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
+    specs = partitioned_phases(intra, cut, update)
+    check_choice("virtual", virtual, VIRTUALS)
+    if not (specs or virtual):
+        raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
+    parts = as_partition(part, graph.num_nodes)
+    return repeat_round(graph, parts, resolve_phases(specs, graph, parts), rounds, virtual)
+
+
+def partitioned_phases(intra: int = 1, cut: int = 1, update: str = "members") -> tuple[PhaseSpec, ...]:
+    """The phases of one round but those of virtual nodes; for the arguments see :func:`partitioned`.
+
+    >>> [(phase.kind, phase.repeat) for phase in partitioned_phases(intra=2)]
+    [('inside', 2), ('cut', 1)]
+    """
     check_count("intra", intra, at_least=0)
     check_count("cut", cut, at_least=0)
     check_choice("update", update, UPDATES)
-    check_choice("virtual", virtual, VIRTUALS)
-    if not (intra or cut or virtual):
-        raise ValueError("One of `intra` and `cut` must be at least 1. Got 0 for both.")
-    parts = as_partition(part, graph.num_nodes)
-    crossing = parts.labels[graph.src] != parts.labels[graph.dst]  # [E]
-    phases = [
-        inside_phase(graph, parts, (~crossing).nonzero().flatten(), intra, update),
-        _cut(graph, crossing.nonzero().flatten(), cut, update),
-    ]
-    kept = tuple(phase for phase in phases if phase is not None)
-    return repeat_round(graph, parts, kept, rounds, virtual)
+    inside = (PhaseSpec("inside", intra, update),) if intra else ()
+    return inside + ((PhaseSpec("cut", cut, update, closing=True),) if cut else ())
 
 
 def repeat_round(
@@ -78,29 +83,6 @@ def repeat_round(
         return Schedule(graph, (phases,) * rounds)
     augmented, exchange = add_virtual(graph, parts.order, parts.ptr if virtual == "subgraph" else None)
     return Schedule(augmented, (phases + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
-
-
-def inside_phase(graph: Graph, parts: Partition, edges: Tensor, repeat: int, update: str) -> Phase | None:
-    """The edges that stay in their subgraph; one block per subgraph."""
-    edges = edges[parts.labels[graph.src[edges]].argsort(stable=True)]
-    nodes = parts.order
-    if update == "receivers":
-        nodes = nodes[_marked(graph.dst[edges], graph.num_nodes)[nodes]]
-    if not repeat or not nodes.numel():
-        return None
-    edge_ptr = pointers(torch.bincount(parts.labels[graph.src[edges]], minlength=parts.num_parts))
-    node_ptr = pointers(torch.bincount(parts.labels[nodes], minlength=parts.num_parts))
-    return Phase(edges, nodes, repeat, "inside", edge_ptr, node_ptr)
-
-
-def _cut(graph: Graph, edges: Tensor, repeat: int, update: str) -> Phase | None:
-    """The edges that join two subgraphs."""
-    if not repeat or not edges.numel():
-        return None
-    ends = graph.dst[edges]
-    if update == "members":
-        ends = torch.cat([graph.src[edges], ends])
-    return Phase(edges, _marked(ends, graph.num_nodes).nonzero().flatten(), repeat, "cut", closing=True)
 
 
 def as_partition(part: Any, num_nodes: int) -> Partition:
@@ -115,12 +97,6 @@ def as_partition(part: Any, num_nodes: int) -> Partition:
     if part.num_nodes != num_nodes:
         raise ValueError(f"`part` must label each of the {num_nodes} nodes. Got {part.num_nodes} labels.")
     return part
-
-
-def _marked(ids: Tensor, length: int) -> Tensor:
-    mask = torch.zeros(length, dtype=torch.bool)
-    mask[ids] = True
-    return mask
 
 
 def add_virtual(graph: Graph, order: Tensor, ptr: Tensor | None) -> tuple[Graph, tuple[Phase, Phase]]:

@@ -7,6 +7,7 @@ import torch
 from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.phase_spec import PhaseSpec
 from gpnn.schedule.schedule import Schedule
 
 
@@ -26,5 +27,11 @@ def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:
     """
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
-    everything = Phase(torch.arange(graph.num_edges), torch.arange(graph.num_nodes), kind="all")
+    (spec,) = synchronous_phases()
+    everything = Phase(torch.arange(graph.num_edges), torch.arange(graph.num_nodes), spec.repeat, spec.kind)
     return Schedule(graph, ((everything,),) * rounds)
+
+
+def synchronous_phases() -> tuple[PhaseSpec, ...]:
+    """The one phase of a round."""
+    return (PhaseSpec("all"),)

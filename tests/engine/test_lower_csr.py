@@ -1,17 +1,20 @@
-"""A partition schedule lowered from CSR arrays gives what the same schedule gives by way of edge lists."""
+"""A schedule lowered from CSR arrays gives what the same schedule gives by way of edge lists."""
 
 import pytest
 import torch
+from torch import Tensor
 
 import gpnn
 from gpnn.engine import Streamed, propagate
 from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
-from gpnn.engine.lower_csr import lower_csr, lower_csr_synchronous
+from gpnn.engine.lower_csr import lower_csr
+from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
 from gpnn.engine.saved_states import DeviceState, HostRows, HostState
 from gpnn.nn.cell import build_cell
+from gpnn.schedule import PhaseSpec, held_cut_phases, partitioned_phases, synchronous_phases
 
 
-def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, torch.Tensor, torch.Tensor]:
+def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, Tensor, Tensor]:
     """A symmetric multigraph with nodes that have no edge, labels of its nodes, and its nodes by label."""
     random = torch.Generator().manual_seed(seed)
     a, b = (torch.randint(num_nodes - 5, (150,), generator=random) for _ in range(2))
@@ -19,14 +22,22 @@ def case(seed: int = 0, num_nodes: int = 60, k: int = 4) -> tuple[gpnn.Graph, to
     return gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), num_nodes), labels, labels.argsort(stable=True)
 
 
+SCHEDULES = {  # phases, and the same schedule over an edge list
+    "partitioned": (partitioned_phases(), gpnn.schedule.partitioned, {}),
+    "steps": (partitioned_phases(2, 2), gpnn.schedule.partitioned, {"intra": 2, "cut": 2}),
+    "inside": (partitioned_phases(cut=0), gpnn.schedule.partitioned, {"cut": 0}),
+    "receivers": (partitioned_phases(update="receivers"), gpnn.schedule.partitioned, {"update": "receivers"}),
+    "held": (held_cut_phases(3), gpnn.schedule.held_cut, {"intra": 3}),
+}
+
+
 def lowered(
-    graph: gpnn.Graph, labels: torch.Tensor, order: torch.Tensor, rule: str, *, device: str, **counts: int
+    graph: gpnn.Graph, labels: Tensor, order: Tensor, phases: tuple[PhaseSpec, ...], rule: str, *, device: str
 ) -> gpnn.engine.Plan:
     rows = graph.in_edges()
     ptr, col = torch.from_numpy(rows.ptr).to(device), torch.from_numpy(rows.index).to(device)
-    order = order.to(device)
     part_ptr = torch.cat([torch.zeros(1, dtype=torch.int64), labels.bincount().cumsum(0)])
-    return lower_csr(ptr, col, order, part_ptr, rounds=3, normalization=rule, **counts)
+    return lower_csr(ptr, col, order.to(device), part_ptr, phases, rounds=3, normalization=rule)
 
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -34,24 +45,24 @@ ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize("rule", ["phase", "graph"])
-@pytest.mark.parametrize("counts", [{}, {"intra": 2, "cut": 2}, {"cut": 0}])
+@pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize(("aggregate", "keep_on_host"), [("mean", False), ("mean", True), ("max", False)])
 def test_gradients_are_those_of_the_schedule(
-    device: str, rule: str, counts: dict[str, int], aggregate: str, keep_on_host: bool
+    device: str, rule: str, name: str, aggregate: str, keep_on_host: bool
 ) -> None:
+    phases, schedule_of, options = SCHEDULES[name]
     graph, labels, order = case()
     cell = build_cell("identity", "gru", aggregate, {}, 8, 1, torch.Generator().manual_seed(1))
     x = torch.randn(60, 5, generator=torch.Generator().manual_seed(2))
     weight, bias = torch.randn(5, 8, requires_grad=True), torch.randn(8, requires_grad=True)
     aim = torch.randn(60, 8)
-    schedule = gpnn.schedule.partitioned(graph, gpnn.Partition(labels, 4), rounds=3, **counts)
-    plan = gpnn.lower(graph, schedule, normalization=rule)
+    plan = gpnn.lower(schedule_of(graph, gpnn.Partition(labels, 4), rounds=3, **options), normalization=rule)
     loss = (propagate(cell, plan, x @ weight + bias) * aim).sum()
     wanted = [weight, bias, *cell.parameters()]
     expected = torch.autograd.grad(loss, wanted)
 
-    csr = lowered(graph, labels, order, rule, device=device, **counts)
-    assert (csr.num_messages, csr.num_updates) == (plan.num_messages, plan.num_updates)
+    csr = lowered(graph, labels, order, phases, rule, device=device)
+    assert [fields(phase) for phase in csr.rounds[0]] == [fields(phase) for phase in plan.rounds[0]]
     features = HostRows(60, 5, torch.float32)
     features.write(x[order])
     stream = torch.cuda.Stream() if device == "cuda" else None
@@ -67,17 +78,17 @@ def test_gradients_are_those_of_the_schedule(
         torch.testing.assert_close(parameter.grad.cpu(), theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_synchronous_steps_by_parts() -> None:
-    graph, labels, order = case()
+@pytest.mark.parametrize("k", [1, 4])
+def test_synchronous_steps_by_parts(k: int) -> None:
+    graph, labels, order = case(k=k)
     cell = build_cell("identity", "gru", "mean", {}, 8, 1, torch.Generator().manual_seed(1))
     x = torch.randn(60, 8, requires_grad=True)
     aim = torch.randn(60, 8)
     plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, rounds=3))
     expected = torch.autograd.grad((propagate(cell, plan, x) * aim).sum(), [x, *cell.parameters()])
-    rows = graph.in_edges()
-    part_ptr = torch.cat([torch.zeros(1, dtype=torch.int64), labels.bincount().cumsum(0)])
-    csr = lower_csr_synchronous(torch.from_numpy(rows.ptr), torch.from_numpy(rows.index), order, part_ptr, rounds=3)
-    assert (csr.num_messages, csr.num_updates) == (plan.num_messages, plan.num_updates)
+    csr = lowered(graph, labels, order, synchronous_phases(), "phase", device="cpu")
+    (ours_phase,), (theirs_phase,) = csr.rounds[0], plan.rounds[0]
+    assert fields(ours_phase)[:-1] == fields(theirs_phase)[:-1]  # over parts it has blocks
     leaf = x.detach()[order].requires_grad_()
     out = Streamed()(cell, csr, leaf, initial=None, collect=False)[0]
     ours = torch.autograd.grad((out * aim[order]).sum(), [leaf, *cell.parameters()])
@@ -86,13 +97,31 @@ def test_synchronous_steps_by_parts() -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
+def fields(phase: LoweredPhase | BuiltPhase) -> tuple[object, ...]:
+    """What a schedule says of a phase, and whether its blocks are independent."""
+    counts = phase.num_edges, phase.num_held, phase.num_rows
+    return phase.kind, phase.repeat, phase.closing, phase.sends_all, *counts, phase.apart
+
+
+def test_the_blocks_of_inside_edges_are_their_own_transpose() -> None:
+    (inside, cut), *_ = lowered(*case(), partitioned_phases(), "phase", device="cpu").rounds
+    for block in inside.chunks:
+        assert isinstance(block.inputs, slice)
+        assert block.operators[0].t_row.data_ptr() == block.operators[0].col.data_ptr()
+    assert all(block.num_inputs > block.num_rows for block in cut.chunks)
+
+
 def test_faults_are_named() -> None:
-    ptr, col, order = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.arange(2)
+    ptr, col, order, phases = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.arange(2), partitioned_phases()
     with pytest.raises(ValueError, match=r"`normalization` must be one of phase, graph\. Got 'split'"):
-        lower_csr(ptr, col, order, torch.tensor([0, 2]), rounds=1, normalization="split")
+        lower_csr(ptr, col, order, torch.tensor([0, 2]), phases, rounds=1, normalization="split")
     with pytest.raises(ValueError, match=r"must cover the 2 nodes\. Got 2 and 1"):
-        lower_csr(ptr, col, order, torch.tensor([0, 1]), rounds=1)
-    plan = lower_csr(ptr, col, order, torch.tensor([0, 2]), rounds=2)
+        lower_csr(ptr, col, order, torch.tensor([0, 1]), phases, rounds=1)
+    with pytest.raises(ValueError, match=r"`phases` must hold at least one phase\. Got none"):
+        lower_csr(ptr, col, order, torch.tensor([0, 2]), partitioned_phases(0, 0), rounds=1)
+    with pytest.raises(ValueError, match=r"`rounds` must be .*Got 0"):
+        lower_csr(ptr, col, order, torch.tensor([0, 2]), phases, rounds=0)
+    plan = lower_csr(ptr, col, order, torch.tensor([0, 2]), phases, rounds=2)
     cell = build_cell("identity", "gru", "mean", {}, 2, 1, torch.Generator())
     with pytest.raises(ValueError, match=r"one fewer than the 2 rounds\. Got 0"):
         accumulate_gradients(cell, plan, None, torch.sum, state=torch.zeros(2, 2), saved=[])

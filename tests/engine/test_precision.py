@@ -64,9 +64,8 @@ def test_csr_plans_agree_with_the_oracle(rule: str) -> None:
     graph = graph_of("none", num_types=1).to_undirected()
     labels = torch.tensor([0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
     rows, ptr = graph.in_edges(), torch.tensor([0, 3, 7, 10])
-    plan = lower_csr(
-        *(torch.from_numpy(each) for each in rows[:2]), torch.arange(10), ptr, rounds=2, normalization=rule
-    )
+    arrays = (*(torch.from_numpy(each) for each in rows[:2]), torch.arange(10), ptr)
+    plan = lower_csr(*arrays, gpnn.schedule.partitioned_phases(), rounds=2, normalization=rule)
     cell = make_cell("linear", alpha=0.0)
     schedule = gpnn.schedule.partitioned(graph, labels, rounds=2)
     expected = walk(cell, schedule, states().numpy(), rule=rule)[-1]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.engine import lower_csr_synchronous
+from gpnn.engine import lower_csr
 from gpnn.engine.recompute import round_steps
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
 
@@ -28,6 +28,7 @@ def test_synchronous_steps_over_csr_are_synchronous(parts):
     ring = gpnn.Graph([0, 1, 2, 3], [1, 2, 3, 0], num_nodes=4).to_undirected()
     csr = ring.to_scipy().tocsr()
     ptr, col = torch.from_numpy(csr.indptr).long(), torch.from_numpy(csr.indices).long()
-    plan = lower_csr_synchronous(ptr, col, torch.arange(4), torch.tensor([0, 4] if parts == 1 else [0, 2, 4]), rounds=2)
+    part_ptr = torch.tensor([0, 4] if parts == 1 else [0, 2, 4])
+    plan = lower_csr(ptr, col, torch.arange(4), part_ptr, gpnn.schedule.synchronous_phases(), rounds=2)
     ((_, (step,)),) = round_steps(plan.rounds[0], 0)
     assert step.synchronous

@@ -336,7 +336,8 @@ def csr_plan(data: Data) -> gpnn.Plan:
     """The plan of an undirected graph by way of CSR, in one part: rows stand as the nodes do."""
     rows = gpnn.Graph.from_data(data).in_edges()
     ptr, col = torch.from_numpy(rows.ptr), torch.from_numpy(rows.index)
-    return lower_csr(ptr, col, torch.arange(data.num_nodes), torch.tensor([0, 40, data.num_nodes]), rounds=2)
+    parts = torch.arange(data.num_nodes), torch.tensor([0, 40, data.num_nodes])
+    return lower_csr(ptr, col, *parts, gpnn.schedule.partitioned_phases(), rounds=2)
 
 
 @pytest.mark.parametrize("form", ["lowered", "built", "virtual", "csr"])
