@@ -18,27 +18,15 @@ if TYPE_CHECKING:
 BLOCK = 1 << 24  # bytes; no line may be longer
 
 
-def read_csv(path: Path) -> Table:
-    """A table of values separated by commas; empty lines are skipped.
+def read_delimited(path: Path) -> Table:
+    """A table of values separated by tabs where the file ends in `.tsv`, else by commas; empty lines are skipped.
 
     Raises:
         ValueError: when it is not such a table, naming the line.
     """
-    return _read(path, ",")
-
-
-def read_tsv(path: Path) -> Table:
-    """A table of values separated by tabs; empty lines are skipped.
-
-    Raises:
-        ValueError: when it is not such a table, naming the line.
-    """
-    return _read(path, "\t")
-
-
-def _read(path: Path, delimiter: str) -> Table:
     import pyarrow
 
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     try:
         table = _parse(path, delimiter)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpnn.data.tables.binary import array_column, place, read_archive, read_array, read_parquet_columns
 from gpnn.data.tables.column import plain_column
-from gpnn.data.tables.delimited import read_csv, read_tsv
+from gpnn.data.tables.delimited import read_delimited
 from gpnn.data.tables.table import Table
 from gpnn.storage.read import check_size
 
@@ -85,17 +85,9 @@ def read_parquet_matrix(path: Path) -> Matrix:
     return Matrix(path.name, values, names, None if ids is None else _ids(path, plain_column(ids), values))
 
 
-def read_csv_matrix(path: Path) -> Matrix:
-    """Columns of numbers separated by commas, beside an optional `id`."""
-    return _from_table(read_csv(path))
-
-
-def read_tsv_matrix(path: Path) -> Matrix:
-    """Columns of numbers separated by tabs, beside an optional `id`."""
-    return _from_table(read_tsv(path))
-
-
-def _from_table(table: Table) -> Matrix:
+def read_delimited_matrix(path: Path) -> Matrix:
+    """Columns of numbers separated by commas or tabs, beside an optional `id`."""
+    table = read_delimited(path)
     names = [name for name in table.columns if name != "id"]
     if not names:
         raise ValueError(f"{table.file} must have columns of numbers. Got none.")

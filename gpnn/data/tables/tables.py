@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import read_npz, read_parquet
-from gpnn.data.tables.delimited import read_csv, read_tsv
+from gpnn.data.tables.delimited import read_delimited
 from gpnn.data.tables.matrix import (
     Matrix,
-    read_csv_matrix,
+    read_delimited_matrix,
     read_npy_matrix,
     read_npz_matrix,
     read_parquet_matrix,
-    read_tsv_matrix,
 )
 from gpnn.data.tables.metis import read_metis_edges
 from gpnn.data.tables.table import Table
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 
 NODE_READERS: dict[str, Callable[[Path], Table]] = {
-    ".csv": read_csv,
-    ".tsv": read_tsv,
+    ".csv": read_delimited,
+    ".tsv": read_delimited,
     ".parquet": read_parquet,
     ".npz": read_npz,
 }
@@ -41,8 +40,8 @@ MATRIX_READERS: dict[str, Callable[[Path], Matrix]] = {
     ".npy": read_npy_matrix,
     ".npz": read_npz_matrix,
     ".parquet": read_parquet_matrix,
-    ".csv": read_csv_matrix,
-    ".tsv": read_tsv_matrix,
+    ".csv": read_delimited_matrix,
+    ".tsv": read_delimited_matrix,
 }
 READERS: dict[str, dict[str, Callable[[Path], Any]]] = {
     "nodes": NODE_READERS,
