@@ -1,6 +1,8 @@
-"""Numbers as text."""
+"""Numbers and other values as text."""
 
 from __future__ import annotations
+
+from typing import Any
 
 
 def percent(value: float | None) -> str:
@@ -23,3 +25,20 @@ def size(num_bytes: float) -> str:
             break
         num_bytes /= 1024
     return f"{num_bytes:.0f} {unit}" if unit == "B" or num_bytes >= 100 else f"{num_bytes:.1f} {unit}"
+
+
+def value_text(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> [value_text(value) for value in (None, True, 1234567, 0.25, 12.34567, "cora")]
+    ['–', 'yes', '1,234,567', '0.25', '12.35', 'cora']
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    return str(value)

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gpnn.text import value_text
+
 PIPE_WIDTH = 160
 
 
@@ -44,7 +46,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     for number, column in enumerate(columns):
         result.add_column(escape(column), justify="right" if number else "left", no_wrap=not number)
     for row in rows:
-        result.add_row(*(escape(cell_text(value)) for value in row))
+        result.add_row(*(escape(value_text(value)) for value in row))
     return result
 
 
@@ -61,20 +63,3 @@ def nested_rows(values: Mapping[str, Any], indent: str = "") -> list[tuple[str, 
         else:
             rows.append((f"{indent}{name}", value))
     return rows
-
-
-def cell_text(value: Any) -> str:
-    """A value as a table shows it.
-
-    >>> [cell_text(value) for value in (None, True, 1234567, 0.25, 12.34567, "cora")]
-    ['-', 'yes', '1,234,567', '0.25', '12.35', 'cora']
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
-    return str(value)

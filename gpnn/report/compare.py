@@ -13,7 +13,7 @@ from gpnn.report.html import check_extra, render
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import flatten, read_json, read_toml
-from gpnn.text import percent
+from gpnn.text import percent, value_text
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "recall")
@@ -86,7 +86,7 @@ def _results(runs: Sequence[ComparedRun]) -> Section:
     shares = [f"{split}_{name}" for name in SHARES for split in ("val", "test")]
     columns = [name for name in shares if any(run.metrics.get(name) is not None for run in runs)]
     counts = [name for name in COUNTS if any(run.metrics.get(name) is not None for run in runs)]
-    shown = {name: percent if name in columns else _shown for name in (*columns, "seconds", *counts)}
+    shown = {name: percent if name in columns else value_text for name in (*columns, "seconds", *counts)}
     rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
     lead = "Final metrics, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
     bars = [name for name in ("test_accuracy", "val_accuracy") if name in columns] or columns[:2]
@@ -133,7 +133,7 @@ def _differences(runs: Sequence[ComparedRun]) -> Section:
         ("Settings", [run.settings for run in runs]),
         ("Environment", [run.environment for run in runs]),
     ):
-        rows = [[name, *map(_shown, values)] for name, values in differing(columns)]
+        rows = [[name, *map(value_text, values)] for name, values in differing(columns)]
         if rows:
             parts.append(Table(title, ["", *names], rows, wide=True))
     lead = "What is not the same in all runs." if parts else "All settings and environments are the same."
@@ -142,11 +142,3 @@ def _differences(runs: Sequence[ComparedRun]) -> Section:
 
 def _words(name: str) -> str:
     return name.removeprefix("num_").replace("val_", "validation ").replace("_", " ")
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
