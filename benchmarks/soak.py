@@ -175,7 +175,7 @@ def reading(results: dict[str, dict[str, Any]]) -> str:
     text = (
         f"The growth is the history's: with one that forgets it is {lost['resident']:.0f} bytes an epoch in place of "
         f"{kept['resident']:.0f}. Checkpoints have no part in it ({saved['resident']:.0f} with them). A record takes "
-        f"{size:.0f} bytes; the rest is room between records that allocators keep, of which the C library gives back "
+        f"{size:.0f} bytes; the rest is space between records that allocators keep, of which the C library gives back "
         f"{kept['resident'] - kept['not given back']:.0f} bytes an epoch when it is asked to. A hundred thousand "
         f"epochs would take {kept['resident'] / 10:.0f} MB more; the page, the final result and every checkpoint need "
         "the history."

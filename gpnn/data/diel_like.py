@@ -108,13 +108,13 @@ def _draw_seeds(
 
 def _fill(items: np.ndarray, degree: np.ndarray, num_lists: float) -> np.ndarray:
     """Items that are in about `num_lists` lists, of which none but the last is in most of these."""
-    taken, room = np.zeros(len(items), bool), num_lists
+    taken, left = np.zeros(len(items), bool), num_lists
     for place, size in enumerate(degree[items]):
-        if size <= min(room, num_lists / 2):
+        if size <= min(left, num_lists / 2):
             taken[place] = True
-            room -= size
-    missed = np.where(taken, np.inf, np.abs(degree[items] - room))
-    if missed.min() < room or not taken.any():
+            left -= size
+    missed = np.where(taken, np.inf, np.abs(degree[items] - left))
+    if missed.min() < left or not taken.any():
         taken[missed.argmin()] = True
     return items[taken]
 

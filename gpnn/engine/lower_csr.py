@@ -82,9 +82,9 @@ def lower_csr(
 
 
 def _phase(spec: PhaseSpec, blocks: tuple[Block, ...], num_crossing: int) -> BuiltPhase:
-    apart = spec.kind in ("inside", "held") or len(blocks) == 1
+    independent = spec.kind in ("inside", "held") or len(blocks) == 1
     num_held = num_crossing if spec.kind == "held" else 0
-    return BuiltPhase(spec.kind, blocks, apart, spec.repeat, spec.closing, spec.kind == "all", num_held)
+    return BuiltPhase(spec.kind, blocks, independent, spec.repeat, spec.closing, spec.kind == "all", num_held)
 
 
 def _pieces(ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor) -> Iterator[_Piece]:

@@ -49,7 +49,7 @@ class LoweredPhase:
         return self.phase.closing
 
     @property
-    def apart(self) -> bool:
+    def independent(self) -> bool:
         """Whether the phase has blocks of its own, none of which reads what another writes (but a row as it was)."""
         return self.phase.edge_ptr is not None
 
@@ -77,7 +77,7 @@ class LoweredPhase:
     @property
     def sends_all(self) -> bool:
         """Whether the phase sends over all edges at once, without blocks."""
-        return not self.apart and self.num_edges == self.rule.graph.num_edges
+        return not self.independent and self.num_edges == self.rule.graph.num_edges
 
     @property
     def num_rows(self) -> int:
@@ -115,7 +115,7 @@ class LoweredPhase:
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
         """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
-        if self.apart or self.num_held or self.num_rows <= self.chunk_rows:
+        if self.independent or self.num_held or self.num_rows <= self.chunk_rows:
             return self.blocks
         return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
 
@@ -123,7 +123,7 @@ class LoweredPhase:
         """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
         blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
         blocks = tuple(replace(block, edges=None) for block in blocks)
-        return BuiltPhase(self.kind, blocks, self.apart, self.repeat, self.closing, self.sends_all, self.num_held)
+        return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)
 
     def _messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
@@ -184,7 +184,7 @@ class BuiltPhase:
     Attributes:
         kind: what the phase is for: "all", "inside", "cut", ….
         chunks: its blocks.
-        apart: whether no block reads a row that another writes.
+        independent: whether no block reads a row that another writes.
         repeat: how often the step is done.
         closing: whether it ends a round that an earlier phase began; see :class:`gpnn.schedule.Phase`.
         sends_all: whether it sends over all edges at once, without blocks.
@@ -193,7 +193,7 @@ class BuiltPhase:
 
     kind: str
     chunks: tuple[Block, ...]
-    apart: bool
+    independent: bool
     repeat: int
     closing: bool = False
     sends_all: bool = False
@@ -213,7 +213,7 @@ class BuiltPhase:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """Blocks none of which reads a row that another writes."""
-        if not self.apart and len(self.chunks) != 1:
+        if not self.independent and len(self.chunks) != 1:
             raise ValueError("A cell that is not `local` takes a phase's own blocks. Got a plan built in chunks.")
         return self.chunks
 

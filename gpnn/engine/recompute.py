@@ -49,7 +49,7 @@ class Recomputation:
 
     def finishes_blocks(self, phase: AnyPhase) -> bool:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
-        return phase.apart or len(self.pieces(phase)) == 1
+        return phase.independent or len(self.pieces(phase)) == 1
 
     def each(self, phase: AnyPhase, do: Callable[[int, Block], Result]) -> Iterator[Result]:
         """`do(number, block)` for the pieces of a phase, in their order.

@@ -34,11 +34,11 @@ def available_bytes(device: torch.device | str = "cpu", *, sharing: int = 1) -> 
         return float(torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device))
     if not Path("/proc/meminfo").exists():
         return math.inf
-    shared = min([_free(), *group_rooms()])
-    return resident_bytes() + max(0.0, min(shared / sharing, *_own_rooms()))
+    shared = min([_free(), *cgroup_bytes_left()])
+    return resident_bytes() + max(0.0, min(shared / sharing, *_own_bytes_left()))
 
 
-def group_rooms(root: Path = Path("/")) -> Iterator[float]:
+def cgroup_bytes_left(root: Path = Path("/")) -> Iterator[float]:
     """Bytes that each control group of this process that has a limit leaves, those of the groups around it included.
 
     Pages of files are not counted as taken: the system gives them back before it refuses memory.
@@ -51,13 +51,13 @@ def group_rooms(root: Path = Path("/")) -> Iterator[float]:
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
-            yield from _rooms(root / "sys/fs/cgroup/memory", path, *names)
+            yield from _bytes_left(root / "sys/fs/cgroup/memory", path, *names)
         elif not controllers:
             names = ("memory.max", "memory.current", ("active_file", "inactive_file"))
-            yield from _rooms(root / "sys/fs/cgroup", path, *names)
+            yield from _bytes_left(root / "sys/fs/cgroup", path, *names)
 
 
-def _rooms(mount: Path, path: str, limit: str, usage: str, reclaimable: tuple[str, ...]) -> Iterator[float]:
+def _bytes_left(mount: Path, path: str, limit: str, usage: str, reclaimable: tuple[str, ...]) -> Iterator[float]:
     """What is left in the group at `path` and in each around it; in a container the mount itself may be the group."""
     group = mount / path.lstrip("/")
     group = group if group.is_dir() else mount
@@ -83,7 +83,7 @@ def _free() -> float:
     return float(line.split()[1]) * 1024
 
 
-def _own_rooms() -> list[float]:
+def _own_bytes_left() -> list[float]:
     """What the limits on the address space and on the data of this process leave."""
     import resource
 

@@ -92,16 +92,16 @@ class DoesNotFit(ValueError):
 
     Attributes:
         estimate: of the way that takes least.
-        room: bytes that it may take.
+        budget: bytes that it may take.
     """
 
-    def __init__(self, message: str, estimate: Estimate, room: float) -> None:
+    def __init__(self, message: str, estimate: Estimate, budget: float) -> None:
         super().__init__(message)
-        self.estimate, self.room = estimate, room
+        self.estimate, self.budget = estimate, budget
 
     def more_parts(self, k: int) -> int | None:
         """A number of subgraphs, at least twice `k`, with which it may fit; None: smaller ones would not help."""
-        missing, piece = self.estimate.peak - self.room, self.estimate.piece
+        missing, piece = self.estimate.peak - self.budget, self.estimate.piece
         if missing >= piece:
             return None
         return max(2 * k, math.ceil(1.25 * k * piece / (piece - missing)))  # a quarter more: parts are not equal
@@ -147,16 +147,16 @@ def choose_engine(
         ValueError: when the engine is unknown, lacks its folder, or is not for this plan.
         DoesNotFit: when nothing fits, with what would make it fit.
     """
-    room = MARGIN * available_bytes(plan.device, sharing=sharing) if memory is None else memory
+    budget = MARGIN * available_bytes(plan.device, sharing=sharing) if memory is None else memory
     for name in _names(engine, plan, folder):
         estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder))
         if ENGINES[name].maps_features and x is not None:
             estimate = _without_features(estimate, x)
         choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)
-        if engine != "auto" or estimate.peak <= room:
+        if engine != "auto" or estimate.peak <= budget:
             return choice
     rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak
-    raise DoesNotFit(_refusal(choice, room, plan, folder, rounded <= room), choice.estimate, room)
+    raise DoesNotFit(_refusal(choice, budget, plan, folder, rounded <= budget), choice.estimate, budget)
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:
@@ -185,11 +185,11 @@ def _without_features(estimate: Estimate, x: Tensor) -> Estimate:
     return replace(estimate, resident=max(0.0, estimate.resident - held))
 
 
-def _refusal(least: EngineChoice, room: float, plan: Plan, folder: Path | str | None, rounded: bool) -> str:
+def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str | None, rounded: bool) -> str:
     """Why nothing fits, and what would; `rounded`: rounded states would."""
     estimate = least.estimate
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
-    share = (room - fixed) / max(1.0, estimate.peak - fixed)
+    share = (budget - fixed) / max(1.0, estimate.peak - fixed)
     ways = [f"{estimate.peak / 1e9:.1f} GB of memory"]
     if rounded and plan.runners is None:
         ways.append("engine=streamed_bf16, which rounds the states between rounds")
@@ -198,6 +198,6 @@ def _refusal(least: EngineChoice, room: float, plan: Plan, folder: Path | str | 
     if share > 0.05:
         ways.append(f"about {share:.0%} of the hidden channels")
     return (
-        f"Training must fit in {room / 1e9:.1f} GB of memory. Got at least {estimate} for {plan.num_nodes:,} nodes "
+        f"Training must fit in {budget / 1e9:.1f} GB of memory. Got at least {estimate} for {plan.num_nodes:,} nodes "
         f"({ENGINES[least.name].words}). What would make it fit: {'; or '.join(ways)}."
     )

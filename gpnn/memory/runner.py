@@ -58,10 +58,12 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     kept = 0.0
     for phase in (phase for phases in plan.rounds for phase in phases):
         rows = phase.num_rows
-        apart = 0 if rows == num_nodes else rows  # read apart; the state with the new rows takes the old one's place
+        separate = (
+            0 if rows == num_nodes else rows
+        )  # copied; the state with the new rows takes the old one's place
         if phase.num_held and phase.repeat > 1:
-            apart = phase.num_halo  # each step keeps the new rows beside the senders as they were
-        kept += phase.repeat * (rows * sizes.kept + apart * sizes.state)
+            separate = phase.num_halo  # each step keeps the new rows beside the senders as they were
+        kept += phase.repeat * (rows * sizes.kept + separate * sizes.state)
     largest = max((phase.num_rows for phase in plan.distinct_phases()), default=0)
     inside = largest * sizes.kept if sizes.kernel is None else sizes.kernel(largest)
     return kept, 3 * num_nodes * sizes.state + inside  # gradients of states, and of one step's inside
@@ -108,7 +110,7 @@ def _phase_bytes(phase: LoweredPhase, normalization: str) -> float:
 
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
     """Bytes that differentiating the largest piece of a phase takes, and its rows where pieces read each other's."""
-    joint = phase.num_halo if phase.num_held else 0 if phase.apart else phase.num_rows
+    joint = phase.num_halo if phase.num_held else 0 if phase.independent else phase.num_rows
     return joint * sizes.state + _piece_bytes(phase, sizes, device)
 
 
@@ -117,7 +119,7 @@ def _piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> fl
     rows = phase.piece_rows
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1
     inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)
-    steps = phase.repeat if phase.apart else 1
+    steps = phase.repeat if phase.independent else 1
     if phase.num_held:
         inside += (steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs of each step, and their gradient
     return at_once * (rows * (steps * sizes.kept + 4 * sizes.state) + inside)

@@ -100,7 +100,7 @@ def test_synchronous_steps_by_parts(k: int) -> None:
 def fields(phase: LoweredPhase | BuiltPhase) -> tuple[object, ...]:
     """What a schedule says of a phase, and whether its blocks are independent."""
     counts = phase.num_edges, phase.num_held, phase.num_rows
-    return phase.kind, phase.repeat, phase.closing, phase.sends_all, *counts, phase.apart
+    return phase.kind, phase.repeat, phase.closing, phase.sends_all, *counts, phase.independent
 
 
 def test_the_blocks_of_inside_edges_are_their_own_transpose() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpnn.memory import available
-from gpnn.memory.available import available_bytes, group_rooms, resident_bytes
+from gpnn.memory.available import available_bytes, cgroup_bytes_left, resident_bytes
 
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 NO_LIMIT = 9223372036854771712  # what cgroup v1 writes
@@ -31,7 +31,7 @@ def member(root: Path, *lines: str) -> None:
 def test_a_group_of_version_2_leaves_its_limit_less_what_is_taken(tmp_path):
     member(tmp_path, "0::/user/job")
     group(tmp_path, "user/job", max=8000, current=3000, stat="anon 1500\nactive_file 700\ninactive_file 300")
-    assert list(group_rooms(tmp_path)) == [8000 - 2000]
+    assert list(cgroup_bytes_left(tmp_path)) == [8000 - 2000]
 
 
 def test_groups_around_it_count_too(tmp_path):
@@ -39,7 +39,7 @@ def test_groups_around_it_count_too(tmp_path):
     group(tmp_path, "user/job", max=8000, current=3000)
     group(tmp_path, "user", max=4000, current=3500)
     group(tmp_path, "", max="max", current=9000)
-    assert list(group_rooms(tmp_path)) == [5000, 500]
+    assert list(cgroup_bytes_left(tmp_path)) == [5000, 500]
 
 
 def test_a_group_of_version_1(tmp_path):
@@ -48,7 +48,7 @@ def test_a_group_of_version_1(tmp_path):
     group(tmp_path, "memory/docker/a", limit_in_bytes=9000, usage_in_bytes=4300, stat=stat)
     group(tmp_path, "memory/docker", limit_in_bytes=NO_LIMIT, usage_in_bytes=4300)
     group(tmp_path, "memory", limit_in_bytes=NO_LIMIT, usage_in_bytes=4300)
-    assert list(group_rooms(tmp_path)) == [9000 - 4000]
+    assert list(cgroup_bytes_left(tmp_path)) == [9000 - 4000]
 
 
 @pytest.mark.parametrize(("line", "folder"), [("0::/outside/name", ""), ("4:memory:/outside/name", "memory")])
@@ -56,22 +56,22 @@ def test_in_a_container_the_mount_is_the_group(tmp_path, line, folder):
     member(tmp_path, line)
     files = {"max": 700, "current": 100} if not folder else {"limit_in_bytes": 700, "usage_in_bytes": 100}
     group(tmp_path, folder, **files)
-    assert list(group_rooms(tmp_path)) == [600]
+    assert list(cgroup_bytes_left(tmp_path)) == [600]
 
 
 def test_a_group_that_is_full_leaves_nothing(tmp_path, monkeypatch):
     member(tmp_path, "0::/")
     group(tmp_path, "", max=1000, current=2000)
-    assert list(group_rooms(tmp_path)) == [-1000]
-    rooms = list(group_rooms(tmp_path))
-    monkeypatch.setattr(available, "group_rooms", lambda: iter(rooms))
+    assert list(cgroup_bytes_left(tmp_path)) == [-1000]
+    left = list(cgroup_bytes_left(tmp_path))
+    monkeypatch.setattr(available, "cgroup_bytes_left", lambda: iter(left))
     assert available_bytes() - resident_bytes() < 1e6
 
 
 def test_without_groups_there_is_no_limit(tmp_path):
-    assert list(group_rooms(tmp_path)) == []
+    assert list(cgroup_bytes_left(tmp_path)) == []
     member(tmp_path, "0::/")
-    assert list(group_rooms(tmp_path)) == []
+    assert list(cgroup_bytes_left(tmp_path)) == []
 
 
 @ON_LINUX
@@ -94,8 +94,8 @@ from gpnn.memory.available import available_bytes, resident_bytes
 kind, column = {"AS": (resource.RLIMIT_AS, 0), "DATA": (resource.RLIMIT_DATA, 5)}["KIND"]
 taken = int(open("/proc/self/statm").read().split()[column]) * 4096
 resource.setrlimit(kind, (taken + 300_000_000, resource.RLIM_INFINITY))
-room = available_bytes(sharing=1000) - resident_bytes(), available_bytes() - resident_bytes()
-print(json.dumps(room))
+left = available_bytes(sharing=1000) - resident_bytes(), available_bytes() - resident_bytes()
+print(json.dumps(left))
 """
 
 
@@ -126,8 +126,8 @@ model, recipe = gpnn.nn.GPNN(8, 128, 3, num_rounds=4), Recipe(epochs=1)
 choices = [choose_engine(model, data.x, plan, recipe, engine=name) for name in ("fused", "streamed")]
 between = sum(choice.estimate.peak - choice.estimate.resident for choice in choices) / 2
 taken = int(open("/proc/self/statm").read().split()[0]) * 4096
-room = (between + choices[0].estimate.resident) / MARGIN - choices[0].estimate.resident
-resource.setrlimit(resource.RLIMIT_AS, (int(taken + room), resource.RLIM_INFINITY))
+left = (between + choices[0].estimate.resident) / MARGIN - choices[0].estimate.resident
+resource.setrlimit(resource.RLIMIT_AS, (int(taken + left), resource.RLIM_INFINITY))
 choice = choose_engine(model, data.x, plan, recipe)
 model.runner = choice.runner
 print(json.dumps([choice.name, fit(model, data, plan, recipe=recipe).stopped]))

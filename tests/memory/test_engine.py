@@ -155,13 +155,13 @@ def test_where_nothing_fits_there_are_more_subgraphs():
         build(2, 1e6)
     assert refusal.value.more_parts(2) is None
     tightest = refusal.value.estimate
-    room = tightest.peak - 0.6 * tightest.piece
+    budget = tightest.peak - 0.6 * tightest.piece
     tried.clear()
-    choice = build_within_memory(lambda k: build(k, room), 2, 100)
-    assert choice.estimate.peak <= room
+    choice = build_within_memory(lambda k: build(k, budget), 2, 100)
+    assert choice.estimate.peak <= budget
     assert tried == [2, 7]
     with pytest.raises(DoesNotFit):
-        build_within_memory(lambda k: build(k, room), 2, 2)
+        build_within_memory(lambda k: build(k, budget), 2, 2)
 
 
 def test_several_processes_choose_by_memory_too(processes):

@@ -99,8 +99,8 @@ def choose_among(group: ProcessGroup) -> tuple[list[str], str]:
     model, x, recipe = GPNN(6, 64, 3, cell="lstm"), data.x[plan.nodes], Recipe()
     with patch("gpnn.memory.estimate.resident_bytes", lambda device: 0.0):  # a graph this small is lost in the rest
         named = [choose_engine(model, x, plan, recipe, engine=name) for name in ("fused", "streamed")]
-        rooms = [choice.estimate.peak + 1 for choice in named]
-        names = [choose_engine(model, x, plan, recipe, memory=room).name for room in rooms]
+        budgets = [choice.estimate.peak + 1 for choice in named]
+        names = [choose_engine(model, x, plan, recipe, memory=budget).name for budget in budgets]
         try:
             choose_engine(model, x, plan, recipe, memory=1e6)
         except ValueError as error:
