@@ -98,7 +98,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    heads = ("nodes a subgraph", "its states KiB", "T_S", *(f"{way}, ns" for way in WAYS), "gain", "over ordered")
+    heads = ("nodes per subgraph", "its states KiB", "T_S", *(f"{way}, ns" for way in WAYS), "gain", "over ordered")
     lines, rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"], []
     for size in options.sizes:
         for steps in STEPS:

@@ -4,7 +4,7 @@
 
 Nothing is run: these are predictions. The GPU is one H200 as measured on its own (10 synchronous steps of a GRU of 128
 channels in bf16 over 10M nodes and 100M edges, forward and backward, in 0.77 s; a mean over 1.56 billion edges forward
-in 78 ms), links are what their makers state: 450 GB/s between the eight GPUs of a host, 50 GB/s a GPU between hosts.
+in 78 ms), links are what their makers state: 450 GB/s between the eight GPUs of a host, 50 GB/s per GPU between hosts.
 The halo is an assumption, since it follows from a partition that nobody has made here: for each own row half a row, two
 rows, or as many as a random partition would have.
 """
@@ -65,7 +65,8 @@ def link(size: int) -> float:
 
 def table(work: Workload) -> list[str]:
     lines = [
-        "| GPUs | halo an own row | GB sent a GPU | synchronous | s, no overlap | s, all overlaps | GB a GPU | fits |",
+        "| GPUs | halo per own row | GB sent per GPU | synchronous | s, no overlap | s, all overlaps | GB per GPU "
+        "| fits |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for size in PROCESSES:

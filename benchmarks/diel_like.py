@@ -104,7 +104,7 @@ def main() -> None:
     head = (
         "contender",
         "epoch s",
-        "CPU s an epoch",
+        "CPU s per epoch",
         "load s",
         "partition s",
         "lower s",

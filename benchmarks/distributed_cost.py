@@ -34,7 +34,7 @@ class Workload:
         cut_edges: fraction of the edges between subgraphs, c.
         cut_nodes: fraction of the nodes at such an edge, u.
         feature_bytes: bytes of a node's features, labels and masks.
-        passes: S, forward passes an epoch.
+        passes: S, forward passes per epoch.
         state_bytes: bytes of an entry of a state, s: 4, or 2 in bf16.
         parameters: number of shared parameters.
     """
@@ -64,8 +64,8 @@ class Machine:
 
     Attributes:
         messages: m, message entries (messages times channels) a second, forward and backward together.
-        updates: w, update entries a second, forward and backward together.
-        bandwidth: b, bytes a second that it sends.
+        updates: w, update entries per second, forward and backward together.
+        bandwidth: b, bytes per second that it sends.
         latency: l, seconds that an exchange takes however little it sends.
         edge_bytes: memory that an edge takes in a plan.
         rest: seconds that a pass takes for a node besides propagation: encoder, head, loss.

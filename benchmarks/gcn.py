@@ -1,4 +1,4 @@
-"""Seconds an epoch of a two-layer GCN on the CPU: ours, PyTorch Geometric's, and Cluster-GCN's way of training.
+"""Seconds per epoch of a two-layer GCN on the CPU: ours, PyTorch Geometric's, and Cluster-GCN's way of training.
 
     python benchmarks/gcn.py --out benchmarks/results/gcn.md
 

@@ -68,7 +68,7 @@ def _profile(result: dict[str, Any]) -> str:
 def _rounds(result: dict[str, Any]) -> str:
     rows = [[r["schedule"], r["parts"], r["messages"], r["updates"], r["seconds"], r["GiB"]] for r in result["rows"]]
     head = "### Ten rounds, 10M nodes, 100M edges, d = 128, bf16, full gradients\n\n"
-    return head + _grid(["schedule", "K", "messages", "node updates", "s an epoch", "GiB"], rows)
+    return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], rows)
 
 
 def _pyg(result: dict[str, Any]) -> str:
@@ -80,7 +80,7 @@ def _sizes(result: dict[str, Any]) -> str:
     return "### The sizes between, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
 
 
-_COLUMNS = ["nodes", "edges", "K", "cut", "planted cut", "partition s", "lower s", "s an epoch", "GiB"]
+_COLUMNS = ["nodes", "edges", "K", "cut", "planted cut", "partition s", "lower s", "s per epoch", "GiB"]
 
 
 def _row(r: dict[str, Any]) -> list[Any]:
@@ -102,7 +102,7 @@ def _record(result: dict[str, Any]) -> str:
 def _synchronous(result: dict[str, Any]) -> str:
     rows = [["synchronous", result["messages"], result["updates"], result["seconds"], result["GiB"]]]
     head = "The same graph, kernels and streaming under the synchronous schedule:\n\n"
-    return head + _grid(["schedule", "messages", "node updates", "s an epoch", "GiB"], rows)
+    return head + _grid(["schedule", "messages", "node updates", "s per epoch", "GiB"], rows)
 
 
 def draw(results: dict[str, Any], out: Path) -> None:
@@ -115,7 +115,7 @@ def draw(results: dict[str, Any], out: Path) -> None:
     rows = results["sizes"]["rows"] + ([results["record"]] if "record" in results else [])
     nodes = [row["nodes"] / 1e6 for row in rows]
     figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2))
-    for axis, name, label in zip(axes, ("seconds", "GiB"), ("seconds an epoch", "GiB of device memory")):
+    for axis, name, label in zip(axes, ("seconds", "GiB"), ("seconds per epoch", "GiB of device memory")):
         values = [row[name] for row in rows]
         axis.loglog(nodes, values, "o-")
         axis.set_xlabel("million nodes, 14.5 edges each")

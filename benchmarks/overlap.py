@@ -1,4 +1,4 @@
-"""Does it help that rows travel while other rows are updated? Seconds an epoch with and without the overlap.
+"""Does it help that rows travel while other rows are updated? Seconds per epoch with and without the overlap.
 
     python benchmarks/overlap.py --out benchmarks/results/overlap.md
 
@@ -32,7 +32,7 @@ TURNS = 3
 
 @dataclass(frozen=True, eq=False)
 class Link(ProcessGroup):
-    """A process group over a link of `bandwidth` bytes a second; `in_turn` waits for an exchange at once."""
+    """A process group over a link of `bandwidth` bytes per second; `in_turn` waits for an exchange at once."""
 
     bandwidth: float = inf
     in_turn: bool = False

@@ -174,7 +174,7 @@ def floor(options: argparse.Namespace, width: int) -> dict[str, float]:
     target = torch.zeros_like(source)
     bandwidth = 2 * source.numel() * 4 / best(lambda: target.copy_(source))
     flops = 4 * 12 * options.nodes * width**2  # two products of [d, 3d] a row; recomputed, and two gradients
-    gathered = 2 * options.nodes * (options.degree + 6) * width * 4  # a row an edge each way, and six a node
+    gathered = 2 * options.nodes * (options.degree + 6) * width * 4  # a row per edge each way, and six per node
     seconds = flops / rates[0] + gathered / bandwidth
     return {"rate": rates[0], "bf16": rates[1], "bandwidth": bandwidth, "seconds": seconds}
 

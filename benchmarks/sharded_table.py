@@ -15,7 +15,7 @@ def describe(results: dict, *, channels: int, rounds: int) -> str:
         "",
         f"`python benchmarks/sharded.py --out benchmarks/results/sharded` on {results['machine']}.",
         "",
-        f"A GRU of {channels} channels, T = {rounds}, T_C = 1, one pass an epoch, one thread a process.",
+        f"A GRU of {channels} channels, T = {rounds}, T_C = 1, one pass per epoch, one thread per process.",
         "",
         *_graphs(results),
         "",
@@ -102,7 +102,7 @@ def _speed(results: dict) -> list[str]:
         f"The machine's load when this began was {results['load']:.0f} on its cores: where that is more than they are,",
         "seconds tell how busy others were, and CPU seconds how much work there is.",
         "",
-        "| graph | schedule | processes | s an epoch | CPU s a process | faster than one | memory a process, MB |",
+        "| graph | schedule | processes | s per epoch | CPU s per process | faster than one | memory per process, MB |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in (name for name in results["graphs"] if name in results["processes"]["2"]):
@@ -116,15 +116,14 @@ def _speed(results: dict) -> list[str]:
 
 
 def _model(results: dict, machine: Machine, channels: int, rounds: int) -> list[str]:
-    speeds = f"{machine.messages:.2e} message entries and {machine.updates:.2e} update entries a second"
+    speeds = f"{machine.messages:.2e} message entries and {machine.updates:.2e} update entries per second"
     link = f"{machine.bandwidth / 1e9:.2f} GB/s and {machine.latency * 1e6:.0f} µs between two processes"
-    memory = (
-        f"{machine.edge_bytes:.0f} bytes an edge, {machine.memory:.0f} a node, {machine.kept:.1f} states kept an update"
-    )
+    memory = f"{machine.edge_bytes:.0f} bytes per edge, {machine.memory:.0f} per node, "
+    memory += f"{machine.kept:.1f} states kept per update"
     lines = [
         "## The cost model",
         "",
-        f"Constants from one process: {speeds}, {machine.rest * 1e6:.2f} µs a node besides; {memory}. Link: {link}.",
+        f"Constants from one process: {speeds}, {machine.rest * 1e6:.2f} µs per node besides; {memory}. Link: {link}.",
         "",
         "| graph | schedule | processes | CPU s: model | measured | MB sent: model | measured | MB: model | measured |",
         "|---|---|---|---|---|---|---|---|---|",

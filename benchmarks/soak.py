@@ -5,14 +5,14 @@
 Trains on `planted` with dropout, a validation every fifth epoch and a checkpoint every fiftieth, in a run folder, as
 `gpnn train` does: with each runner, without checkpoints, and with a history that forgets, each in a process of its own.
 After every epoch the resident memory, the bytes that the C library has handed out, the number of Python's small objects
-and the number of open files are read. A run keeps one record an epoch in memory, its history, which every checkpoint
+and the number of open files are read. A run keeps one record per epoch in memory, its history, which every checkpoint
 carries: that growth is meant, and is counted apart. At epoch 600 and at the end the C library is asked to give free
 memory back (`malloc_trim`), which tells what is in use from what it keeps. Growth counts from epoch 500: runs have a
 step of up to 0.9 MiB once before, at one epoch or another, which earlier versions of this page, that counted from epoch
 100 or 200, divided by the epochs.
 Exits with 1 when, after the first five hundred epochs, resident memory grows by more than 8 MiB (with a history that
-forgets by more than 512 bytes an epoch), small objects by more than the history's and two an epoch beside, what the C
-library handed out by more than 256 bytes an epoch, or a file stays open.
+forgets by more than 512 bytes per epoch), small objects by more than the history's and two per epoch beside, what the C
+library handed out by more than 256 bytes per epoch, or a file stays open.
 """
 
 import argparse
@@ -32,8 +32,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 SHOWN = (1, 100, 200, 500, 1000, 2000, 3000)
-SETTLED, MOST_GROWTH, MOST_HANDED_OUT, MOST_OBJECTS = 500, 8.0, 256.0, 2.0  # epochs; MiB; bytes, objects an epoch
-MOST_FORGETFUL = 512.0  # bytes an epoch
+SETTLED, MOST_GROWTH, MOST_HANDED_OUT, MOST_OBJECTS = 500, 8.0, 256.0, 2.0  # epochs; MiB; bytes, objects per epoch
+MOST_FORGETFUL = 512.0  # bytes per epoch
 FORGETFUL = "fused, history not kept"
 CASES: dict[str, tuple[int, list[str]]] = {  # epochs and settings
     "fused": (3000, ["engine=fused"]),
@@ -173,10 +173,10 @@ def reading(results: dict[str, dict[str, Any]]) -> str:
     kept, lost, saved = (rates(case, results[case]) for case in ("fused, no checkpoints", FORGETFUL, "fused"))
     size = sum(results["fused"]["sizes"]) / len(results["fused"]["sizes"])
     text = (
-        f"The growth is the history's: with one that forgets it is {lost['resident']:.0f} bytes an epoch in place of "
+        f"The growth is the history's: with one that forgets it is {lost['resident']:.0f} bytes per epoch in place of "
         f"{kept['resident']:.0f}. Checkpoints have no part in it ({saved['resident']:.0f} with them). A record takes "
         f"{size:.0f} bytes; the rest is space between records that allocators keep, of which the C library gives back "
-        f"{kept['resident'] - kept['not given back']:.0f} bytes an epoch when it is asked to. A hundred thousand "
+        f"{kept['resident'] - kept['not given back']:.0f} bytes per epoch when it is asked to. A hundred thousand "
         f"epochs would take {kept['resident'] / 10:.0f} MB more; the page, the final result and every checkpoint need "
         "the history."
     )

@@ -60,7 +60,7 @@ class Bar:
 
     def epoch(self, record: Record) -> None:
         self.validation = describe_validation(record) or self.validation
-        parts = [f"loss {record['loss']:.4f}", self.validation, f"{record['seconds']:.2f} s an epoch"]
+        parts = [f"loss {record['loss']:.4f}", self.validation, f"{record['seconds']:.2f} s per epoch"]
         self.progress.update(self.task, advance=1, description="  ".join(filter(None, parts)))
 
 

@@ -58,9 +58,7 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     kept = 0.0
     for phase in (phase for phases in plan.rounds for phase in phases):
         rows = phase.num_rows
-        separate = (
-            0 if rows == num_nodes else rows
-        )  # copied; the state with the new rows takes the old one's place
+        separate = 0 if rows == num_nodes else rows  # the state with the new rows takes the old one's place
         if phase.num_held and phase.repeat > 1:
             separate = phase.num_halo  # each step keeps the new rows beside the senders as they were
         kept += phase.repeat * (rows * sizes.kept + separate * sizes.state)

@@ -20,7 +20,7 @@ def test_four_processes_by_hand():
     """100 halo rows of 64 bytes, two passes of two cut steps, there and back."""
     cost = estimate(WORK, MACHINE, 4, halo=100)
     assert cost.sent == 2 * 2 * 2 * 100 * 64
-    assert cost.synchronous == 4 * cost.sent  # T_S + T_C = 4 steps a round for one that is exchanged
+    assert cost.synchronous == 4 * cost.sent  # T_S + T_C = 4 steps per round for one that is exchanged
     assert cost.compute == pytest.approx(estimate(WORK, MACHINE, 1, halo=0).compute / 4)
     assert cost.exchange == pytest.approx(cost.sent / 1e7 + 8 * 0.001)
     assert cost.reduce == pytest.approx(2 * 400 * 3 / 4 / 1e7 + 0.001)

@@ -1,4 +1,4 @@
-"""What scripts rely on: exit codes, one process a run, nothing half-written."""
+"""What scripts rely on: exit codes, one process per run, nothing half-written."""
 
 import errno
 import os

@@ -16,7 +16,7 @@ def test_the_bar_shows_loss_accuracy_and_seconds():
         watcher.start([{}] * 3)
         watcher.epoch(RECORD)
         assert bar.tasks[0].completed == 4
-        assert bar.tasks[0].description == "loss 0.5000  validation 75.0 %  0.10 s an epoch"
+        assert bar.tasks[0].description == "loss 0.5000  validation 75.0 %  0.10 s per epoch"
         watcher.epoch({"epoch": 2, "loss": 0.4, "seconds": 0.1})  # no check this time: the last one stays
         assert "validation 75.0 %" in bar.tasks[0].description
 

@@ -141,7 +141,7 @@ def test_a_grid_of_two_by_three() -> None:
 
 def test_a_chain_has_two_messages_a_link() -> None:
     data = load_dataset("chain", num_nodes=9, num_classes=3)
-    assert data.num_edges == 2 * (9 - 1)  # the appendix: 2 (N - 1) messages a round
+    assert data.num_edges == 2 * (9 - 1)  # the appendix: 2 (N - 1) messages per round
     assert Graph.from_data(data).in_degree.tolist() == [1, 2, 2, 2, 2, 2, 2, 2, 1]
     assert data.y.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 

@@ -74,7 +74,7 @@ def test_single_precision(processes):
 
 
 def test_traffic_is_counted(processes):
-    """T_S = 2 and T_C = 1: cut phases send a third of what synchronous propagation of three steps a round would.
+    """T_S = 2 and T_C = 1: cut phases send a third of what synchronous propagation of three steps per round would.
 
     By hand: rows that cross, 8 columns of 8 bytes, two rounds, forward twice and once to validate, backward twice.
     """

@@ -83,5 +83,5 @@ REFUSED = {
     "other edges than a graph's": {"FusedGATConv", "HypergraphConv", "SignedConv"},
     "a base class": {"MessagePassing"},
     "edges as cuGraph has them": {"CuGraphGATConv", "CuGraphRGCNConv", "CuGraphSAGEConv"},
-    "other states than one row a node": {"DNAConv", "MeshCNNConv", "PANConv", "WLConv"},
+    "other states than one row per node": {"DNAConv", "MeshCNNConv", "PANConv", "WLConv"},
 }

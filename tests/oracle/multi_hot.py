@@ -1,4 +1,4 @@
-"""A graph with several labels a node: friends share a label, and features are the labels in noise."""
+"""A graph with several labels per node: friends share a label, and features are the labels in noise."""
 
 import torch
 from torch import Tensor

@@ -54,7 +54,7 @@ def test_the_others_match_the_oracle(build, graph, rounds):
 
 
 def test_the_papers_example():
-    """Sect. 3.2: six nodes, ten messages a step, two subgraphs of diameter 2: 50 and 36 messages."""
+    """Sect. 3.2: six nodes, ten messages per step, two subgraphs of diameter 2: 50 and 36 messages."""
     graph = chain(6)
     plain, parted = synchronous(graph, 5), partitioned(graph, [0, 0, 0, 1, 1, 1], rounds=2, intra=2)
     assert (plain.num_messages, parted.num_messages) == (50, 36)
