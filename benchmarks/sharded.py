@@ -87,7 +87,7 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
     """The metrics of one schedule: seconds, bytes and memory, by rank where ranks differ."""
     import torch
 
-    from gpnn.build.sharded import read_own
+    from gpnn.build.shard_data import read_own
     from gpnn.distributed import lower_shard, read_index
     from gpnn.nn import GPNN
     from gpnn.train import Recipe, fit

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.data.features import map_features
+from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
 from gpnn.engine import Plan, lower
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
@@ -118,6 +120,12 @@ class Pipeline:
             k = most_parts(data, choose_parts(data.num_nodes))
         return replace(self, k=k, rounds=choose_rounds(as_graph(data)) if rounds == "auto" else rounds)
 
+    def resolve_shards(self, totals: Totals, num_classes: int) -> Pipeline:
+        """The same with the K of a graph that is divided, and other sizes chosen for it where they are "auto"."""
+        rounds = choose_rounds(totals) if self.rounds == "auto" else self.rounds
+        width = choose_hidden(num_classes) if self.hidden_channels == "auto" else self.hidden_channels
+        return replace(self, k=totals.num_parts, rounds=rounds, hidden_channels=width)
+
     def resolve(self, data: Data) -> Pipeline:
         """The same with all sizes chosen for the graph where they are "auto"."""
         width = choose_hidden(num_classes(data)) if self.hidden_channels == "auto" else self.hidden_channels
@@ -144,6 +152,40 @@ class Pipeline:
             return replace(resolved, k=parts)._assemble(data, recipe, keep_schedule)
 
         return build_within_memory(divided, k, most_parts(data, data.num_nodes) if free else k)
+
+    def assemble_shard(
+        self, shard: Shard, data: Data, group: ProcessGroup, recipe: Recipe, *, sharing: int = 1
+    ) -> Assembly:
+        """What one process of a group needs of a training; collective.
+
+        Args:
+            shard: the rows that this process owns.
+            data: their features, labels and masks.
+            group: the processes.
+            recipe: how the model will be trained.
+            sharing: how many of the processes share this machine's memory.
+
+        Raises:
+            ValueError: when the arguments do not suit shards, or this process's share does not fit in memory.
+        """
+        check_choice("schedule", self.schedule, SHARD_SCHEDULES)
+        if self.disk is not None:
+            raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
+        resolved = self.resolve_shards(shard.totals, num_classes(data))
+        plan = lower_shard(
+            shard,
+            group,
+            schedule=self.schedule,
+            rounds=int(resolved.rounds),
+            options=self.schedule_options,
+            device=choose_device(self.device),
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+        )
+        model, arguments = resolved.make_model(data, plan, shard.totals.num_nodes)
+        choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
+        model.runner = choice.runner
+        return Assembly(resolved, data, None, plan, model, arguments, choice)
 
     def divide(self, data: Data) -> Partition | None:
         """The partition that the schedule needs: from its file, or made by its method."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from gpnn.graph import Graph
+from typing import Protocol
 
 
 def choose_parts(num_nodes: int) -> int:
@@ -18,9 +17,20 @@ def choose_parts(num_nodes: int) -> int:
     return min(num_nodes, max(2, round(math.sqrt(num_nodes) / 6)))
 
 
-def choose_rounds(graph: Graph) -> int:
+class Sized(Protocol):
+    """A graph, or the sizes of one of which a process holds a shard."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    @property
+    def num_edges(self) -> int: ...
+
+
+def choose_rounds(graph: Sized) -> int:
     """T = ⌈log N / log(1 + mean degree)⌉ between 2 and 5: steps that cross a random graph of this density.
 
+    >>> from gpnn import Graph
     >>> choose_rounds(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3))
     2
     """

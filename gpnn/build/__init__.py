@@ -15,7 +15,7 @@ from gpnn.build.objects import (
 )
 from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained, with_graph
 from gpnn.build.report import report_run
-from gpnn.build.run import create_run, open_run, train_run
+from gpnn.build.run import begin_run, create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
 from gpnn.build.unchanged import load_run_config
 
@@ -23,6 +23,7 @@ __all__ = [
     "Built",
     "Search",
     "Trained",
+    "begin_run",
     "build",
     "build_data",
     "build_partitions",

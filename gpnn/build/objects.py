@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpnn.build.shard_data import shard_notes
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
-from gpnn.distributed import ShardedPlan, Totals, group_of
+from gpnn.distributed import ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
 from gpnn.distributed.parameters import own_names
 from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
@@ -81,6 +82,44 @@ def build(config: Config, data: Data | None = None) -> Built:
     notes = take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes"))
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     return Built(replace(config, engine=made.pipeline.engine), *objects, notes)
+
+
+def build_shard(
+    config: Config,
+    index: ShardIndex,
+    shard: Shard,
+    data: Data,
+    group: ProcessGroup,
+    *,
+    device: torch.device | str = "cpu",
+    sharing: int = 1,
+) -> Built:
+    """What one process of a group needs of a training, from the shard that it owns; collective.
+
+    Args:
+        config: what to build.
+        index: of the folder of shards.
+        shard: the rows that this process owns.
+        data: their features, labels and masks.
+        group: the processes.
+        device: of this process.
+        sharing: how many of the processes share this machine's memory.
+
+    Raises:
+        ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
+    """
+    if index.facts.get("num_classes") is None:
+        raise ValueError("The shards must have labels to learn from. Got none.")
+    recipe = resolve_recipe(config.train, data)
+    made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
+    config = replace(_with_sizes(config, made.pipeline), train=recipe)
+    notes = shard_notes(index, config.model.message)
+    return Built(config, data, None, made.plan, made.model, made.model_arguments, made.engine, notes)
+
+
+def resolve_shards(config: Config, index: ShardIndex) -> Config:
+    """The configuration with the K of a folder of shards, and other sizes chosen where they are "auto"."""
+    return _with_sizes(config, pipeline_of(config).resolve_shards(index.totals, index.facts["num_classes"]))
 
 
 def pipeline_of(config: Config) -> Pipeline:

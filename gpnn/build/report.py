@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.build.objects import Built, build, history_notes
+from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained
-from gpnn.build.sharded import build_sharded, read_own
+from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
@@ -101,10 +101,9 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
 def _build_shards(config: Config) -> Built:
     """The objects of a run from a folder of shards, all read by this process."""
     engine = "fused" if config.engine == "auto" else config.engine  # nothing is trained: memory does not decide
-    config = replace(config, device=str(choose_device(config.device)), engine=engine)
     index = read_index(config.data.name)
     shard, data = read_own(index, SINGLE)
-    return build_sharded(config, index, shard, data, SINGLE)
+    return build_shard(replace(config, engine=engine), index, shard, data, SINGLE, device=choose_device(config.device))
 
 
 def _load_weights(built: Built, trained: Trained) -> None:

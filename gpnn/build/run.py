@@ -1,34 +1,105 @@
-"""A run: objects trained into a run folder, from the start or from where a kill left it."""
+"""A run: objects trained into a run folder by a process group of any size, from the start or from a checkpoint."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from gpnn.build.objects import Built, build, describe_sizes
-from gpnn.build.predict import describe_model
+from gpnn.build.finish import finish_run
+from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
 from gpnn.build.report import write_run_report
-from gpnn.build.search import Search
-from gpnn.build.unchanged import check_unchanged, load_run_config, settings_of
-from gpnn.data import recall_at_k
+from gpnn.build.search import Search, check_searched
+from gpnn.build.shard_data import read_own, shard_digests, write_data
+from gpnn.build.unchanged import check_unchanged, load_run_config, record, settings_of
+from gpnn.config import Config, parse_config
 from gpnn.data.check import digest_data, digest_labels
+from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
+from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.run.environment import describe_environment
-from gpnn.run.folder import HistoryFile, RunFolder
-from gpnn.run.known_nodes import RowDigests
-from gpnn.run.predictions import known_labels, predictions_table, split_names, write_both
-from gpnn.storage.atomic import finite
-from gpnn.train.evaluate import probabilities
+from gpnn.run.folder import HistoryFile, RunFolder, check_free, default_run_path
+from gpnn.storage.atomic import finite, workplace
+from gpnn.storage.read import read_json
 from gpnn.train.fit import FitResult, Watcher, fit
 
+SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
 
-def create_run(built: Built, path: Path, search: Search | None = None) -> RunFolder:
+
+@dataclass(frozen=True)
+class Start:
+    """What rank 0 determines before all processes build.
+
+    Attributes:
+        path: the run folder.
+        config: the configuration; sizes are chosen where there are shards.
+        shards: the folder of shards, or None: one process trains on the whole graph.
+    """
+
+    path: Path
+    config: Config
+    shards: Path | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is sent to the other processes."""
+        shards = None if self.shards is None else str(self.shards)
+        return {"path": str(self.path), "config": self.config.to_toml(), "shards": shards}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Start:
+        """What another process sent."""
+        config, problems = parse_config(tomllib.loads(value["config"]))
+        assert not problems, problems
+        return cls(Path(value["path"]), config, None if value["shards"] is None else Path(value["shards"]))
+
+
+def begin_run(
+    read: Callable[[], Config],
+    out: Path | None = None,
+    processes: Processes = ALONE,
+    *,
+    search: Callable[[Config], Search] | None = None,
+) -> tuple[RunFolder, Built]:
+    """A new run and its objects, which are built first, so that a mistake leaves no folder behind; collective.
+
+    Args:
+        read: gives the configuration; called in rank 0.
+        out: the run folder; None: one named by the time.
+        processes: those that train.
+        search: gives the search that precedes the training, for a resolved configuration.
+
+    Raises:
+        ValueError: when there is something at `out` already, or the configuration does not suit the data.
+    """
+    with ExitStack() as stack:
+        start = _agree(processes, lambda: _prepare(read(), out, processes, stack, searches=search is not None))
+        built, index = _build(start, processes)
+        made = None if search is None else search(built.config)
+        _agree(processes, lambda: _create(start, built, made, index))
+    return RunFolder(start.path), built
+
+
+def create_run(built: Built, path: Path, search: Search | None = None, shards: ShardIndex | None = None) -> RunFolder:
     """The run folder of objects that were built, with its configuration, environment and, if any, its search.
+
+    Args:
+        built: the objects.
+        path: where.
+        search: what precedes the training.
+        shards: the index of the shards that they were built from, or None: of a whole graph.
 
     Raises:
         ValueError: when there is something at `path` already.
     """
-    began = {**_digests(built), "settings": settings_of(built.config)}
+    began: dict[str, Any] = {"settings": settings_of(built.config)}
+    if shards is None:
+        began |= _digests(built)
+    else:
+        began |= {"processes": group_of(built.plan).size, **shard_digests(shards)}
     environment = finite(describe_environment(built.plan.device) | began)
     files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     if search is not None:
@@ -36,27 +107,29 @@ def create_run(built: Built, path: Path, search: Search | None = None) -> RunFol
     return RunFolder.create(path, files)
 
 
-def open_run(path: Path) -> tuple[RunFolder, Built]:
-    """The run at `path` and its objects, built anew from its configuration.
+def open_run(path: Path, processes: Processes = ALONE) -> tuple[RunFolder, Built]:
+    """The run at `path` and its objects, built again from its configuration; collective.
 
     Raises:
         ValueError: when there is none, it failed, or its data, its file of subgraphs or a setting is not what it began
             with.
     """
-    run = RunFolder.open(path)
-    run.check_succeeded()
-    built = build(load_run_config(run))
-    check_unchanged(run, _digests(built), built.config)
+    start = _agree(processes, lambda: _reopen(path, processes))
+    built, index = _build(start, processes)
+    run = RunFolder(path)
+    if index is None:
+        check_unchanged(run, _digests(built), built.config)
     return run, built
 
 
 def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, report: bool = True) -> FitResult:
-    """Train, from the run's checkpoint where there is one; at the end the run folder is complete.
+    """Train, from the run's checkpoint where there is one; at the end the run folder is complete; collective.
 
     An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
     and no predictions. The report is written last, unless `report` is False or its libraries are not installed.
+    Rank 0 writes the files.
     """
-    config = built.config
+    leads, config = group_of(built.plan).rank == 0, built.config
     result = fit(
         built.model,
         built.data,
@@ -64,33 +137,87 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
         recipe=config.train,
         seed=config.seed,
         checkpoint=run.checkpoint,
-        watchers=[HistoryFile(run), *watchers],
+        watchers=[*([HistoryFile(run)] if leads else []), *watchers],
     )
-    if result.problem is not None:
+    if result.problem is not None and leads:
         run.write_failure(result.problem)
-    elif result.stopped != "interrupted":
-        _finish(run, built, result)
+    if result.metrics:
+        finish_run(run, built, result)
         if report:
             write_run_report(run, built, result.logits)
     return result
 
 
-def _finish(run: RunFolder, built: Built, result: FitResult) -> None:
-    """Write predictions, weights and, last of all, metrics: where they stand the run is finished."""
-    data, multi_label, names = built.data, built.data.y.dim() == 2, built.data.get("class_names")
-    assert result.logits is not None
-    probability = probabilities(result.logits, multi_label=multi_label).cpu()
-    digests = RowDigests.of(data) if data.get("node_name") is None else None
-    also = {"split": split_names(data)}
-    if built.partition is not None:
-        also["subgraph"] = built.partition.labels.numpy()
-    rows = {"nodes": data.get("node_name"), "classes": names, "labelled": known_labels(data)}
-    write_both(predictions_table(probability, **rows, also=also), run.predictions)
-    run.write_model(built.model.state_dict(), describe_model(built, digests, run.predictions))
-    metrics = result.metrics | describe_sizes(built)
-    if data.get("gold_class") is not None:
-        metrics["test_recall"] = recall_at_k(data, probability)
-    run.write_metrics(metrics)
+def _agree(processes: Processes, make: Callable[[], Start]) -> Start:
+    return processes.group.run_on_rank0(make, Start.to_json, Start.from_json)
+
+
+def _prepare(config: Config, out: Path | None, processes: Processes, stack: ExitStack, *, searches: bool) -> Start:
+    """The start of a new run; the shards of a dataset that came without are written beside it until it is there."""
+    if searches and (processes.group.size > 1 or is_shard_folder(config.data.name)):
+        raise ValueError("`--search` is for one process: search first, then train the best with torchrun.")
+    path = out or default_run_path(Path(config.data.name).name)
+    check_free(path)
+    if is_shard_folder(config.data.name):
+        shards = Path(config.data.name)
+        return Start(path, resolve_shards(config, read_index(shards)), shards)
+    if processes.group.size == 1:
+        return Start(path, config, None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shards = stack.enter_context(workplace(path)) / SHARDS
+    return Start(path, _write_shards(config, processes.group.size, shards)[0], shards)
+
+
+def _create(start: Start, built: Built, search: Search | None, index: ShardIndex | None) -> Start:
+    """Make the run folder; shards that were written for it become its own."""
+    create_run(built, start.path, search, index)
+    if start.shards is not None and str(start.shards) != start.config.data.name:
+        start.shards.replace(start.path / SHARDS)
+    return start
+
+
+def _reopen(path: Path, processes: Processes) -> Start:
+    """The start of a run that goes on; one that began without shards gets them where several processes need them."""
+    run, own = RunFolder.open(path), path / SHARDS
+    run.check_succeeded()
+    config = load_run_config(run)
+    shards = own if is_shard_folder(own) else Path(config.data.name)
+    if run.search.exists() and processes.group.size > 1:
+        check_searched(run)
+    if is_shard_folder(shards):
+        check_unchanged(run, shard_digests(read_index(shards)), config, str(shards))
+        return Start(path, config, shards)
+    if processes.group.size == 1 and not _began_with_shards(run):
+        return Start(path, config, None)
+    record(run, shards_sha256=None)  # they are about to be written
+    record(run, shards_sha256=_write_shards(config, processes.group.size, own)[1].sha256)
+    check_unchanged(run, shard_digests(read_index(own)), config, str(own))
+    return Start(path, config, own)
+
+
+def _began_with_shards(run: RunFolder) -> bool:
+    return run.environment.is_file() and "processes" in read_json(run.environment)
+
+
+def _write_shards(config: Config, num_shards: int, folder: Path) -> tuple[Config, ShardIndex]:
+    """Load a dataset, divide it and write a shard for each of `num_shards` processes; any number can read them."""
+    data = build_data(config)
+    config = resolve(config, data)
+    part = pipeline_of(config).make_partition(data)
+    return config, write_data(data, part, num_shards, folder, name=config.data.name)
+
+
+def _build(start: Start, processes: Processes) -> tuple[Built, ShardIndex | None]:
+    """The objects of this process and, where it has a shard, the index of all; collective."""
+    if start.shards is None:
+        return build(start.config), None
+    config, folder, launch = start.config, start.shards, processes.launch
+    device = processes.group.run_on_all(lambda: choose_local_device(config.device, launch))
+    group = processes.training_group(device)
+    index = read_index(folder)
+    shard, data = group.run_on_all(lambda: read_own(index, group))
+    make = partial(build_shard, config, index, shard, data, group, device=device, sharing=launch.local_size)
+    return group.run_on_all(make), index
 
 
 def _digests(built: Built) -> dict[str, str]:

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from gpnn.build.objects import Built, build
 from gpnn.build.unchanged import record_settings
 from gpnn.config import Config, parse_config
+from gpnn.distributed import ShardedPlan
 from gpnn.storage.atomic import write_json, write_text
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import FitResult, Watcher, fit
 from gpnn.train.metrics import choose_metric, merit
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from gpnn.run.folder import RunFolder
 
 Settings = dict[str, Any]
@@ -91,19 +90,24 @@ class Search:
 
 def search_run(
     run: RunFolder,
-    data: Data,
+    begun: Built,
     *,
     watchers: Sequence[Watcher] = (),
     on_trial: Callable[[dict[str, Any]], None] | None = None,
 ) -> Built | None:
     """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
 
+    A run without a search keeps the objects that it began with.
+
     Args:
         run: the run folder; its `search.json` holds the table: a row per trial, validation metrics only.
-        data: the dataset, which no trial changes.
+        begun: the objects that the run began with; no trial changes their data.
         watchers: of every trial; one that ends a trial ends the search.
         on_trial: called with each trial's row.
     """
+    if not run.search.exists() or isinstance(begun.plan, ShardedPlan):  # shards train what a search has chosen
+        return begun
+    data = begun.data
     search, noted = read_search(run.search)
     metric = choose_metric(search.config({}).train.metric, data.y[data.train_mask])
     for number, settings in enumerate(search.trials()):
@@ -121,6 +125,14 @@ def search_run(
     record_settings(run, built.config)
     write_text(run.config, built.config.to_toml())
     return built
+
+
+def check_searched(run: RunFolder) -> None:
+    """Raise ValueError where trials of a run's search are left, which one process does."""
+    search, noted = read_search(run.search)
+    left = len(list(search.trials())) - len(noted["trials"])
+    if left:
+        raise ValueError(f"`--search` is for one process, which must finish it first. Got {left} trials to do.")
 
 
 def read_search(path: Path) -> tuple[Search, dict[str, Any]]:

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from gpnn.data.check import check_columns, digest_data, digest_labels
+from gpnn.data.lists import gold_pairs
 from gpnn.data.tables import Vocabulary
-from gpnn.distributed import NodeOrder, ShardIndex, write_shards
+from gpnn.distributed import NodeOrder, ProcessGroup, Shard, ShardIndex, read_shard, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
 from gpnn.run.known_nodes import RowDigests
@@ -46,6 +47,10 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),
     }
+    if data.get("gold_class") is not None:
+        facts["lists"] = {name: data[name] for name in ("num_lists", "recall_k")}
+        facts["lists"]["gold_class"] = data.gold_class.tolist()
+        columns["gold_pairs"] = gold_pairs(data)
     if names is not None:
         kind, values = _encode_names(names)
         facts["names"], columns["node_name"] = kind, values
@@ -72,9 +77,41 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
     if "node_name" in columns:
         data.node_name = _decode_names(index.facts["names"], columns["node_name"])
     try:
-        return check_columns(data)
+        check_columns(data)
     except ValueError as error:
         raise ValueError(f"{index.folder} must hold sound shards. {error}") from None
+    if "gold_pairs" in columns:
+        _read_lists(data, index, columns["gold_pairs"])
+    return data
+
+
+def _read_lists(data: Data, index: ShardIndex, pairs: Tensor) -> None:
+    """Give a process's nodes what :func:`gpnn.distributed.recall.recall_of_shards` reads.
+
+    Raises:
+        ValueError: when it does not fit the nodes.
+    """
+    try:
+        lists = index.facts["lists"]
+        data.num_lists, data.recall_k = int(lists["num_lists"]), int(lists["recall_k"])
+        data.gold_class, data.gold_pairs = torch.tensor(lists["gold_class"], dtype=torch.int64), pairs
+        sound = pairs.layout == torch.sparse_csr and list(pairs.shape) == [data.num_nodes, len(data.gold_class)]
+    except (TypeError, LookupError, ValueError, RuntimeError, OverflowError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{index.folder} must hold sound shards. Got gold pairs that do not fit its nodes.")
+
+
+def read_own(index: ShardIndex, group: ProcessGroup) -> tuple[Shard, Data]:
+    """This process's shard and its nodes' features, labels and masks."""
+    shard, columns = read_shard(index, group.rank, group.size)
+    return shard, read_data(index, columns, shard.num_own)
+
+
+def shard_digests(index: ShardIndex) -> dict[str, str]:
+    """Digests of the data, its subgraphs and all files; folders of older versions have only the last."""
+    names = ("data_sha256", "partition_sha256")
+    return {name: index.facts[name] for name in names if name in index.facts} | {"shards_sha256": index.sha256}
 
 
 def shard_notes(index: ShardIndex, message: str) -> list[Note]:

@@ -1,16 +1,114 @@
-"""The settings of a run that hold for the whole process: threads and determinism."""
+"""What holds for this process: its group, what it prints when another is lost, its threads and determinism."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import typer
+
+from gpnn.cli.errors import FAILED, USER_MISTAKE
 
 if TYPE_CHECKING:
     from gpnn.build import Built
+    from gpnn.distributed.launch import Launch, Processes
+
+T = TypeVar("T")
+
+
+@dataclass
+class Launched:
+    """The processes that torchrun started, or this one alone.
+
+    Attributes:
+        processes: all of them.
+        run: the run folder, once it is known: how to continue is printed where a process is lost.
+    """
+
+    processes: Processes
+    run: Path | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process prints and writes."""
+        return self.processes.group.rank == 0
+
+    @property
+    def resume(self) -> str:
+        """The command that continues the run."""
+        return f"{'torchrun … -m ' if self.processes.group.size > 1 else ''}gpnn train --resume {self.run}"
+
+    def on_rank0(self, make: Callable[[], T]) -> T:
+        """What `make` returns in rank 0, which JSON must hold; collective."""
+        return self.processes.group.run_on_rank0(make)
+
+
+@contextmanager
+def launched(timeout: float) -> Iterator[Launched]:
+    """The processes of this command. One that fails prints its sentence; one that is lost ends the others.
+
+    Args:
+        timeout: seconds after which a process that does not answer counts as lost.
+    """
+    from gpnn.distributed import RankFailed
+    from gpnn.distributed.launch import Launch, join
+
+    launch = Launch.from_environment() or Launch()
+    if timeout <= 0:
+        if launch.rank:  # rank 0 prints it
+            raise typer.Exit(USER_MISTAKE)
+        raise ValueError(f"`--timeout` must be more than 0 seconds. Got {timeout:g}.")
+    with _losses(launch, timeout) as lost:
+        lost.append(Launched(join(launch, timeout)))
+        try:
+            yield lost[0]
+        except RankFailed:
+            raise typer.Exit(USER_MISTAKE) from None
+
+
+@contextmanager
+def _losses(launch: Launch, timeout: float) -> Iterator[list[Launched]]:
+    """Print one sentence and end, when another process is lost or torchrun ends this one because of it."""
+    import torch.distributed as dist
+
+    from gpnn.distributed.launch import is_lost_peer
+
+    begun: list[Launched] = []
+
+    def end(what: str) -> NoReturn:
+        goes_on = f" Continue with: {begun[0].resume}" if begun and begun[0].run is not None else ""
+        typer.echo(f"gpnn: process {launch.rank} of {launch.size} {what}.{goes_on}", err=True)
+        sys.stderr.flush()
+        os._exit(FAILED)  # threads of the lost connection would keep an ordinary exit waiting
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        end("was told to stop, because another one ended or from outside")
+
+    if launch.size == 1:
+        yield begun
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield begun
+    except RuntimeError as error:
+        if not is_lost_peer(error):
+            raise
+        end(f"lost another one, which ended or did not answer within {timeout:g} seconds")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def set_process(built: Built) -> None:
-    """Set what the configuration has for this process, which is ours, in one process and in each of several.
+    """Set what the configuration has for this process, alone or one of several.
 
     Threads are those that were given, or that suit the size of what the process holds; OMP_NUM_THREADS, which torchrun
     sets, counts before that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +11,11 @@ import typer
 
 from gpnn.cli.errors import FAILED, INTERRUPTED
 from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
-from gpnn.cli.process import set_process
+from gpnn.cli.process import Launched, launched, set_process
 from gpnn.cli.progress import Interrupt, progress_watcher, waiting
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.show_run import headline, show_result, show_trial
-from gpnn.cli.together import Request, train_together, trains_together
-from gpnn.cli.words import given_settings, read_config, split_words
+from gpnn.cli.words import given_settings, read_config
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -58,47 +58,38 @@ def train(
 
     `torchrun --nproc-per-node 2 -m gpnn train cora --out runs/two`
     """
+    silent = quiet or json
+    with launched(timeout) as here:
+        given = (words, config, out, root, search, nodes, edges, features)
+        path = here.on_rank0(lambda: _find(here, resume, out, alone=not any(given), tensorboard=tensorboard))
+        with waiting("reading the graph and preparing the schedule", silent=silent or not here.leads):
+            if path is not None:
+                run, built = _reopen(Path(path), here)
+            else:
+                tables = {"nodes": nodes, "edges": edges, "features": features}
+                read = lambda: read_config(words, file=config, root=root, tables=tables)  # noqa: E731
+                run, built = _begin(read, out, here, search, lambda: given_settings(words, config))
+        here.run, problem = run.path, None
+        if built is not None:
+            problem = _train(run, built, here, silent=silent or not here.leads, curves=tensorboard, report=report)
+        if here.leads:
+            _end(run, problem, quiet=quiet, json=json)
+
+
+def _find(here: Launched, resume: Path | None, out: Path | None, *, alone: bool, tensorboard: bool) -> str | None:
+    """The run to continue, if any, be it one that torchrun starts again; called in rank 0, which prints mistakes."""
     if tensorboard:
         from gpnn.run.tensorboard import check_tensorboard
 
         check_tensorboard()
-    if resume is not None and (words or config or out or root or search or nodes or edges or features):
+    if resume is not None and not alone:
         raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
-    tables = {"nodes": nodes, "edges": edges, "features": features}
-    if trains_together(split_words(words)[0], resume):
-        _together(
-            Request(
-                lambda: read_config(words, file=config, root=root, tables=tables),
-                out,
-                resume,
-                timeout,
-                silent=quiet or json,
-                curves=tensorboard,
-                report=report,
-            ),
-            search=search,
-            quiet=quiet,
-            json=json,
-        )
-        return
-    if resume is not None:
-        with waiting("reading the graph and preparing the schedule", silent=quiet or json):
-            run, built = _reopen(resume)
-    else:
-        settings = read_config(words, file=config, root=root, tables=tables)
-        with waiting("reading the graph and preparing the schedule", silent=quiet or json):
-            run, built = _begin(settings, out, search, given_settings(words, config))
-    problem = None if built is None else _train(run, built, silent=quiet or json, curves=tensorboard, report=report)
-    _end(run, problem, quiet=quiet, json=json)
-
-
-def _together(request: Request, *, search: int, quiet: bool, json: bool) -> None:
-    """The same in several processes, of which the first shows the result."""
-    if search:
-        raise ValueError("`--search` is for one process: search first, then train the best with torchrun.")
-    ended = train_together(request)
-    if ended is not None:
-        _end(*ended, quiet=quiet, json=json)
+    launch = here.processes.launch
+    if resume is None and out is None and launch.max_restarts:
+        raise ValueError("With torchrun --max-restarts there must be `--out`, so that a restart finds the run.")
+    if resume is None and out is not None and launch.restarts and (out / "config.toml").exists():
+        resume = out
+    return None if resume is None else str(resume)
 
 
 def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> None:
@@ -109,62 +100,66 @@ def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> Non
     show_result(run, quiet=quiet, json=json)
 
 
-def _begin(config: Config, out: Path | None, num_trials: int, given: list[str]) -> tuple[RunFolder, Built]:
-    """Build first, so that a mistake leaves no folder behind."""
-    from gpnn.build import Search, build, create_run
-    from gpnn.run.folder import check_free, default_run_path
+def _begin(
+    read: Callable[[], Config], out: Path | None, here: Launched, num_trials: int, given: Callable[[], list[str]]
+) -> tuple[RunFolder, Built]:
+    from gpnn.build import Search, begin_run
 
-    path = out or default_run_path(Path(config.data.name).name)
-    check_free(path)
-    built = build(config)
+    def search(config: Config) -> Search:
+        return Search(num_trials, config.to_toml(), tuple(given()))
+
+    run, built = begin_run(read, out, here.processes, search=search if num_trials else None)
     set_process(built)
-    search = Search(num_trials, built.config.to_toml(), tuple(given)) if num_trials else None
-    return create_run(built, path, search), built
+    return run, built
 
 
-def _reopen(path: Path) -> tuple[RunFolder, Built | None]:
+def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
     """A run to continue; one that is finished has nothing left to build."""
     from gpnn.build import open_run
     from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
 
-    run = RunFolder.open(path)
-    if run.finished:
-        remove_unfinished(path)  # a kill in the last write leaves its empty workplace
-        typer.echo("gpnn: this run is finished.", err=True)
-        return run, None
-    run, built = open_run(path)
+    def finished() -> bool:
+        done = RunFolder.open(path).finished
+        if done:
+            remove_unfinished(path)  # a kill in the last write leaves its empty workplace
+            typer.echo("gpnn: this run is finished.", err=True)
+        return done
+
+    if here.on_rank0(finished):
+        return RunFolder(path), None
+    run, built = open_run(path, here.processes)
     set_process(built)
     return run, built
 
 
-def _train(run: RunFolder, built: Built, *, silent: bool, curves: bool, report: bool) -> str | None:
+def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves: bool, report: bool) -> str | None:
     """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
-    from gpnn.run.lock import lock_run
+    from gpnn.build import search_run
 
     try:
-        with lock_run(run.path), Interrupt(silent=silent) as interrupt:
-            if run.finished:  # by another process, while this one read the graph
+        with ExitStack() as stack:
+            if here.on_rank0(lambda: _hold(run, stack)):
                 return None
-            searched = _search(run, built, interrupt, silent=silent)
-            settings = {"silent": silent, "curves": curves, "report": report}
+            interrupt = stack.enter_context(Interrupt(silent=silent))
+            searched = search_run(run, built, watchers=[interrupt], on_trial=_ignore if silent else show_trial)
+            settings = {"silent": silent, "curves": curves and here.leads, "report": report}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)
     except KeyboardInterrupt:
         result = None
     if result is None or result.stopped == "interrupted":
-        typer.echo(f"gpnn: stopped. Continue with: gpnn train --resume {run.path}", err=True)
+        if here.leads:
+            typer.echo(f"gpnn: stopped. Continue with: {here.resume}", err=True)
         raise typer.Exit(INTERRUPTED)
     return result.problem
 
 
-def _search(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool) -> Built | None:
-    """The best of the run's trials where it searches, else what was built; None after Ctrl-C."""
-    from gpnn.build import search_run
+def _hold(run: RunFolder, stack: ExitStack) -> bool:
+    """Lock the run folder; whether another process finished the run while this one read the graph."""
+    from gpnn.run.lock import lock_run
 
-    if not run.search.exists():
-        return built
-    show = _ignore if silent else show_trial
-    return search_run(run, built.data, watchers=[interrupt], on_trial=show)
+    stack.enter_context(lock_run(run.path))
+    return run.finished
 
 
 def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, report: bool) -> FitResult:

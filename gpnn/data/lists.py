@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_range
+from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.data.splits import split_nodes
 from gpnn.data.synthetic import with_reverse
@@ -140,12 +141,33 @@ def _best_pairs(data: Data, probabilities: Tensor, k: int) -> np.ndarray:
     score, category = probabilities.max(dim=1)
     pair = (items * data.num_classes + category[lists]).numpy()
     vote = score[lists].numpy()
+    return best_pairs(pair, vote, k)[0]
+
+
+def best_pairs(pair: np.ndarray, vote: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k pairs with the largest votes, and these, `[≤ k]`; ties are broken by pair.
+
+    Args:
+        pair: item · C + category of each vote, `[V]`.
+        vote: the probability of each, `[V]`.
+        k: how many.
+    """
     order = np.lexsort((-vote, pair))  # by pair, its largest vote first
     pair, vote = pair[order], vote[order]
     first = np.ones(len(pair), bool)
     first[1:] = pair[1:] != pair[:-1]
     pair, vote = pair[first], vote[first]
-    return pair[np.argsort(-vote, kind="stable")[:k]]
+    best = np.argsort(-vote, kind="stable")[:k]
+    return pair[best], vote[best]
+
+
+def gold_pairs(data: Data) -> Tensor:
+    """The gold pairs that each node is similar to, as a sparse CSR matrix `[N, G]` of ones."""
+    gold = torch.repeat_interleave(torch.arange(len(data.gold_class)), data.similar_ptr.diff())
+    order = data.similar_item.argsort(stable=True)
+    ptr = pointers(torch.bincount(data.similar_item, minlength=data.num_nodes))
+    ones = np.ones(len(order), np.float32)
+    return csr_tensor(ptr.numpy(), gold[order].numpy(), ones, (data.num_nodes, len(data.gold_class)))
 
 
 def _found(data: Data, predicted: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Checkpoints that several processes write together, each its own part, and any number of processes reads.
+"""Checkpoints: one file for a whole graph; for shards a folder, each process its own part, read by any number of them.
 
-A checkpoint is a folder `epoch-N` beside the name that one process would write: safetensors files of
+A checkpoint of shards is a folder `epoch-N` beside the name that one process would write: safetensors files of
 torch.distributed.checkpoint, a share of the parameters each and of the embeddings each process's own rows, and
 `progress.json`, which holds a digest of each file and of itself: what is damaged is refused. It is written under
 another name and renamed when all of it is there. Nothing is unpickled.
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,8 @@ from gpnn.distributed.checkpoint_rows import CheckpointRows
 from gpnn.distributed.parameters import own_names
 from gpnn.distributed.plan import ShardedPlan
 from gpnn.distributed.process_group import ProcessGroup
-from gpnn.run.checkpoint import check_progress, load_checkpoint
+from gpnn.engine import Plan
+from gpnn.run.checkpoint import check_progress, load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import digest_file
@@ -37,16 +40,34 @@ DIGEST = 32  # bytes of a sha256
 SCALAR = "scalar"  # ends the name of a number, which is stored as a vector of one
 
 
-def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, plan: ShardedPlan) -> None:
-    """Write the weights, the best weights, the optimiser and the progress as the folder of this epoch; collective.
+def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, plan: Plan) -> None:
+    """Write the weights, the best weights, the optimiser and the progress; collective.
 
     Args:
-        path: the file that one process would write.
+        path: the file to write for a whole graph; that of shards is a folder of this epoch beside it.
         model: shared parameters equal everywhere, and the process's own rows of embeddings.
         optimizer: over the model's parameters.
         progress: how far the training is.
-        plan: who owns which rows.
+        plan: of the whole graph, or of this process's shard.
     """
+    if isinstance(plan, ShardedPlan):
+        _save_shard(path, model, optimizer, progress, plan)
+    else:
+        save_checkpoint(path, model, optimizer, progress)
+
+
+def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: Plan) -> Progress | None:
+    """Bring the model and its optimiser to the last checkpoint, whoever wrote it; None where there is none; collective.
+
+    Raises:
+        ValueError: when it is another model's, or of another order of the nodes.
+    """
+    if isinstance(plan, ShardedPlan):
+        return _load_shard(path, model, optimizer, plan)
+    return load_checkpoint(path, model, optimizer) if path.exists() else None
+
+
+def _save_shard(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, plan: ShardedPlan) -> None:
     from torch.distributed import checkpoint
     from torch.distributed.checkpoint import HuggingFaceStorageWriter
 
@@ -58,7 +79,8 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
         partial.mkdir(exist_ok=True)
         writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)
         try:
-            checkpoint.save(state, storage_writer=writer, process_group=plan.group.handle)
+            with _alone_without_warning():
+                checkpoint.save(state, storage_writer=writer, process_group=plan.group.handle)
         except checkpoint.CheckpointException as error:  # which is no Exception
             for failure, _ in error.failures.values():
                 if isinstance(failure, OSError):
@@ -76,16 +98,10 @@ def save(path: Path, model: nn.Module, optimizer: Optimizer, progress: Progress,
         plan.group.barrier()
 
 
-def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Progress | None:
-    """Bring the model and its optimiser to the last checkpoint, whoever wrote it; None where there is none; collective.
-
-    Raises:
-        ValueError: when it is another model's, or of another order of the nodes.
-    """
+def _load_shard(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Progress | None:
     found = find_checkpoints(path)
     if not found:
-        shared_only = not list(own_names(model))
-        return load_checkpoint(path, model, optimizer) if path.exists() and shared_only else None
+        return load_checkpoint(path, model, optimizer, _own_rows(model, optimizer, plan)) if path.exists() else None
     folder = found[-1]
     header = _read_header(folder)
     _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], plan.group)
@@ -103,6 +119,14 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) 
             state.setdefault(numbers[parameter_name], {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return Progress(**header, best_weights=best)
+
+
+@contextmanager
+def _alone_without_warning() -> Iterator[None]:
+    """torch warns where it saves or loads in one process that belongs to no group; this is on purpose."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized", UserWarning)
+        yield
 
 
 def find_checkpoints(path: Path) -> list[Path]:
@@ -165,7 +189,9 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
         room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)
         state[name] = _part(room, mine, plan)
     try:
-        checkpoint.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), process_group=plan.group.handle)
+        reader = HuggingFaceStorageReader(str(folder))
+        with _alone_without_warning():
+            checkpoint.load(state, storage_reader=reader, process_group=plan.group.handle)
     except checkpoint.CheckpointException as error:  # which is no Exception
         raise RuntimeError(str(error)) from error
     plain = {name: each.local if isinstance(each, CheckpointRows) else each for name, each in state.items()}
@@ -179,6 +205,21 @@ def _part(tensor: Tensor, own: bool, plan: ShardedPlan) -> Tensor:
     if not own:
         return tensor.detach()
     return CheckpointRows.of(tensor, int(plan.shard.bounds[plan.group.rank]), plan.shard.totals.num_nodes)
+
+
+def _own_rows(model: nn.Module, optimizer: Optimizer, plan: ShardedPlan) -> Callable[[str, Tensor], Tensor]:
+    """Selects this process's rows of what one process wrote of the whole graph."""
+    own, names = set(own_names(model)), _names(model, optimizer)
+
+    def select(key: str, tensor: Tensor) -> Tensor:
+        kind, _, name = key.partition("/")
+        if kind == "optimizer":
+            number = name.partition("/")[0]
+            name = names[int(number)] if number.isdigit() and int(number) < len(names) else name
+        whole = name in own and tensor.dim() > 0 and len(tensor) == plan.shard.totals.num_nodes
+        return tensor[plan.shard.nodes] if whole else tensor
+
+    return select
 
 
 def _names(model: nn.Module, optimizer: Optimizer) -> list[str]:

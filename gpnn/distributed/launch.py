@@ -10,7 +10,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from gpnn.distributed.process_group import ProcessGroup
+from gpnn.distributed.process_group import SINGLE, ProcessGroup
 from gpnn.distributed.rendezvous import meet
 from gpnn.engine.device import choose_device
 
@@ -67,26 +67,45 @@ def choose_local_device(name: str, launch: Launch) -> torch.device:
     return choose_device(name)
 
 
-def join(launch: Launch, device: torch.device, timeout: float) -> ProcessGroup:
-    """Form a group with the other processes; collective.
+@dataclass(frozen=True, eq=False)
+class Processes:
+    """The processes of one training, before they know on which device they compute.
+
+    Attributes:
+        launch: which of them this one is.
+        group: all of them; its collectives wait as long as rank 0 needs for what it alone does.
+        timeout: seconds after which a process that does not answer counts as lost in training.
+    """
+
+    launch: Launch = Launch()
+    group: ProcessGroup = SINGLE
+    timeout: float = 600.0
+
+    def training_group(self, device: torch.device) -> ProcessGroup:
+        """The group that trains; states are sent by NCCL between GPUs, by gloo between CPUs; collective."""
+        if self.group.size == 1 or device.type != "cuda":
+            return ProcessGroup()
+        torch.cuda.set_device(device)
+        limit = timedelta(seconds=self.timeout)
+        return ProcessGroup(dist.new_group(timeout=limit, backend="cpu:gloo,cuda:nccl"))
+
+
+ALONE = Processes()  # of a process that was not started by torchrun
+
+
+def join(launch: Launch, timeout: float) -> Processes:
+    """Form a group with the other processes; one alone needs no address; collective.
 
     Args:
-        launch: who this process is. A single process that nobody started needs no address.
-        device: where it computes; states travel by NCCL between GPUs, by gloo between CPUs.
+        launch: which process this is.
         timeout: seconds after which a process that does not answer counts as lost.
     """
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
+    if launch.size == 1:
+        return Processes(launch, timeout=timeout)
     limit = timedelta(seconds=timeout)
-    store = dist.HashStore() if launch.size == 1 else meet(launch.rank, launch.size, max(limit, MEETING))
-    dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
-    return ProcessGroup()
-
-
-def patient_group() -> ProcessGroup:
-    """All processes in a group whose collectives wait as long as rank 0 needs for what it alone does; collective."""
-    return ProcessGroup(dist.new_group(timeout=PATIENCE, backend="gloo"))
+    store = meet(launch.rank, launch.size, max(limit, MEETING))
+    dist.init_process_group("gloo", store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
+    return Processes(launch, ProcessGroup(dist.new_group(timeout=PATIENCE, backend="gloo")), timeout)
 
 
 def is_lost_peer(error: BaseException) -> bool:

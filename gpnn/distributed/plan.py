@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,7 +103,7 @@ def lower_shard(
     *,
     schedule: str = "partitioned",
     rounds: int = 5,
-    options: dict[str, object] | None = None,
+    options: Mapping[str, Any] | None = None,
     device: torch.device | str = "cpu",
     normalization: str = "phase",
     self_loops: bool = False,

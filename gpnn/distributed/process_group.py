@@ -171,25 +171,34 @@ class ProcessGroup:
         counts = self.all_reduce_max(torch.tensor(self.traffic.reset()))
         return dict(zip(TRAFFIC, counts.tolist()))
 
-    def run_on_rank0(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What `make` returns in rank 0, which JSON must hold; the other ranks wait for it.
+    def run_on_rank0(
+        self,
+        make: Callable[[], T],
+        encode: Callable[[T], Any] = lambda result: result,
+        decode: Callable[[Any], T] = lambda result: result,
+    ) -> T:
+        """What `make` returns in rank 0; the other ranks wait for it.
+
+        Args:
+            make: called in rank 0 only.
+            encode: gives its result as JSON holds it.
+            decode: makes a result of that, in the other ranks.
 
         Raises:
             ValueError: in every process, when `make` raised it (or OSError, ImportError) in rank 0.
         """
-        problem: Exception | None = None
-        reply: dict[str, Any] = {}
-        if self.rank == 0:
-            try:
-                reply = {"result": make()}
-            except (ValueError, OSError, ImportError, MemoryError) as error:
-                problem, reply = error, {"problem": str(error)}
-        received = json.loads(self.broadcast_text(json.dumps(reply)))
-        if problem is not None:
-            raise problem
-        if "problem" in received:
-            raise RankFailed(received["problem"])
-        return received["result"]
+        if self.rank:
+            reply = json.loads(self.broadcast_text(""))
+            if "problem" in reply:
+                raise RankFailed(reply["problem"])
+            return decode(reply["result"])
+        try:
+            result = make()
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            self.broadcast_text(json.dumps({"problem": str(error)}))
+            raise
+        self.broadcast_text(json.dumps({"result": encode(result)}))
+        return result
 
     def run_on_all(self, make: Callable[[], T]) -> T:
         """What `make` returns in this process, if it returns in all.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,25 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     write_tensors(path, tensors, {"checkpoint": FORMAT, **_numbers(progress)})
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+def load_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    select: Callable[[str, Tensor], Tensor] = lambda name, tensor: tensor,
+) -> Progress:
     """Bring a model and its optimiser to where the checkpoint was written, and return the progress.
+
+    Args:
+        path: the checkpoint.
+        model: its weights are replaced.
+        optimizer: its state is replaced.
+        select: what the model has of each tensor, by its name in the file.
 
     Raises:
         ValueError: when the file is no checkpoint of this model.
     """
     tensors, header = _read(path)
+    tensors = {name: select(name, tensor) for name, tensor in tensors.items()}
     device = next(model.parameters()).device
     weights, best = _under(tensors, "model/"), _under(tensors, "best/")
     shapes = _shapes(model.state_dict())

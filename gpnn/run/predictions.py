@@ -117,20 +117,24 @@ SORTED_ROWS = 10_000_000  # a larger table is never held at once
 def merge_predictions(parts: Sequence[Path], path: Path) -> None:
     """Write the tables of several processes as a run's.
 
-    Their column `row`, the number of each node, orders the rows and is left out. Above `SORTED_ROWS` rows the tables
-    follow each other as they are, as Parquet alone, and only one is held at a time.
+    Above `SORTED_ROWS` rows the tables follow each other as they are, as Parquet alone, and only one is held at a time.
 
     Args:
-        parts: Parquet files of :func:`gpnn.run.predictions.predictions_table` with a column `row`.
+        parts: Parquet files of :func:`gpnn.run.predictions.predictions_table` with a column `row`, the number of each
+            node, which orders the rows and is left out.
         path: the Parquet file to write.
     """
     from pyarrow import concat_tables, parquet
 
     if sum(parquet.read_metadata(part).num_rows for part in parts) <= SORTED_ROWS:
-        together = concat_tables([parquet.read_table(part) for part in parts])
-        write_both(together.sort_by("row").drop_columns("row"), path)
+        write_both(order_rows(concat_tables([parquet.read_table(part) for part in parts])), path)
     else:
         replace_file(path, lambda partial: _follow(parts, partial))
+
+
+def order_rows(table: pyarrow.Table) -> pyarrow.Table:
+    """The rows in the order of nodes, by the column `row`, which is left out; a table without it is in order."""
+    return table.sort_by("row").drop_columns("row") if "row" in table.column_names else table
 
 
 def _follow(parts: Sequence[Path], path: Path) -> None:

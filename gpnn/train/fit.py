@@ -13,11 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.distributed import TRAFFIC, ProcessGroup, ShardedPlan, group_of
-from gpnn.distributed.checkpoint import load as load_sharded
-from gpnn.distributed.checkpoint import save as save_sharded
+from gpnn.distributed.checkpoint import load as load_checkpoint
+from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
-from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.progress import Progress
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
@@ -158,11 +157,7 @@ class _Trainer:
 
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint, where there is one."""
-        if isinstance(self.plan, ShardedPlan):
-            found = load_sharded(checkpoint, self.model, self.optimizer, self.plan)
-        else:
-            found = load_checkpoint(checkpoint, self.model, self.optimizer) if checkpoint.exists() else None
-        self.progress = found or self.progress
+        self.progress = load_checkpoint(checkpoint, self.model, self.optimizer, self.plan) or self.progress
 
     def run(self, checkpoint: Path | None, watchers: Sequence[Watcher]) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
@@ -174,7 +169,7 @@ class _Trainer:
             answers = [watcher.epoch(progress.history[-1]) for watcher in watchers]
             stop, save = self.group.any(any(answers), any(answers) or self._due(last_saved))
             if checkpoint is not None and save:
-                self._save(checkpoint)
+                save_checkpoint(checkpoint, self.model, self.optimizer, progress, self.plan)
                 last_saved = time.monotonic()
             if stop:
                 return "interrupted", None
@@ -247,12 +242,6 @@ class _Trainer:
 
     def predict(self) -> Tensor:
         return predict_logits(self.model, self.task.x, self.plan, precision=self.recipe.precision)
-
-    def _save(self, checkpoint: Path) -> None:
-        if isinstance(self.plan, ShardedPlan):
-            save_sharded(checkpoint, self.model, self.optimizer, self.progress, self.plan)
-        else:
-            save_checkpoint(checkpoint, self.model, self.optimizer, self.progress)
 
     def _traffic(self) -> Record:
         """Bytes of the busiest process since the last epoch, where nodes are shared among processes."""

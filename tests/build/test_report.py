@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from gpnn.build import build, create_run, load_config, report_run, train_run
+from gpnn.build.objects import build_shard
 from gpnn.build.report import record_run
-from gpnn.build.shard_data import shard_notes, write_data
-from gpnn.build.sharded import build_sharded, read_own
+from gpnn.build.shard_data import read_own, shard_notes, write_data
 from gpnn.build.unchanged import record_settings
 from gpnn.distributed import ProcessGroup, read_index
 from gpnn.report import SECTIONS, Record, write_report
@@ -48,7 +48,7 @@ def gather(group: ProcessGroup, folder: Path) -> Record | None:
     run = RunFolder(folder / "run")
     config, index = load_config(run.config), read_index(folder / "shards")
     shard, data = read_own(index, group)
-    built = build_sharded(config, index, shard, data, group)
+    built = build_shard(config, index, shard, data, group)
     built.model.load_state_dict(run.read_model()[0])
     return record_run(run, built)
 

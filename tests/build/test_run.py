@@ -7,7 +7,9 @@ from pyarrow import parquet
 
 from gpnn.build import build, create_run, load_config, open_run, train_run
 from gpnn.data import load_dataset
+from gpnn.distributed import SINGLE
 from tests.oracle.multi_hot import multi_hot_graph
+from tests.oracle.run_cases import begin_case, resume_case
 
 
 def test_recall_is_measured_where_there_are_gold_pairs(tmp_path):
@@ -96,3 +98,44 @@ def test_a_trained_model_is_evaluated_once(tmp_path, monkeypatch):
     assert len(evaluations) == 2  # one for validation, one after training
     table = parquet.read_table(run.predictions)
     assert table["prediction"].to_pylist() == result.logits.argmax(1).tolist()
+
+
+SMALL = ["data.name=planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=6", "data.label_rate=0.3"]
+SMALL += ["partition.k=5", "model.hidden_channels=4", "train.epochs=6", "train.patience=0"]
+
+
+def history(path):
+    return [json.loads(line) for line in (path / "history.jsonl").read_text().splitlines()]
+
+
+def losses(path):
+    return [record["loss"] for record in history(path)]
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["model.input=both", "train.optimizer=lazy_adam"]], ids=["shared", "embedding"]
+)
+def test_a_run_goes_on_in_another_number_of_processes(processes, tmp_path, options):
+    """The losses, the embeddings and the predictions are those of a run that one process trained to its end."""
+    settings = [*SMALL, *options]
+    assert begin_case(SINGLE, tmp_path / "whole", settings) == "epochs"
+    assert begin_case(SINGLE, tmp_path / "more", settings, 3) == "interrupted"
+    assert processes(begin_case, tmp_path / "fewer", settings, 3) == ["interrupted"] * 4
+    before = {name: history(tmp_path / name) for name in ("more", "fewer")}
+    assert processes(resume_case, tmp_path / "more") == ["epochs"] * 4
+    assert resume_case(SINGLE, tmp_path / "fewer") == "epochs"
+    wanted = parquet.read_table(tmp_path / "whole" / "predictions.parquet")
+    for name in ("more", "fewer"):
+        assert history(tmp_path / name)[:3] == before[name]  # it went on, times included
+        assert losses(tmp_path / name) == pytest.approx(losses(tmp_path / "whole"), abs=1e-5)
+        table = parquet.read_table(tmp_path / name / "predictions.parquet")
+        assert table.column_names == wanted.column_names
+        assert table["p_1"].to_pylist() == pytest.approx(wanted["p_1"].to_pylist(), abs=1e-4)
+
+
+def test_settings_that_several_processes_refuse_leave_no_run(processes, tmp_path):
+    with pytest.raises(AssertionError, match=r"`schedule` must be one of .*partitioned.* Got 'sequential'"):
+        processes(begin_case, tmp_path / "run", [*SMALL, "schedule.name=sequential"])
+    with pytest.raises(AssertionError, match="`disk` must be empty"):
+        processes(begin_case, tmp_path / "run", [*SMALL, "disk=files"])
+    assert list(tmp_path.iterdir()) == []

@@ -53,8 +53,8 @@ def test_a_run_that_another_process_finished_meanwhile_is_left_as_it_is(gpnn, ti
     metrics.unlink()
     opened = build.open_run
 
-    def slow(path: Path) -> object:
-        both = opened(path)
+    def slow(*arguments: object) -> object:
+        both = opened(*arguments)
         metrics.write_text(content)  # the other is done while this one reads the graph
         return both
 
@@ -94,7 +94,7 @@ def test_control_c_before_the_training_leaves_nothing(gpnn, tiny, tmp_path, monk
     def pressed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpnn.build.build", pressed)
+    monkeypatch.setattr("gpnn.build.run.build", pressed)
     result = gpnn("train", *tiny, "--out", "run")
     assert result.exit_code == 130
     assert "gpnn: stopped." in result.stderr

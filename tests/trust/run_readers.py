@@ -120,8 +120,8 @@ def _sharded() -> tuple[Any, Any]:
 
 def write_sharded_checkpoint(folder: Path, epoch: int = 1) -> None:
     """Save what several processes save together, in the one process of a group."""
+    from gpnn.distributed import checkpoint as sharded_checkpoint
     from gpnn.run.progress import Progress, copy_weights
-    from gpnn.train import sharded_checkpoint
     from gpnn.train.optimizer import make_optimizer
 
     plan, model = _sharded()
@@ -135,7 +135,7 @@ def write_sharded_checkpoint(folder: Path, epoch: int = 1) -> None:
 
 def read_sharded_checkpoint(folder: Path) -> Any:
     """What the last checkpoint restores."""
-    from gpnn.train import sharded_checkpoint
+    from gpnn.distributed import checkpoint as sharded_checkpoint
     from gpnn.train.optimizer import make_optimizer
 
     plan, model = _sharded()

@@ -91,7 +91,7 @@ def test_killed_behind_the_last_checkpoint(tmp_path: Path, whole: Path) -> None:
 
 def die_in_a_checkpoint(folder: str) -> None:
     """Save a checkpoint as several processes do, and die before the folder has its name."""
-    from gpnn.train import sharded_checkpoint
+    from gpnn.distributed import checkpoint as sharded_checkpoint
     from tests.trust.run_readers import write_sharded_checkpoint
 
     sharded_checkpoint._publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

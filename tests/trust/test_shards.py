@@ -15,10 +15,12 @@ from typer.testing import CliRunner
 
 from gpnn.build.shard_data import read_data
 from gpnn.cli import app
-from gpnn.distributed import read_index, read_shard
+from gpnn.distributed import SINGLE, read_index, read_shard
 from gpnn.storage import blocks
 from gpnn.storage.seal import seal
 from gpnn.storage.tensors import tensor_places
+from tests.oracle.processes import Processes
+from tests.oracle.run_cases import begin_case, resume_case
 
 GRAPH = ["planted", "data.num_nodes=120", "data.num_classes=3", "data.num_features=6", "data.label_rate=0.3"]
 TRAIN = ["model.hidden_channels=4", "train.epochs=4", "train.patience=0", "train.checkpoint_every=1", "--no-report"]
@@ -239,26 +241,19 @@ def test_folders_of_older_versions_are_read_with_a_note(folder: Path) -> None:
     assert "has changed since; train anew." in run("train", "--resume", "run")[1]  # the run began with digests
 
 
-@pytest.fixture
-def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As torchrun starts a single process: the run holds its shards itself."""
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "LOCAL_RANK": "0"}.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.mark.usefixtures("one_process")
-def test_a_run_that_lost_its_shards_writes_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("train", *GRAPH, "partition.k=4", *TRAIN, "--out", "run", "-q")[0] == 0
-    weights = (tmp_path / "run" / "model.safetensors").read_bytes()
-    for _ in range(2):
-        (tmp_path / "run" / "metrics.json").unlink()
-        content = bytearray((tmp_path / "run" / "shards" / "shard-00000-of-00001.safetensors").read_bytes())
+def test_a_run_that_lost_its_shards_writes_them_again(processes: Processes, tmp_path: Path) -> None:
+    """Be it continued by as many processes as began it, or by one."""
+    path, settings = tmp_path / "run", [f"data.name={GRAPH[0]}", *GRAPH[1:], "partition.k=4", *TRAIN[:-1]]
+    assert processes(begin_case, path, settings) == ["epochs"] * 4
+    weights = (path / "model.safetensors").read_bytes()
+    for size in (4, 1):
+        (path / "metrics.json").unlink()
+        file = next((path / "shards").glob("shard-00000-*"))
+        content = bytearray(file.read_bytes())
         content[-40] ^= 1
-        (tmp_path / "run" / "shards" / "shard-00000-of-00001.safetensors").write_bytes(content)
-        code, error = run("train", "--resume", "run", "--no-report")
-        assert code == 2
-        assert "run/shards/shard-00000-of-00001.safetensors must be as it was written." in error
-        shutil.rmtree(tmp_path / "run" / "shards")
-        assert run("train", "--resume", "run", "--no-report", "-q")[0] == 0
-        assert (tmp_path / "run" / "model.safetensors").read_bytes() == weights
+        file.write_bytes(content)
+        with pytest.raises((AssertionError, ValueError), match=f"run/shards/{file.name} must be as it was written"):
+            processes(resume_case, path) if size > 1 else resume_case(SINGLE, path)
+        shutil.rmtree(path / "shards")
+        assert set(processes(resume_case, path) if size > 1 else [resume_case(SINGLE, path)]) == {"epochs"}
+        assert (path / "model.safetensors").read_bytes() == weights

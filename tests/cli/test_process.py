@@ -254,9 +254,10 @@ def test_memory_and_disk_hold_for_shards(gpnn, tmp_path):
     assert "disk=FOLDER" not in refused.stderr
     refused = gpnn("train", "shards", *TRAIN, "disk=files", "--out", "other")
     assert refused.exit_code == 2
-    assert "Several processes keep states in memory: `disk` must be empty. Got 'files'." in refused.stderr
+    assert "Shards keep their states in memory: `disk` must be empty. Got 'files'." in refused.stderr
     refused = gpnn("train", "shards", *TRAIN, "engine=mapped", "--out", "third")
     assert refused.exit_code == 2
+    assert not {"run", "other", "third"} & {path.name for path in tmp_path.iterdir()}  # a mistake leaves no run
     ended = gpnn("train", "shards", *TRAIN, "train.epochs=1", "memory=64", "--out", "last", "--no-report")
     assert ended.exit_code == 0, ended.stderr
     assert "engine: fused; estimated memory" in ended.stderr
@@ -270,3 +271,21 @@ def test_memory_holds_under_torchrun(tmp_path, monkeypatch):
         output, _ = job.communicate(timeout=1200)
     assert job.returncode != 0
     assert output.count("Training must fit in 0.0 GB of memory") == 1
+
+
+@pytest.mark.slow
+def test_recall_and_process_settings_hold_under_torchrun(gpnn, tmp_path):
+    """Two processes write the recall that one does; the configuration is rank 0's."""
+    words = ["diel_like", "data.scale=0.001", "partition.k=4", "model.hidden_channels=4", "train.epochs=3"]
+    words += ["threads=1", "deterministic=true", "--no-report"]
+    alone = gpnn("train", *words, "--out", "alone", "--quiet")
+    assert alone.exit_code == 0, alone.stderr
+    with torchrun(*words, "--out", "two") as job:
+        output, _ = job.communicate(timeout=1200)
+    assert job.returncode == 0, output
+    one, two = (json.loads((tmp_path / run / "metrics.json").read_text()) for run in ("alone", "two"))
+    assert two["num_processes"] == 2
+    assert two["test_recall"] == pytest.approx(one["test_recall"], abs=0.01)
+    assert two["val_loss"] == pytest.approx(one["val_loss"], abs=1e-4)
+    assert {path.name for path in (tmp_path / "two").iterdir()} >= {"shards", "predictions.csv", "model.safetensors"}
+    assert_same_nodes(tmp_path / "alone", tmp_path / "two")

@@ -1,0 +1,121 @@
+"""The end of a training: predictions, weights and metrics of all processes, written by rank 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.build.objects import Built, describe_sizes
+from gpnn.build.predict import describe_model
+from gpnn.data import recall_at_k
+from gpnn.distributed import ShardedPlan, group_of, number_parts
+from gpnn.distributed.parameters import own_names
+from gpnn.distributed.recall import recall_of_shards
+from gpnn.run.folder import RunFolder
+from gpnn.run.known_nodes import RowDigests
+from gpnn.run.predictions import (
+    known_labels,
+    merge_predictions,
+    order_rows,
+    predictions_table,
+    split_names,
+    write_both,
+    write_predictions,
+)
+from gpnn.schedule.make_schedule import needs_partition
+from gpnn.train.evaluate import probabilities
+from gpnn.train.fit import FitResult
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
+    """Write predictions, weights and, last of all, metrics: where they stand the run is finished; collective.
+
+    Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard.
+    """
+    assert result.logits is not None
+    group = group_of(built.plan)
+    scores = probabilities(result.logits, multi_label=built.data.y.dim() == 2).cpu()
+    weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, scores)
+    table = _table(built, scores)
+    if group.size == 1:
+        write_both(order_rows(table), run.predictions)
+        _write(run, built, weights, metrics)
+        return
+    with group.workplace(run.predictions) as place:
+        parts = [place / f"{rank}.parquet" for rank in range(group.size)]
+        write_predictions(table, parts[group.rank])
+        group.barrier()
+        if group.rank == 0:
+            merge_predictions(parts, run.predictions)
+            _write(run, built, weights, metrics)
+        group.barrier()
+
+
+def _write(run: RunFolder, built: Built, weights: dict[str, Tensor], metrics: dict[str, Any]) -> None:
+    run.write_model(weights, describe_model(built, _row_digests(built), run.predictions))
+    run.write_metrics(metrics)
+
+
+def _table(built: Built, scores: Tensor) -> pyarrow.Table:
+    """The predictions of this process's nodes; where they are a shard's, with the number of each node as `row`."""
+    data, plan = built.data, built.plan
+    names, rows = data.get("node_name"), None if plan.nodes is None else plan.nodes.cpu().numpy()
+    also = {"split": split_names(data)}
+    if rows is not None:
+        also["row"] = rows
+    labels = _subgraphs(built)
+    if labels is not None:
+        also["subgraph"] = labels
+    nodes = rows if names is None else names
+    classes = data.get("class_names")
+    return predictions_table(scores, nodes=nodes, classes=classes, labelled=known_labels(data), also=also)
+
+
+def _subgraphs(built: Built) -> np.ndarray | None:
+    """The subgraph of each of this process's nodes; None under a schedule that needs no partition; collective."""
+    plan = built.plan
+    if built.partition is not None:
+        return built.partition.labels.numpy()
+    if isinstance(plan, ShardedPlan) and needs_partition(built.config.schedule.name):
+        return number_parts(plan.shard, None, plan.group).parts[: plan.num_nodes].numpy()
+    return None
+
+
+def _row_digests(built: Built) -> RowDigests | None:
+    """The digests of the whole graph where its nodes have no names."""
+    data = built.data
+    if data.get("node_name") is not None:
+        return None
+    if not isinstance(built.plan, ShardedPlan):
+        return RowDigests.of(data)
+    stored = data.get("row_digests")
+    return None if stored is None else RowDigests.parse(stored, "shards.json")
+
+
+def _whole_weights(built: Built) -> dict[str, Tensor]:
+    """In rank 0 the weights of all processes; embeddings in the order of the user's nodes; collective."""
+    weights, plan = dict(built.model.state_dict()), built.plan
+    if not isinstance(plan, ShardedPlan):
+        return weights
+    for name in own_names(built.model):
+        places, rows = plan.group.gather(plan.shard.nodes), plan.group.gather(weights[name].cpu())
+        if plan.group.rank == 0:
+            whole = torch.empty(plan.shard.totals.num_nodes, *rows[0].shape[1:], dtype=rows[0].dtype)
+            whole[torch.cat(places)] = torch.cat(rows)
+            weights[name] = whole
+    return weights
+
+
+def _recall(built: Built, scores: Tensor) -> dict[str, float]:
+    """The recall of gold pairs, of data that has any; collective."""
+    if built.data.get("gold_class") is None:
+        return {}
+    if isinstance(built.plan, ShardedPlan):
+        return {"test_recall": recall_of_shards(built.data, built.plan, scores)}
+    return {"test_recall": recall_at_k(built.data, scores)}

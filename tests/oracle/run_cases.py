@@ -1,0 +1,36 @@
+"""What the tests of runs do in several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpnn.build import begin_run, load_config, open_run, train_run
+from gpnn.distributed import ProcessGroup
+from gpnn.distributed.launch import Launch, Processes
+
+
+class StopAfter:
+    """Interrupts a training after an epoch."""
+
+    def __init__(self, epoch: int | None) -> None:
+        self.last = epoch
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Nothing to do."""
+
+    def epoch(self, record: dict[str, Any]) -> bool:
+        return record["epoch"] == self.last
+
+
+def begin_case(group: ProcessGroup, path: Path, settings: list[str], stop: int | None = None) -> str:
+    """Begin a run and train it, to the end or to an epoch; why it stopped."""
+    processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
+    run, built = begin_run(lambda: load_config(overrides=settings), path, processes)
+    return train_run(run, built, [StopAfter(stop)], report=False).stopped
+
+
+def resume_case(group: ProcessGroup, path: Path) -> str:
+    """Continue a run to its end."""
+    run, built = open_run(path, Processes(Launch(group.rank, group.size, group.rank, group.size), group))
+    return train_run(run, built, report=False).stopped
