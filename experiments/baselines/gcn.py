@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from experiments.baselines.graph_convolution import GraphConvolution
 from experiments.baselines.graph_network import train_network
 from experiments.baselines.visible import features, simple
-from gpnn.schedule import Schedule, synchronous
+from gpnn.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -50,31 +51,13 @@ def gcn(
     data = simple(data)
     recipe = {"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience}
     recipe["check_every"] = check_every
-    return convolve(
-        data, synchronous(data, rounds=1), hidden_channels, dropout, recipe, seed=seed, normalization="symmetric",
-        device=device,
-    )  # fmt: skip
+    pipeline = Pipeline(schedule="synchronous", rounds=1, normalization="symmetric", seed=seed, device=device)
+    return convolve(data, pipeline, hidden_channels, dropout, recipe)
 
 
-def convolve(
-    data: Data,
-    schedule: Schedule,
-    hidden_channels: int,
-    dropout: float,
-    recipe: dict[str, float],
-    *,
-    seed: int,
-    normalization: str,
-    device: str,
-) -> Tensor:
-    """The class probabilities of a :class:`GraphConvolution` whose layers are rounds of `schedule`, `[N, C]`."""
-    return train_network(
-        data,
-        schedule,
-        lambda plan: GraphConvolution(data.x.shape[1], hidden_channels, data.num_classes, dropout=dropout, seed=seed),
-        recipe={"decay_on": "matrices", "clip": 0.0, **recipe},
-        seed=seed,
-        normalization=normalization,
-        self_loops=True,
-        device=device,
-    )
+def convolve(data: Data, pipeline: Pipeline, hidden_channels: int, dropout: float, recipe: dict[str, float]) -> Tensor:
+    """The class probabilities of a :class:`GraphConvolution` whose layers are rounds of a schedule, `[N, C]`."""
+    seed = pipeline.seed
+    model = GraphConvolution(data.x.shape[1], hidden_channels, data.num_classes, dropout=dropout, seed=seed)
+    settings = {"decay_on": "matrices", "clip": 0.0, **recipe}
+    return train_network(data, replace(pipeline, self_loops=True), recipe=settings, model=model)

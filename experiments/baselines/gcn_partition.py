@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from experiments.baselines.gcn import convolve
-from experiments.baselines.graph_network import divide
 from experiments.baselines.visible import features, simple
+from gpnn.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -51,8 +51,6 @@ def gcn_partition(
     """
     features(data, "gcn_partition")
     data = simple(data)
-    schedule = divide(data, k, 1, partition=partition, seed=seed, options={})
+    pipeline = Pipeline(partition=partition, k=k, rounds=1, normalization=normalization, seed=seed, device=device)
     recipe = {"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience}
-    return convolve(
-        data, schedule, hidden_channels, dropout, recipe, seed=seed, normalization=normalization, device=device
-    )
+    return convolve(data, pipeline, hidden_channels, dropout, recipe)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from experiments.baselines.graph_network import recurrent_network, train_network
-from gpnn.schedule import synchronous
+from experiments.baselines.graph_network import train_network
+from gpnn.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -45,12 +45,13 @@ def ggnn(
         model: further arguments of :class:`gpnn.nn.GPNN`.
         device: where to train.
     """
-    return train_network(
-        data,
-        synchronous(data, rounds),
-        recurrent_network(data, hidden_channels, model, seed),
-        recipe={"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience},
+    pipeline = Pipeline(
+        schedule="synchronous",
+        rounds=rounds,
+        hidden_channels=hidden_channels,
+        model_options=model or {},
         seed=seed,
-        normalization="phase",
         device=device,
     )
+    recipe = {"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience}
+    return train_network(data, pipeline, recipe=recipe)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from experiments.baselines.graph_network import divide, recurrent_network, train_network
+from experiments.baselines.graph_network import train_network
+from gpnn.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -53,12 +54,16 @@ def gpnn(
         model: further arguments of :class:`gpnn.nn.GPNN`.
         device: where to train.
     """
-    return train_network(
-        data,
-        divide(data, k, rounds, partition=partition, seed=seed, options={"intra": intra, "cut": cut}),
-        recurrent_network(data, hidden_channels, model, seed),
-        recipe={"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience},
-        seed=seed,
+    pipeline = Pipeline(
+        partition=partition,
+        k=k,
+        rounds=rounds,
+        schedule_options={"intra": intra, "cut": cut},
         normalization=normalization,
+        hidden_channels=hidden_channels,
+        model_options=model or {},
+        seed=seed,
         device=device,
     )
+    recipe = {"learning_rate": learning_rate, "weight_decay": weight_decay, "epochs": epochs, "patience": patience}
+    return train_network(data, pipeline, recipe=recipe)
