@@ -100,7 +100,7 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
     model = GPNN(data.x.shape[1], CHANNELS, data.num_classes, cell="gru", concat="none")
     clock = Clock()
     recipe = Recipe(epochs=epochs, check_every=epochs + 1, patience=0)
-    history = fit(model, data, plan, recipe=recipe, watchers=[clock]).history
+    history = fit(model, data, plan, recipe=recipe, callbacks=[clock]).history
     rows = 0 if plan.halo is None else len(plan.halo.send_rows) + plan.halo.num_received
     memory = group.all_gather(torch.tensor([peak_bytes() - before, shard.num_own, rows // 2, len(shard.edges)]))
     cpu = group.all_gather(torch.tensor([median(clock.epochs[1:])]))

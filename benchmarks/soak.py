@@ -53,7 +53,7 @@ class Handed(ctypes.Structure):
 
 
 class Meter:
-    """A watcher that notes memory and open files after every epoch, in arrays that were there before."""
+    """A callback that notes memory and open files after every epoch, in arrays that were there before."""
 
     def __init__(self, epochs: int) -> None:
         import numpy as np

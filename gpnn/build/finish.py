@@ -47,7 +47,7 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
         write_both(order_rows(table), run.predictions)
         _write(run, built, weights, metrics)
         return
-    with group.workplace(run.predictions) as place:
+    with group.staging_folder(run.predictions) as place:
         parts = [place / f"{rank}.parquet" for rank in range(group.size)]
         write_predictions(table, parts[group.rank])
         group.barrier()

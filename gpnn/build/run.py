@@ -23,9 +23,9 @@ from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.run.environment import describe_environment
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, default_run_path
-from gpnn.storage.atomic import finite, workplace
+from gpnn.storage.atomic import finite, staging_folder
 from gpnn.storage.read import read_json
-from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.fit import Callback, FitResult, fit
 
 SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
 
@@ -122,7 +122,7 @@ def open_run(path: Path, processes: Processes = ALONE) -> tuple[RunFolder, Built
     return run, built
 
 
-def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *, report: bool = True) -> FitResult:
+def train_run(run: RunFolder, built: Built, callbacks: Sequence[Callback] = (), *, report: bool = True) -> FitResult:
     """Train, from the run's checkpoint where there is one; at the end the run folder is complete; collective.
 
     An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
@@ -137,7 +137,7 @@ def train_run(run: RunFolder, built: Built, watchers: Sequence[Watcher] = (), *,
         recipe=config.train,
         seed=config.seed,
         checkpoint=run.checkpoint,
-        watchers=[*([HistoryFile(run)] if leads else []), *watchers],
+        callbacks=[*([HistoryFile(run)] if leads else []), *callbacks],
     )
     if result.problem is not None and leads:
         run.write_failure(result.problem)
@@ -164,7 +164,7 @@ def _prepare(config: Config, out: Path | None, processes: Processes, stack: Exit
     if processes.group.size == 1:
         return Start(path, config, None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    shards = stack.enter_context(workplace(path)) / SHARDS
+    shards = stack.enter_context(staging_folder(path)) / SHARDS
     return Start(path, _write_shards(config, processes.group.size, shards)[0], shards)
 
 

@@ -17,7 +17,7 @@ from gpnn.config import Config, parse_config
 from gpnn.distributed import ShardedPlan
 from gpnn.storage.atomic import write_json, write_text
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.fit import FitResult, Watcher, fit
+from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.metrics import choose_metric, merit
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def search_run(
     run: RunFolder,
     begun: Built,
     *,
-    watchers: Sequence[Watcher] = (),
+    callbacks: Sequence[Callback] = (),
     on_trial: Callable[[dict[str, Any]], None] | None = None,
 ) -> Built | None:
     """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
@@ -102,7 +102,7 @@ def search_run(
     Args:
         run: the run folder; its `search.json` holds the table: a row per trial, validation metrics only.
         begun: the objects that the run began with; no trial changes their data.
-        watchers: of every trial; one that ends a trial ends the search.
+        callbacks: of every trial; one that ends a trial ends the search.
         on_trial: called with each trial's row.
     """
     if not run.search.exists() or isinstance(begun.plan, ShardedPlan):  # shards train what a search has chosen
@@ -113,7 +113,7 @@ def search_run(
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
-        result = _try(build(search.config(settings), data), watchers)
+        result = _try(build(search.config(settings), data), callbacks)
         if result.stopped == "interrupted":
             return None
         row = {"trial": number, "settings": settings, **_validation_metrics(result, metric)}
@@ -190,9 +190,9 @@ def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return max(trials, key=rank)
 
 
-def _try(built: Built, watchers: Sequence[Watcher]) -> FitResult:
+def _try(built: Built, callbacks: Sequence[Callback]) -> FitResult:
     config = built.config
-    return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=watchers)
+    return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, callbacks=callbacks)
 
 
 def _validation_metrics(result: FitResult, metric: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Those who watch a training for the user: a progress bar, plain lines, and Ctrl-C."""
+"""Callbacks of a training for the user: a progress bar, plain lines, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpnn.text import percent
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from gpnn.train.fit import Record, Watcher
+    from gpnn.train.fit import Callback, Record
 
 
 @contextmanager
-def progress_watcher(epochs: int) -> Iterator[Watcher]:
+def progress_callback(epochs: int) -> Iterator[Callback]:
     """A bar where there is a terminal to draw it on, else a line for every tenth of the epochs."""
     if not sys.stderr.isatty():
         yield Lines(epochs)

@@ -12,7 +12,7 @@ import typer
 from gpnn.cli.errors import FAILED, INTERRUPTED
 from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
 from gpnn.cli.process import Launched, launched, set_process
-from gpnn.cli.progress import Interrupt, progress_watcher, waiting
+from gpnn.cli.progress import Interrupt, progress_callback, waiting
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.show_run import headline, show_result, show_trial
 from gpnn.cli.words import given_settings, read_config
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpnn.build import Built
     from gpnn.config import Config
     from gpnn.train import FitResult, RunFolder
-    from gpnn.train.fit import Watcher
+    from gpnn.train.fit import Callback
 
 
 def train(
@@ -122,7 +122,7 @@ def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
     def finished() -> bool:
         done = RunFolder.open(path).finished
         if done:
-            remove_unfinished(path)  # a kill in the last write leaves its empty workplace
+            remove_unfinished(path)  # a kill in the last write leaves its empty staging folder
             typer.echo("gpnn: this run is finished.", err=True)
         return done
 
@@ -142,7 +142,7 @@ def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves
             if here.on_rank0(lambda: _hold(run, stack)):
                 return None
             interrupt = stack.enter_context(Interrupt(silent=silent))
-            searched = search_run(run, built, watchers=[interrupt], on_trial=_ignore if silent else show_trial)
+            searched = search_run(run, built, callbacks=[interrupt], on_trial=_ignore if silent else show_trial)
             settings = {"silent": silent, "curves": curves and here.leads, "report": report}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)
     except KeyboardInterrupt:
@@ -167,18 +167,18 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
     from gpnn.report import advice, can_write
     from gpnn.run.tensorboard import TensorBoard
 
-    watchers: list[Watcher] = [interrupt]
+    callbacks: list[Callback] = [interrupt]
     with ExitStack() as stack:
         if curves:
-            watchers.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
+            callbacks.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if not silent:
             messages().print(headline(built), markup=False)
             messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
-            watchers.append(stack.enter_context(progress_watcher(built.config.train.epochs)))
+            callbacks.append(stack.enter_context(progress_callback(built.config.train.epochs)))
         if report and not silent and not can_write():
             messages().print(advice(), markup=False)
-        result = train_run(run, built, watchers, report=report)
+        result = train_run(run, built, callbacks, report=report)
     if not silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result

@@ -74,7 +74,7 @@ def _save_shard(path: Path, model: nn.Module, optimizer: Optimizer, progress: Pr
     final = path.parent / f"epoch-{progress.epoch:06d}"
     key = order_key(plan)
     state = _pack(model, optimizer, progress.best_weights, plan)
-    with plan.group.workplace(final) as place:
+    with plan.group.staging_folder(final) as place:
         partial = place / final.name
         partial.mkdir(exist_ok=True)
         writer = HuggingFaceStorageWriter(str(partial), save_distributed=True)

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from gpnn.storage.atomic import workplace
+from gpnn.storage.atomic import staging_folder
 
 T = TypeVar("T")
 TRAFFIC = ("sent_bytes", "synchronous_bytes", "reduced_bytes")
@@ -221,13 +221,13 @@ class ProcessGroup:
         raise RankFailed("Another process failed.")
 
     @contextmanager
-    def workplace(self, path: Path) -> Iterator[Path]:
-        """A workplace that rank 0 makes and all processes write into; it is removed when rank 0 leaves the block.
+    def staging_folder(self, path: Path) -> Iterator[Path]:
+        """A staging folder that rank 0 makes and all processes write into; it is removed when rank 0 leaves the block.
 
         Raises:
             OSError: naming `path`, when the disk is full or the parent folder cannot be written.
         """
-        with nullcontext(path) if self.rank else workplace(path) as folder:
+        with nullcontext(path) if self.rank else staging_folder(path) as folder:
             yield path.with_name(self.broadcast_text(folder.name))
 
 

@@ -30,7 +30,7 @@ from gpnn.csr import pointers
 from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder
 from gpnn.distributed.shard_index import INDEX, ShardIndex, file_name, index_as_json, is_shard_folder
 from gpnn.graph import Graph
-from gpnn.storage.atomic import workplace, write_text
+from gpnn.storage.atomic import staging_folder, write_text
 from gpnn.storage.blocks import digest_blocks
 from gpnn.storage.seal import seal
 from gpnn.storage.tensors import save_tensors
@@ -57,7 +57,7 @@ def write_shards(
     folder.parent.mkdir(parents=True, exist_ok=True)
     builder = ShardBuilder(graph, order)
     names = [file_name(rank, order.num_ranks) for rank in range(order.num_ranks)]
-    with workplace(folder) as place:
+    with staging_folder(folder) as place:
         digests = {}
         for rank, name in enumerate(names):
             shard = builder.build(rank)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.storage.atomic import finite, naming, sync_folder, workplace, write_json, write_text
+from gpnn.storage.atomic import finite, naming, staging_folder, sync_folder, write_json, write_text
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
@@ -95,7 +95,7 @@ class RunFolder:
         """
         check_free(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with workplace(path) as folder:
+        with staging_folder(path) as folder:
             partial = folder / "run"
             (partial / "checkpoint").mkdir(parents=True)
             for name, text in files.items():
@@ -176,7 +176,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class HistoryFile:
-    """The watcher that keeps a run's `history.jsonl` in step with its training."""
+    """The callback that keeps a run's `history.jsonl` in step with its training."""
 
     run: RunFolder
 

@@ -1,4 +1,4 @@
-"""TensorBoard: a watcher that draws a training's curves, on request."""
+"""TensorBoard: a callback that draws a training's curves, on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TensorBoard:
-    """The watcher that writes every metric of every epoch as scalars; look at them with `tensorboard --logdir FOLDER`.
+    """The callback that writes every metric of every epoch as scalars; look at them with `tensorboard --logdir FOLDER`.
 
     A training that goes on from a checkpoint has its curves drawn anew from its history, so that neither what a kill
     lost nor what it left behind the checkpoint shows. Whoever makes one closes it.

@@ -26,7 +26,7 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     Raises:
         OSError: naming `path`, when the disk is full or the folder cannot be written.
     """
-    with workplace(path) as folder:
+    with staging_folder(path) as folder:
         partial = folder / "partial"
         partial.touch()
         mode = partial.stat().st_mode  # of any new file here; safetensors would make it private
@@ -79,11 +79,11 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def workplace(path: Path) -> Iterator[Path]:
+def staging_folder(path: Path) -> Iterator[Path]:
     """A new folder beside `path` for this process alone, to make in it what will be `path`; it is gone afterwards.
 
     While it is in use it is locked. A killed process leaves its folder behind, unlocked: the next
-    workplace in the same parent folder removes it.
+    staging folder in the same parent folder removes it.
 
     Raises:
         OSError: naming `path`, when the disk is full or the parent folder cannot be written.

@@ -36,8 +36,8 @@ Record: TypeAlias = dict[str, Any]
 ENDS = ("epochs", "patience")  # the reasons to stop that leave predictions
 
 
-class Watcher(Protocol):
-    """Someone who follows a training: a progress bar, a history file, a plot."""
+class Callback(Protocol):
+    """What follows a training: a progress bar, a history file, a plot."""
 
     def start(self, history: list[Record]) -> None:
         """Training begins; `history` holds the epochs done before, when it goes on from a checkpoint."""
@@ -74,7 +74,7 @@ def fit(
     recipe: Recipe | None = None,
     seed: int = 0,
     checkpoint: Path | None = None,
-    watchers: Sequence[Watcher] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> FitResult:
     """Train the model on the labelled training nodes of `data`; it ends with its best weights.
 
@@ -89,7 +89,7 @@ def fit(
         recipe: how to train; None is `Recipe()`.
         seed: names the random masks.
         checkpoint: file to continue from where it exists, and to write to as the recipe says.
-        watchers: each is told of the start and of every epoch.
+        callbacks: each is called at the start and after every epoch.
 
     Raises:
         ValueError: when there is nothing to learn from, the plan is another graph's, or the checkpoint another model's.
@@ -99,9 +99,9 @@ def fit(
     if checkpoint is not None:
         trainer.load(checkpoint)
     progress = trainer.progress
-    for watcher in watchers:
-        watcher.start(progress.history)
-    stopped, problem = trainer.run(checkpoint, watchers)
+    for callback in callbacks:
+        callback.start(progress.history)
+    stopped, problem = trainer.run(checkpoint, callbacks)
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}
@@ -159,15 +159,15 @@ class _Trainer:
         """Go on from a checkpoint, where there is one."""
         self.progress = load_checkpoint(checkpoint, self.model, self.optimizer, self.plan) or self.progress
 
-    def run(self, checkpoint: Path | None, watchers: Sequence[Watcher]) -> tuple[str, str | None]:
+    def run(self, checkpoint: Path | None, callbacks: Sequence[Callback]) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
         progress, last_saved = self.progress, time.monotonic()
         while progress.epoch < self.recipe.epochs and not self._out_of_patience():
             problem = self._epoch()
             if problem is not None:
                 return "non_finite", problem
-            answers = [watcher.epoch(progress.history[-1]) for watcher in watchers]
-            stop, save = self.group.any(any(answers), any(answers) or self._due(last_saved))
+            ends = [callback.epoch(progress.history[-1]) for callback in callbacks]
+            stop, save = self.group.any(any(ends), any(ends) or self._due(last_saved))
             if checkpoint is not None and save:
                 save_checkpoint(checkpoint, self.model, self.optimizer, progress, self.plan)
                 last_saved = time.monotonic()

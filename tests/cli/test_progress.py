@@ -5,33 +5,33 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gpnn.cli import progress
-from gpnn.cli.progress import Bar, Interrupt, Lines, describe_validation, progress_watcher
+from gpnn.cli.progress import Bar, Interrupt, Lines, describe_validation, progress_callback
 
 RECORD = {"epoch": 1, "loss": 0.5, "val_loss": 1.0, "val_accuracy": 0.75, "seconds": 0.1}
 
 
 def test_the_bar_shows_loss_accuracy_and_seconds():
     with Progress(console=Console(file=io.StringIO())) as bar:
-        watcher = Bar(bar, epochs=10)
-        watcher.start([{}] * 3)
-        watcher.epoch(RECORD)
+        callback = Bar(bar, epochs=10)
+        callback.start([{}] * 3)
+        callback.epoch(RECORD)
         assert bar.tasks[0].completed == 4
         assert bar.tasks[0].description == "loss 0.5000  validation 75.0 %  0.10 s per epoch"
-        watcher.epoch({"epoch": 2, "loss": 0.4, "seconds": 0.1})  # no check this time: the last one stays
+        callback.epoch({"epoch": 2, "loss": 0.4, "seconds": 0.1})  # no check this time: the last one stays
         assert "validation 75.0 %" in bar.tasks[0].description
 
 
 def test_lines_come_every_tenth(capsys):
-    watcher = Lines(epochs=20)
+    callback = Lines(epochs=20)
     for epoch in range(1, 6):
-        watcher.epoch({**RECORD, "epoch": epoch})
+        callback.epoch({**RECORD, "epoch": epoch})
     assert capsys.readouterr().err.count("epoch ") == 2
 
 
 def test_a_terminal_gets_the_bar(monkeypatch):
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
-    with progress_watcher(5) as watcher:
-        assert isinstance(watcher, Bar)
+    with progress_callback(5) as callback:
+        assert isinstance(callback, Bar)
 
 
 def test_the_chosen_metric_is_shown():

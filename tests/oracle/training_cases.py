@@ -60,8 +60,8 @@ def train(
     if arguments.get("input", "features") != "features":
         arguments |= {"num_nodes": len(part.labels), "nodes": plan.nodes, "features": data.x}
     model = GPNN(6, 8, 3, **arguments).to(data.x.dtype)
-    watchers = [] if stop is None else [Stop(stop)]
-    result = fit(model, data, plan, recipe=recipe, seed=5, checkpoint=checkpoint, watchers=watchers)
+    callbacks = [] if stop is None else [Stop(stop)]
+    result = fit(model, data, plan, recipe=recipe, seed=5, checkpoint=checkpoint, callbacks=callbacks)
     rows = torch.empty(0)
     if model.embedding is not None:
         rows = torch.empty(len(part.labels), 8, dtype=data.x.dtype)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from gpnn.storage.atomic import remove_abandoned, replace_file, workplace, write_json, write_text
+from gpnn.storage.atomic import remove_abandoned, replace_file, staging_folder, write_json, write_text
 from gpnn.storage.tensors import write_tensors
 
 
@@ -71,8 +71,8 @@ def test_a_full_disk_names_the_file_whoever_finds_it(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
-from gpnn.storage.atomic import workplace
-with workplace(Path(sys.argv[1])) as folder:
+from gpnn.storage.atomic import staging_folder
+with staging_folder(Path(sys.argv[1])) as folder:
     (folder / ".tmpAbC").write_text("half")
     print(folder.name, flush=True)
     sys.stdin.read()
@@ -93,7 +93,7 @@ def writer(tmp_path: Path):
 
 
 def test_a_workplace_is_new_and_gone_afterwards(tmp_path: Path) -> None:
-    with workplace(tmp_path / "a") as one, workplace(tmp_path / "a") as other:
+    with staging_folder(tmp_path / "a") as one, staging_folder(tmp_path / "a") as other:
         assert one != other
         assert one.parent == other.parent == tmp_path
         remove_abandoned(tmp_path)
@@ -127,7 +127,7 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     def fail(path: Path) -> None:
-        with workplace(tmp_path / "model"):
+        with staging_folder(tmp_path / "model"):
             raise OSError(28, "No space left on device", str(path))
 
     with pytest.raises(OSError, match=r"No space") as raised:

@@ -29,7 +29,7 @@ class Table(nn.Module):
 
 
 class Stop:
-    """A watcher that ends the training after an epoch and remembers what it saw."""
+    """A callback that ends the training after an epoch and remembers what it saw."""
 
     def __init__(self, after: int) -> None:
         self.after, self.started, self.seen = after, [], []
@@ -210,12 +210,12 @@ def test_a_resumed_run_ends_at_the_same_bits(planted, plan, model, tmp_path, opt
     )
     whole, parts, path = copy.deepcopy(model), copy.deepcopy(model), tmp_path / "training.safetensors"
     expected = fit(whole, planted, plan, recipe=recipe)
-    first = fit(parts, planted, plan, recipe=recipe, checkpoint=path, watchers=[Stop(5)])
+    first = fit(parts, planted, plan, recipe=recipe, checkpoint=path, callbacks=[Stop(5)])
     assert (first.stopped, first.metrics) == ("interrupted", {})
-    fresh, watcher = copy.deepcopy(model), Stop(0)
-    second = fit(fresh, planted, plan, recipe=recipe, checkpoint=path, watchers=[watcher])
-    assert watcher.started == [5]
-    assert watcher.seen[0] == 6
+    fresh, callback = copy.deepcopy(model), Stop(0)
+    second = fit(fresh, planted, plan, recipe=recipe, checkpoint=path, callbacks=[callback])
+    assert callback.started == [5]
+    assert callback.seen[0] == 6
     assert equal(weights(whole), weights(fresh))
     timed = ("seconds",)
     strip = lambda measured: {name: value for name, value in measured.items() if name not in timed}  # noqa: E731
@@ -227,7 +227,7 @@ def test_running_averages_of_a_normalised_model_resume_to_the_same_bits(planted,
     made = [GPNN(3, 8, 3, predict="features", norm="batch", drop_node=0.2) for _ in range(3)]
     recipe, path = Recipe(epochs=8, passes=2, consistency=1.0), tmp_path / "training.safetensors"
     fit(made[0], planted, plan, recipe=recipe)
-    fit(made[1], planted, plan, recipe=recipe, checkpoint=path, watchers=[Stop(3)])
+    fit(made[1], planted, plan, recipe=recipe, checkpoint=path, callbacks=[Stop(3)])
     fit(made[2], planted, plan, recipe=recipe, checkpoint=path)
     assert equal(weights(made[0]), weights(made[2]))
 
@@ -248,7 +248,7 @@ def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(p
     moved = (whole.embedding.weight != model.embedding.weight).any(1)
     assert torch.equal(moved, reached)
     assert 2 < int(reached.sum()) < 45
-    fit(parts, data, plan, recipe=recipe, checkpoint=path, watchers=[Stop(4)])
+    fit(parts, data, plan, recipe=recipe, checkpoint=path, callbacks=[Stop(4)])
     fresh = copy.deepcopy(model)
     fit(fresh, data, plan, recipe=recipe, checkpoint=path)
     assert equal(weights(whole), weights(fresh))
@@ -257,9 +257,9 @@ def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(p
 def test_checkpoints_come_every_few_epochs(planted, plan, model, tmp_path):
     path = tmp_path / "training.safetensors"
     fit(model, planted, plan, recipe=Recipe(epochs=5, checkpoint_every=2, checkpoint_seconds=0), checkpoint=path)
-    watcher = Stop(0)
-    fit(model, planted, plan, recipe=Recipe(epochs=5), checkpoint=path, watchers=[watcher])
-    assert watcher.started == [4]
+    callback = Stop(0)
+    fit(model, planted, plan, recipe=Recipe(epochs=5), checkpoint=path, callbacks=[callback])
+    assert callback.started == [4]
 
 
 def test_bf16_stays_close_to_float32(planted, plan, model):
@@ -296,10 +296,10 @@ def test_products_are_rounded_in_the_passes_alone(planted, plan, model, monkeypa
         return logits
 
     monkeypatch.setattr(type(model), "forward", note)
-    watcher = Precision()
-    fit(model, planted, plan, recipe=Recipe(epochs=2, precision=precision), watchers=[watcher])
+    callback = Precision()
+    fit(model, planted, plan, recipe=Recipe(epochs=2, precision=precision), callbacks=[callback])
     assert passes.count(inside) == len(passes) >= 6
-    assert watcher.seen == {"highest"} == {torch.get_float32_matmul_precision()}
+    assert callback.seen == {"highest"} == {torch.get_float32_matmul_precision()}
 
 
 def test_embeddings_learn_without_features(planted, plan):

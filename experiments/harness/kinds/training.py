@@ -75,7 +75,7 @@ class Seconds(NamedTuple):
 
 
 class Clock:
-    """A watcher of a training: CPU and wall seconds, validation included, until a target and until the best epoch."""
+    """A callback of a training: CPU and wall seconds, validation included, until a target and until the best epoch."""
 
     def __init__(self, target: float | None = None) -> None:
         self.target, self.best = target, -1.0
@@ -113,7 +113,7 @@ def train(built: Built, target: float | None = None) -> tuple[FitResult, Clock]:
     from gpnn.train import fit
 
     clock, config = Clock(target), built.config
-    result = fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, watchers=[clock])
+    result = fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, callbacks=[clock])
     return result, clock
 
 
