@@ -186,8 +186,8 @@ def _read(folder: Path, model: nn.Module, plan: ShardedPlan) -> dict[str, Tensor
         rows = [len(plan.shard.nodes), *whole[1:]] if mine else whole
         if owner not in shapes or rows != ([1] if scalar else list(shapes[owner])):
             raise ValueError(f"The checkpoint {folder} must fit the model. Got {name} of shape {whole}.")
-        room = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)
-        state[name] = _part(room, mine, plan)
+        buffer = torch.empty(rows, dtype=entry.properties.dtype, device=plan.device)
+        state[name] = _part(buffer, mine, plan)
     try:
         reader = HuggingFaceStorageReader(str(folder))
         with _alone_without_warning():
@@ -258,13 +258,13 @@ def _read_header(folder: Path) -> dict[str, Any]:
 
 
 def _digests(folder: Path, group: ProcessGroup) -> dict[str, str]:
-    """In every process the digests of everyone's files, by name; collective."""
+    """In every process the digests of all files, by name; collective."""
     mine = []
     for file in sorted(folder.glob(f"shard-{group.rank + 1:05d}-*.safetensors")):  # others' may not be seen here yet
         mine.append([*bytes.fromhex(digest_file(file)), *file.name.encode().ljust(64, b"\0")])
     rows = torch.tensor(mine, dtype=torch.uint8).reshape(len(mine), DIGEST + 64)
-    everyone = [bytes(row) for rows in group.all_gather(rows) for row in rows.tolist()]
-    return {row[DIGEST:].rstrip(b"\0").decode(): row[:DIGEST].hex() for row in everyone}
+    every = [bytes(row) for rows in group.all_gather(rows) for row in rows.tolist()]
+    return {row[DIGEST:].rstrip(b"\0").decode(): row[:DIGEST].hex() for row in every}
 
 
 def _check_files(folder: Path, digests: dict[str, str], digest: Callable[[Path], str], group: ProcessGroup) -> None:

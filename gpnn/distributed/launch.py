@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,7 +14,6 @@ import torch
 import torch.distributed as dist
 
 from gpnn.distributed.process_group import SINGLE, ProcessGroup
-from gpnn.distributed.rendezvous import meet
 from gpnn.engine.device import choose_device
 
 MEETING = timedelta(minutes=10)  # machines may start minutes apart
@@ -83,7 +85,9 @@ class Processes:
 
     def training_group(self, device: torch.device) -> ProcessGroup:
         """The group that trains; states are sent by NCCL between GPUs, by gloo between CPUs; collective."""
-        if self.group.size == 1 or device.type != "cuda":
+        if self.group.size == 1:
+            return SINGLE
+        if device.type != "cuda":
             return ProcessGroup()
         torch.cuda.set_device(device)
         limit = timedelta(seconds=self.timeout)
@@ -118,3 +122,43 @@ def is_lost_peer(error: BaseException) -> bool:
         return True
     signs = ("gloo/", "Connection closed by peer", "Connection reset by peer", "Timed out waiting", "Broken pipe")
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
+def meet(rank: int, size: int, timeout: timedelta) -> dist.Store:
+    """A store that only the processes of this start share; collective.
+
+    torchrun keeps one store of keys over all its restarts, and a process that reads an address before its owner has
+    written it again would connect to a dead one. So each process puts a token of its own into the store and publishes
+    a digest of the tokens that it reads; when all digests are equal, these are the tokens of living processes, and
+    name a part of the store for them.
+
+    Args:
+        rank: number of this process.
+        size: how many there are.
+        timeout: how long to wait for the others.
+
+    Raises:
+        RuntimeError: when they do not come in time.
+    """
+    hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    lead = rank == 0 and not hosted
+    store = dist.TCPStore(address, port, size, lead, timeout, wait_for_workers=False, multi_tenant=True)
+    return dist.PrefixStore(agree(store, rank, size, timeout), store)
+
+
+def agree(store: dist.Store, rank: int, size: int, timeout: timedelta) -> str:
+    """A name that these processes, and no earlier ones with the same ranks, have in common; collective.
+
+    The digest that all publish contains each one's own new token, so that none was published before.
+    """
+    store.set(f"gpnn/token/{rank}", uuid.uuid4().hex)
+    until = time.monotonic() + timeout.total_seconds()
+    while time.monotonic() < until:
+        tokens = store.multi_get([f"gpnn/token/{each}" for each in range(size)])
+        seen = hashlib.sha256(b",".join(tokens)).hexdigest()
+        store.set(f"gpnn/seen/{rank}", seen)
+        if set(store.multi_get([f"gpnn/seen/{each}" for each in range(size)])) == {seen.encode()}:
+            return f"gpnn/{seen}"
+        time.sleep(0.02)
+    raise RuntimeError(f"Timed out waiting for {size} processes to meet.")

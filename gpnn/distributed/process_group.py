@@ -48,19 +48,25 @@ class ProcessGroup:
 
     Attributes:
         handle: torch's group, or None: all processes.
+        alone: whether this process is a group of its own, whatever others were started with it.
         traffic: what this process has sent.
     """
 
     handle: dist.ProcessGroup | None = None
+    alone: bool = False
     traffic: Traffic = field(default_factory=Traffic)
 
     @property
     def rank(self) -> int:
-        return dist.get_rank(self.handle) if dist.is_initialized() else 0
+        return dist.get_rank(self.handle) if self._is_joined else 0
 
     @property
     def size(self) -> int:
-        return dist.get_world_size(self.handle) if dist.is_initialized() else 1
+        return dist.get_world_size(self.handle) if self._is_joined else 1
+
+    @property
+    def _is_joined(self) -> bool:
+        return not self.alone and dist.is_initialized()
 
     @property
     def device(self) -> torch.device:
@@ -235,4 +241,4 @@ class RankFailed(ValueError):
     """Another process failed, and prints the reason itself."""
 
 
-SINGLE = ProcessGroup()  # of a process that was not started by torchrun
+SINGLE = ProcessGroup(alone=True)  # of a whole graph, which one process trains

@@ -70,7 +70,7 @@ def read_sizes(index: ShardIndex) -> list[dict[str, int]]:
 
 
 def _check_edges_of_parts(index: ShardIndex, counts: Tensor, first: int, last: int) -> None:
-    """Compare the edges into each of these subgraphs with what the index says."""
+    """Compare the edges into each of these subgraphs with those of the index."""
     (within,) = ((index.part_ptr >= first) & (index.part_ptr <= last)).nonzero(as_tuple=True)
     ends = pointers(counts)[index.part_ptr[within] - first]
     expected = index.part_edges[int(within[0]) : int(within[-1])]

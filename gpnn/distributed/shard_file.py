@@ -124,7 +124,7 @@ class ShardFile:
         return self._slice(name, int(self.ends[0]), int(self.ends[-1]))
 
     def _check_shapes(self) -> None:
-        """Every tensor has a row per node, per edge or per entry, as its name asks."""
+        """Every tensor has a row per node, per edge or per entry, as its name implies."""
         rows, edges = self.num_rows, self._shape("src")[0]
         sizes = {"nodes": [rows], "ptr": [rows + 1], "src": [edges], "edges": [edges]}
         sizes |= {name: [edges] for name in ("edge_type", "edge_weight") if name in self.places}

@@ -16,7 +16,7 @@ from gpnn.storage.read import read_json, shorten
 from gpnn.storage.seal import digest_json, unseal
 
 FORMAT = 2
-WITHOUT_DIGESTS = 1  # the format of folders that tell no digests
+WITHOUT_DIGESTS = 1  # the format of folders without digests
 INDEX = "shards.json"
 
 
@@ -31,7 +31,7 @@ class ShardIndex:
         part_edges: edges into each subgraph, `[K]`.
         bounds: the position where each shard begins, `[S + 1]`.
         facts: what else was written: classes, the dataset's name, ….
-        digests: of the blocks of each shard's file, as :func:`gpnn.storage.blocks.digest_blocks` gives them, by the
+        digests: of the blocks of each shard's file, as :func:`gpnn.storage.blocks.digest_blocks` returns them, by the
             file's name; None in folders of format 1.
     """
 
@@ -64,7 +64,7 @@ class ShardIndex:
 
 
 def is_shard_folder(path: str | Path) -> bool:
-    """Whether a complete folder of shards stands at `path`."""
+    """Whether there is a complete folder of shards at `path`."""
     return (Path(path) / INDEX).is_file()
 
 

@@ -1,7 +1,7 @@
 """A folder of shards: what each process needs of a graph, in a memory-mappable file of its own.
 
 `shards.json` holds the number of nodes, where subgraphs and shards begin in their order, and the digests of the shards'
-files and of itself; it is written last, so that where it stands the folder is complete.
+files and of itself; it is written last, so that a folder that has it is complete.
 `shard-00002-of-00004.safetensors` holds of the third of four shards:
 
 ==============================  ====================================================================================
@@ -50,7 +50,7 @@ def write_shards(
 
     Raises:
         ValueError: when the folder holds shards already.
-        OSError: when there is no room for them.
+        OSError: when the disk is full.
     """
     if is_shard_folder(folder):
         raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")

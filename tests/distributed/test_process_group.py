@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from gpnn.distributed import SINGLE
+from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.optimizer import clip_gradients
 
 
@@ -18,6 +18,15 @@ def test_collectives_of_one_process() -> None:
     assert SINGLE.all_gather_counts(7) == [7]
     assert SINGLE.any(True, False) == (True, False)
     SINGLE.barrier()
+
+
+def sum_alone(group: ProcessGroup) -> float:
+    return float(SINGLE.all_reduce(torch.tensor(group.rank + 1.0)))
+
+
+def test_one_process_of_several_may_train_alone(processes) -> None:
+    """A whole graph's training does not add up with those of other processes that torchrun started."""
+    assert processes(sum_alone, size=4) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_clipping_has_the_bits_of_torch() -> None:

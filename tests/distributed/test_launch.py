@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 import torch.distributed as dist
 
-from gpnn.distributed.launch import Launch, is_lost_peer
-from gpnn.distributed.rendezvous import agree
+from gpnn.distributed.launch import Launch, agree, is_lost_peer
 
 
 def meet_all(store, size):
