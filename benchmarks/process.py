@@ -50,11 +50,11 @@ def reset_peak() -> int:
     """Let the peak count from here, freed memory returned first; the resident bytes now."""
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
+    return status("VmRSS")
 
 
 def peak_bytes() -> int:
-    return _status("VmHWM")
+    return status("VmHWM")
 
 
 def describe_machine() -> str:
@@ -87,5 +87,5 @@ def _lines(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8").splitlines()
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     return int(next(line for line in _lines("/proc/self/status") if line.startswith(name)).split()[1]) * 1024
