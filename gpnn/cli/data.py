@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.complete import complete_words
 from gpnn.cli.errors import USER_MISTAKE
-from gpnn.cli.options import Edges, Features, Json, Nodes, Quiet, Root, Words
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, nested_rows, output, print_json, print_notes, table
-from gpnn.cli.words import read_config
+from gpnn.cli.words import Edges, Features, Json, Nodes, Quiet, Root, Words, complete_words, read_config
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check and describe datasets.")
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpnn.cli.options import Json, Quiet
 from gpnn.cli.show import messages, output, print_json, table
+from gpnn.cli.words import Json, Quiet
 
 if TYPE_CHECKING:
     from rich.console import Console

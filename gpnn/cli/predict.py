@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.options import METAVAR, Edges, Features, Json, Nodes, Quiet, Root
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json, print_notes
-from gpnn.cli.words import read_config, split_words
+from gpnn.cli.words import METAVAR, Edges, Features, Json, Nodes, Quiet, Root, read_config, split_words
 
 
 def predict(

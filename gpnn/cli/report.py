@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.options import Json
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json
+from gpnn.cli.words import Json
 
 COMPARISON = Path("comparison.html")
 

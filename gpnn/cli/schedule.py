@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.options import Edges, Json, Nodes, Quiet, Root, Words
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, output, print_json, table
-from gpnn.cli.words import read_config
+from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, read_config
 from gpnn.text import percent
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpnn.cli.errors import FAILED, INTERRUPTED
-from gpnn.cli.options import Edges, Features, Json, Nodes, Root, Words
 from gpnn.cli.process import Launched, launched, set_process
 from gpnn.cli.progress import Interrupt, progress_callback, waiting
-from gpnn.cli.show import messages, print_notes
-from gpnn.cli.show_run import headline, show_result, show_trial
-from gpnn.cli.words import given_settings, read_config
+from gpnn.cli.show import headline, messages, print_notes, show_result, show_trial
+from gpnn.cli.words import Edges, Features, Json, Nodes, Root, Words, given_settings, read_config
 
 if TYPE_CHECKING:
     from gpnn.build import Built

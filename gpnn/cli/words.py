@@ -1,13 +1,60 @@
-"""The words after a command: a dataset, folder or file, and settings as key=value."""
+"""Words after a command: the dataset, settings, the options that commands share, and what a shell completes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
 
 if TYPE_CHECKING:
     from gpnn.config import Config
+
+# The names of gpnn.data.DATASETS and gpnn.partition.PARTITIONERS, whose import takes seconds; a test compares them.
+DATASET_NAMES = (
+    "digits", "cora", "citeseer", "pubmed", "nell", "diel", "babi", "planted", "rmat", "grid", "chain", "diel_like",
+    "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
+)  # fmt: skip
+METHOD_NAMES = (
+    "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",
+)  # fmt: skip
+
+
+def complete_words(incomplete: str) -> list[str]:
+    """The datasets that begin so; files are the shell's own business.
+
+    >>> complete_words("co")
+    ['cora']
+    """
+    return [name for name in DATASET_NAMES if name.startswith(incomplete)]
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """The partitioners that begin so."""
+    return [name for name in METHOD_NAMES if name.startswith(incomplete)]
+
+
+METAVAR = "DATASET|FOLDER|FILE|KEY=VALUE"
+
+Words: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar=METAVAR,
+        help="A dataset, a folder of tables or a graph file; and settings.",
+        autocompletion=complete_words,
+    ),
+]
+Root: TypeAlias = Annotated[Path | None, typer.Option(help="Folder of downloaded data.")]
+Nodes: TypeAlias = Annotated[Path | None, typer.Option(help="Table of nodes: .csv, .tsv, .parquet or .npz.")]
+Edges: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Table of edges: .csv, .tsv, .parquet, .npz, or METIS .graph.")
+]
+Features: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Features: .npy, .npz (dense or sparse), .parquet, .csv or .tsv.")
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no messages.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object, no messages.")]
 
 
 def split_words(words: Sequence[str] | None) -> tuple[str | None, list[str]]:

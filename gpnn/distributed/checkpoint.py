@@ -27,8 +27,7 @@ from gpnn.distributed.parameters import own_names
 from gpnn.distributed.plan import ShardedPlan
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
-from gpnn.run.checkpoint import check_progress, load_checkpoint, save_checkpoint
-from gpnn.run.progress import Progress
+from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, save_checkpoint
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import digest_file
 from gpnn.storage.read import read_json, shorten

@@ -17,7 +17,7 @@ from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
-from gpnn.run.progress import Progress
+from gpnn.run.checkpoint import Progress
 from gpnn.train.evaluate import autocast, predict_logits, products, score
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import choose_metric, merit

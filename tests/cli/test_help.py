@@ -6,7 +6,7 @@ import pytest
 import typer.main
 
 from gpnn.cli import app
-from gpnn.cli.complete import DATASETS, PARTITIONERS, complete_method, complete_words
+from gpnn.cli.words import DATASET_NAMES, METHOD_NAMES, complete_method, complete_words
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
@@ -36,8 +36,8 @@ def test_every_command_is_quiet_or_json_when_asked(path, command) -> None:
 def test_what_the_shell_is_offered_is_what_there_is() -> None:
     from gpnn import data, partition
 
-    assert tuple(data.DATASETS) == DATASETS
-    assert tuple(partition.PARTITIONERS) == PARTITIONERS
+    assert tuple(data.DATASETS) == DATASET_NAMES
+    assert tuple(partition.PARTITIONERS) == METHOD_NAMES
     assert complete_words("cit") == ["citeseer"]
     assert complete_method("re") == ["refined"]
 

@@ -121,7 +121,7 @@ def _sharded() -> tuple[Any, Any]:
 def write_sharded_checkpoint(folder: Path, epoch: int = 1) -> None:
     """Save what several processes save together, in the one process of a group."""
     from gpnn.distributed import checkpoint as sharded_checkpoint
-    from gpnn.run.progress import Progress, copy_weights
+    from gpnn.run.checkpoint import Progress, copy_weights
     from gpnn.train.optimizer import make_optimizer
 
     plan, model = _sharded()
