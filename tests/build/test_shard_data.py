@@ -1,12 +1,14 @@
 """A dataset through a folder of shards and back: features, labels, masks and names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.build.shard_data import read_data, write_data
+from gpnn.build.shard_data import read_data, shard_notes, write_data
 from gpnn.distributed import read_index, read_shard
 
 
@@ -39,3 +41,13 @@ def test_every_node_comes_back_once(tmp_path, names):
     given = [None] * 4 if names is None else list(names)
     wanted = zip(data.x.tolist(), data.y.tolist(), data.train_mask.tolist(), given)
     assert found == dict(enumerate(wanted))
+
+
+@pytest.mark.parametrize("key", ["notes", "remarks"])
+def test_notes_of_older_folders_are_read_too(tmp_path, key):
+    data = Data(x=torch.eye(2), y=torch.tensor([0, 1]), edge_index=torch.tensor([[0, 1], [1, 0]]), num_classes=2)
+    data.train_mask, data.val_mask, data.notes = torch.tensor([True, False]), torch.tensor([False, True]), ["drawn"]
+    index = write_data(data, gpnn.Partition([0, 1], 2), 1, tmp_path / "shards", name="two")
+    facts = dict(index.facts)
+    facts[key] = facts.pop("notes")
+    assert [note.what for note in shard_notes(replace(index, facts=facts), "linear")] == ["drawn"]
