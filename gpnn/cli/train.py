@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,10 +63,11 @@ def train(
         path = here.on_rank0(lambda: _find(here, resume, out, alone=not any(given), tensorboard=tensorboard))
         with waiting("reading the graph and preparing the schedule", silent=silent or not here.leads):
             if path is not None:
-                run, built = _reopen(Path(path), here)
+                here.run = Path(path)
+                run, built = _reopen(here.run, here)
             else:
                 tables = {"nodes": nodes, "edges": edges, "features": features}
-                read = lambda: read_config(words, file=config, root=root, tables=tables)  # noqa: E731
+                read = partial(read_config, words, file=config, root=root, tables=tables)
                 run, built = _begin(read, out, here, search, lambda: given_settings(words, config))
         here.run, problem = run.path, None
         if built is not None:

@@ -9,7 +9,7 @@ from gpnn.build import build, create_run, load_config, open_run, train_run
 from gpnn.data import load_dataset
 from gpnn.distributed import SINGLE
 from tests.oracle.multi_hot import multi_hot_graph
-from tests.oracle.run_cases import begin_case, resume_case
+from tests.oracle.run_cases import begin_case, reads_case, resume_case
 
 
 def test_recall_is_measured_where_there_are_gold_pairs(tmp_path):
@@ -131,6 +131,17 @@ def test_a_run_goes_on_in_another_number_of_processes(processes, tmp_path, optio
         table = parquet.read_table(tmp_path / name / "predictions.parquet")
         assert table.column_names == wanted.column_names
         assert table["p_1"].to_pylist() == pytest.approx(wanted["p_1"].to_pylist(), abs=1e-4)
+
+
+def test_rank_0_reads_the_configuration_for_all(processes, tmp_path):
+    """Once; the others have its settings, sizes that it chose included."""
+    settings = [*SMALL, "threads=3", "deterministic=true", "memory=64", "schedule.rounds=auto"]
+    reads, configs, engines = zip(*processes(reads_case, tmp_path / "run", settings))
+    assert reads == (1, 0, 0, 0)
+    assert all(config == configs[0] for config in configs)
+    assert configs[0] == (tmp_path / "run" / "config.toml").read_text().splitlines()
+    assert {"threads = 3", "deterministic = true", "memory = 64.0", "rounds = 3"} <= set(configs[0])
+    assert all(engine.estimate.peak > 0 for engine in engines)
 
 
 def test_settings_that_several_processes_refuse_leave_no_run(processes, tmp_path):

@@ -130,7 +130,7 @@ def test_a_mistake_is_told_once(tmp_path, monkeypatch):
     with torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run") as job:
         output, _ = job.communicate(timeout=1200)
     assert output.count("gpnn: ") == 1
-    assert "must be one of partitioned, synchronous" in output
+    assert "`schedule` must be one of partitioned, held_cut, synchronous. Got 'sequential'." in output
 
 
 def test_shards_train_without_torchrun(gpnn, tmp_path):

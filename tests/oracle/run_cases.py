@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build import begin_run, load_config, open_run, train_run
+from gpnn.config import Config
 from gpnn.distributed import ProcessGroup
 from gpnn.distributed.launch import Launch, Processes
 
@@ -28,6 +29,18 @@ def begin_case(group: ProcessGroup, path: Path, settings: list[str], stop: int |
     processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
     run, built = begin_run(lambda: load_config(overrides=settings), path, processes)
     return train_run(run, built, [StopAfter(stop)], report=False).stopped
+
+
+def reads_case(group: ProcessGroup, path: Path, settings: list[str]) -> tuple[int, list[str], Any]:
+    """How often this process read the configuration, the one that it has, and how it would run."""
+    reads = []
+
+    def read() -> Config:
+        reads.append(group.rank)
+        return load_config(overrides=settings)
+
+    _, built = begin_run(read, path, Processes(Launch(group.rank, group.size, group.rank, group.size), group))
+    return len(reads), built.config.to_toml().splitlines(), built.engine
 
 
 def resume_case(group: ProcessGroup, path: Path) -> str:
