@@ -19,6 +19,7 @@ _HOMES = {
     "lower": "gpnn.engine",
     "propagate": "gpnn.engine",
     "GPNNClassifier": "gpnn.estimator",
+    "GPNNRegressor": "gpnn.estimator",
 }
 _ROOMS = (
     "graph",

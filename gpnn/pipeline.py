@@ -27,7 +27,7 @@ from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.recipe import Recipe
-from gpnn.train.task import num_classes
+from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -120,15 +120,15 @@ class Pipeline:
             k = most_parts(data, choose_parts(data.num_nodes))
         return replace(self, k=k, rounds=choose_rounds(as_graph(data)) if rounds == "auto" else rounds)
 
-    def resolve_shards(self, totals: Totals, num_classes: int) -> Pipeline:
+    def resolve_shards(self, totals: Totals, num_outputs: int) -> Pipeline:
         """The same with the K of a graph that is divided, and other sizes chosen for it where they are "auto"."""
         rounds = choose_rounds(totals) if self.rounds == "auto" else self.rounds
-        width = choose_hidden(num_classes) if self.hidden_channels == "auto" else self.hidden_channels
+        width = choose_hidden(num_outputs) if self.hidden_channels == "auto" else self.hidden_channels
         return replace(self, k=totals.num_parts, rounds=rounds, hidden_channels=width)
 
     def resolve(self, data: Data) -> Pipeline:
         """The same with all sizes chosen for the graph where they are "auto"."""
-        width = choose_hidden(num_classes(data)) if self.hidden_channels == "auto" else self.hidden_channels
+        width = choose_hidden(task_of(data).num_outputs) if self.hidden_channels == "auto" else self.hidden_channels
         return replace(self.resolve_structure(data), hidden_channels=width)
 
     def assemble(self, data: Data, recipe: Recipe, *, keep_schedule: bool = True) -> Assembly:
@@ -171,7 +171,7 @@ class Pipeline:
         check_choice("schedule", self.schedule, SHARD_SCHEDULES)
         if self.disk is not None:
             raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
-        resolved = self.resolve_shards(shard.totals, num_classes(data))
+        resolved = self.resolve_shards(shard.totals, task_of(data).num_outputs)
         plan = lower_shard(
             shard,
             group,
@@ -284,7 +284,7 @@ def model_arguments(
     return arguments | {
         "in_channels": 0 if x is None else x.shape[1],
         "hidden_channels": hidden_channels,
-        "out_channels": num_classes(data),
+        "out_channels": task_of(data).num_outputs,
         "num_rounds": plan.num_rounds,
         "num_edge_types": plan.num_edge_types,
         "seed": seed,

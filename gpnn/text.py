@@ -14,6 +14,20 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
+SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "balanced_accuracy", "recall", "coverage")
+
+
+def metric_text(name: str, value: float | None) -> str:
+    """A metric's value: a percentage where it is a share, else four digits; a dash where there is none.
+
+    >>> metric_text("val_accuracy", 0.912), metric_text("mae", 1234.56)
+    ('91.2 %', '1235')
+    """
+    if value is None or name.removeprefix("val_").removeprefix("test_").removeprefix("train_") in SHARES:
+        return percent(value)
+    return f"{value:.4g}"
+
+
 def size(num_bytes: float) -> str:
     """A number of bytes in the unit that suits it.
 

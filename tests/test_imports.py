@@ -23,6 +23,7 @@ ROWS = [
     {"memory"},
     {"pipeline"},
     {"recipes"},
+    {"node_estimator"},
     {"estimator", "report"},
     {"config"},
     {"build"},

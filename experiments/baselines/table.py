@@ -25,7 +25,8 @@ from experiments.baselines.semi_emb import semi_emb
 from experiments.baselines.visible import visible_data
 from gpnn.data import check_data, recall_at_k
 from gpnn.train import score
-from gpnn.train.task import SPLITS, Task
+from gpnn.train.examples import SPLITS, Examples
+from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -89,9 +90,10 @@ def run_baseline(name: str, data: Data, seed: int = 0, options: Mapping[str, Any
     began = time.perf_counter()
     probabilities = fit_predict(name, data, seed=seed, **(options or {}))
     metrics: dict[str, Any] = {"baseline": name, "seed": seed, "seconds": time.perf_counter() - began}
-    task = Task.from_data(check_data(data))
+    examples = Examples.from_data(check_data(data))
+    logits = probabilities.clamp(min=1e-12).log()
     for split in SPLITS:
-        metrics |= score(probabilities.clamp(min=1e-12).log(), task, split, ("accuracy", "macro_f1"))
+        metrics |= score(logits, task_of(data), examples, split, ("accuracy", "macro_f1"))
     if data.get("gold_class") is not None:
         metrics["test_recall"] = recall_at_k(data, probabilities)
     return metrics

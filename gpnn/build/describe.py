@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gpnn.build.objects import model_options, resolve, resolve_structure
 from gpnn.config import Config
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
 from gpnn.pipeline import resolve_options
@@ -71,15 +71,38 @@ def _columns(words: Vocabulary) -> dict[str, Any]:
 
 
 def _labels(data: Data, graph: Graph) -> dict[str, Any]:
-    y = data.y
-    found: dict[str, Any] = {"labelled nodes": int(labelled_nodes(y).sum()), "classes": data.num_classes}
-    found["nodes by class"] = _by_name(_class_sizes(y, data.num_classes), data.get("class_names"))
+    found: dict[str, Any] = {"labelled nodes": int(labelled_nodes(data.y).sum())}
+    own, alike = (_numbers if are_numbers(data.y) else _classes)(data, graph)
+    found |= own
     for split in ("train", "val", "test"):
         mask = data.get(f"{split}_mask")
         found[f"{split} nodes"] = 0 if mask is None else int(mask.sum())
-    same = _alike(y, graph)
-    found["homophily (edges within a class)"] = float(same.float().mean()) if same.numel() else None
-    return found
+    return found | alike
+
+
+def _classes(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Classes and their sizes; and how alike neighbours are."""
+    sizes = _by_name(_class_sizes(data.y, data.num_classes), data.get("class_names"))
+    same = _alike(data.y, graph)
+    homophily = float(same.float().mean()) if same.numel() else None
+    return {"classes": data.num_classes, "nodes by class": sizes}, {"homophily (edges within a class)": homophily}
+
+
+def _numbers(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The range of the numbers to predict; and how alike neighbours are."""
+    known = data.y[labelled_nodes(data.y)]
+    if not len(known):
+        return {"numbers": {}}, {}
+    measures = {
+        "least": known.min(),
+        "mean": known.mean(),
+        "largest": known.max(),
+        "deviation": known.std(correction=0),
+    }
+    both = labelled_nodes(data.y[graph.src]) & labelled_nodes(data.y[graph.dst]) & (graph.src != graph.dst)
+    ends = torch.stack([data.y[graph.src[both]], data.y[graph.dst[both]]])
+    alike = float(torch.corrcoef(ends)[0, 1]) if int(both.sum()) > 1 else None
+    return {"numbers": {name: float(value) for name, value in measures.items()}}, {"correlation of neighbours": alike}
 
 
 def _choices(config: Config, data: Data) -> dict[str, Any]:

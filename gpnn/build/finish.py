@@ -26,8 +26,8 @@ from gpnn.run.predictions import (
     write_predictions,
 )
 from gpnn.schedule.make_schedule import needs_partition
-from gpnn.train.evaluate import probabilities
 from gpnn.train.fit import FitResult
+from gpnn.train.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,13 +39,14 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
     Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard.
     """
     assert result.logits is not None
-    group = group_of(built.plan)
-    scores = probabilities(result.logits, multi_label=built.data.y.dim() == 2).cpu()
-    weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, scores)
-    table = _table(built, scores)
+    assert result.task is not None
+    group, task = group_of(built.plan), result.task
+    predictions = task.predict(result.logits).cpu()
+    weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
+    table = _table(built, task, predictions)
     if group.size == 1:
         write_both(order_rows(table), run.predictions)
-        _write(run, built, weights, metrics)
+        _write(run, built, task, weights, metrics)
         return
     with group.staging_folder(run.predictions) as place:
         parts = [place / f"{rank}.parquet" for rank in range(group.size)]
@@ -53,16 +54,16 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
         group.barrier()
         if group.rank == 0:
             merge_predictions(parts, run.predictions)
-            _write(run, built, weights, metrics)
+            _write(run, built, task, weights, metrics)
         group.barrier()
 
 
-def _write(run: RunFolder, built: Built, weights: dict[str, Tensor], metrics: dict[str, Any]) -> None:
-    run.write_model(weights, describe_model(built, _row_digests(built), run.predictions))
+def _write(run: RunFolder, built: Built, task: Task, weights: dict[str, Tensor], metrics: dict[str, Any]) -> None:
+    run.write_model(weights, describe_model(built, task, _row_digests(built), run.predictions))
     run.write_metrics(metrics)
 
 
-def _table(built: Built, scores: Tensor) -> pyarrow.Table:
+def _table(built: Built, task: Task, predictions: Tensor) -> pyarrow.Table:
     """The predictions of this process's nodes; where they are a shard's, with the number of each node as `row`."""
     data, plan = built.data, built.plan
     names, rows = data.get("node_name"), None if plan.nodes is None else plan.nodes.cpu().numpy()
@@ -73,8 +74,8 @@ def _table(built: Built, scores: Tensor) -> pyarrow.Table:
     if labels is not None:
         also["subgraph"] = labels
     nodes = rows if names is None else names
-    classes = data.get("class_names")
-    return predictions_table(scores, nodes=nodes, classes=classes, labelled=known_labels(data), also=also)
+    columns = task.columns(predictions, data.get("class_names"))
+    return predictions_table(columns, nodes=nodes, labelled=known_labels(data), also=also)
 
 
 def _subgraphs(built: Built) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpnn.build.shard_data import shard_notes
+from gpnn.build.shard_data import num_outputs, shard_notes
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
@@ -23,9 +23,10 @@ from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
-from gpnn.storage.read import shorten
 from gpnn.train.notes import Facts, Note, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
+from gpnn.train.target_scale import resolve_target_scale
+from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -78,7 +79,8 @@ def build(config: Config, data: Data | None = None) -> Built:
     data = build_data(config) if data is None else data
     config = resolve(config, data)
     made = pipeline.assemble(data, config.train)
-    config = _with_sizes(config, made.pipeline)
+    recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
+    config = replace(_with_sizes(config, made.pipeline), train=recipe)
     notes = take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes"))
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     return Built(replace(config, engine=made.pipeline.engine), *objects, notes)
@@ -108,10 +110,10 @@ def build_shard(
     Raises:
         ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
     """
-    if index.facts.get("num_classes") is None:
-        raise ValueError("The shards must have labels to learn from. Got none.")
+    num_outputs(index)  # refuses shards without labels
     recipe = resolve_recipe(config.train, data)
     made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
+    recipe = resolve_target_scale(made.model, data, made.plan, recipe, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
     notes = shard_notes(index, config.model.message)
     return Built(config, data, None, made.plan, made.model, made.model_arguments, made.engine, notes)
@@ -119,7 +121,7 @@ def build_shard(
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:
     """The configuration with the K of a folder of shards, and other sizes chosen where they are "auto"."""
-    return _with_sizes(config, pipeline_of(config).resolve_shards(index.totals, index.facts["num_classes"]))
+    return _with_sizes(config, pipeline_of(config).resolve_shards(index.totals, num_outputs(index)))
 
 
 def pipeline_of(config: Config) -> Pipeline:
@@ -157,14 +159,12 @@ def resolve(config: Config, data: Data) -> Config:
     """The configuration with what is "auto" chosen for the graph: K, rounds, channels, decay, scale of the features.
 
     Raises:
-        ValueError: when there are no classes to learn from.
+        ValueError: when there are no labels to learn from.
     """
     if data.get("y") is None:
         raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
     check_trainable(data.y, data.get("class_names"))
-    if data.num_classes < 2 and data.y.dim() == 1:
-        only = shorten((data.get("class_names") or ["one"])[0])
-        raise ValueError(f"A training needs at least two classes to tell apart. Got {only} alone.")
+    task_of(data).check(data.get("class_names"))
     config = _with_sizes(config, pipeline_of(config).resolve(data))
     if config.data.scale_features == "auto":  # a later graph is scaled like this one
         config = replace(config, data=replace(config.data, scale_features=choose_scale(data.get("x"))))
@@ -221,8 +221,7 @@ def model_options(config: Config) -> dict[str, Any]:
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:
     """The notes that follow from a run's history."""
-    data = built.data
-    return training_notes(run.read_history(), data.num_classes, multi_label=data.y.dim() == 2)
+    return training_notes(run.read_history(), task_of(built.data).chance)
 
 
 def describe_sizes(built: Built) -> dict[str, Any]:
@@ -233,7 +232,7 @@ def describe_sizes(built: Built) -> dict[str, Any]:
     return {
         "num_messages": built.plan.num_messages * passes,
         "num_updates": built.plan.num_updates * passes,
-        "multi_label": built.data.y.dim() == 2,
+        "task": task_of(built.data).name,
         "num_nodes": totals.num_nodes,
         "num_edges": totals.num_edges,
         "num_parts": totals.num_parts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,8 @@ from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table
 from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
-from gpnn.train.evaluate import predict_probabilities
+from gpnn.train.evaluate import predict_outputs
+from gpnn.train.task import Classification, Task, parse_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,7 +45,7 @@ class Trained:
         model: with its weights.
         arguments: what the model was made of.
         classes: the name of each class, or None where they are numbered.
-        multi_label: whether a node may have several of them.
+        task: what the outputs of its model mean.
         vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
         digests: by which the rows of its graph are known, or None where its nodes have ids of their own.
         predictions_sha256: of the run's file of predictions, or None in runs of older versions.
@@ -53,7 +55,7 @@ class Trained:
     model: GPNN
     arguments: dict[str, Any]
     classes: list[Any] | None
-    multi_label: bool
+    task: Task
     vocabulary: Vocabulary | None
     digests: RowDigests | None = None
     predictions_sha256: str | None = None
@@ -84,15 +86,28 @@ def read_trained(run: RunFolder) -> Trained:
     vocabulary = None if words is None else Vocabulary.from_mapping(words)
     rows = described.get("rows")  # runs of older versions have none
     digests = None if rows is None else RowDigests.parse(rows, run.model.name)
-    known = (classes, bool(described.get("multi_label")), vocabulary, digests, described.get("predictions_sha256"))
+    known = (classes, _task(described, run.model.name), vocabulary, digests, described.get("predictions_sha256"))
     return Trained(run, model, dict(arguments), *known)
 
 
-def describe_model(built: Built, digests: RowDigests | None, predictions: Path) -> dict[str, Any]:
+def trained_task(run: RunFolder) -> Task:
+    """The task of a finished run, as its training left it."""
+    return _task(run.read_model()[1], run.model.name)
+
+
+def _task(described: Mapping[str, Any], file: str) -> Task:
+    """The task of a run; runs of older versions tell whether a node may have several labels."""
+    if "task" in described:
+        return parse_task(described["task"], file)
+    return Classification(described["model"]["out_channels"], bool(described.get("multi_label")))
+
+
+def describe_model(built: Built, task: Task, digests: RowDigests | None, predictions: Path) -> dict[str, Any]:
     """What :func:`read_trained` reads beside the weights of a run's model, as JSON holds it.
 
     Args:
         built: the objects of the run.
+        task: as the training left it.
         digests: of its graph where nodes have no ids.
         predictions: the run's file of predictions, written already: new nodes join the subgraphs in it.
     """
@@ -100,7 +115,7 @@ def describe_model(built: Built, digests: RowDigests | None, predictions: Path) 
     return {
         "model": built.model_arguments,
         "classes": data.get("class_names"),
-        "multi_label": data.y.dim() == 2,
+        "task": task.to_mapping(),
         "vocabulary": None if words is None else words.to_mapping(),
         "rows": None if digests is None else digests._asdict(),
         "predictions_sha256": sha256_of(predictions),
@@ -153,16 +168,16 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     part = None if known is None else known.partition(data, row)
     model, plan = rebuild(config, trained.model, arguments, data, part)
     precision = config.train.precision
-    probability = predict_probabilities(
-        model, data.get("x"), plan, precision=precision, multi_label=trained.multi_label
-    )
-    classes = trained.classes
-    if classes is not None and not (isinstance(classes, list) and len(classes) == probability.shape[1]):
-        name = trained.run.model.name
-        raise ValueError(f"{name} must name its {probability.shape[1]} classes. Got {shorten(classes)}.")
+    outputs = predict_outputs(model, data.get("x"), plan, precision=precision)
+    classes, width = trained.classes, trained.task.num_outputs
+    if outputs.shape[1] != width:
+        raise ValueError(f"{trained.run.model.name} must have the {width} outputs of its task. Got {outputs.shape[1]}.")
+    if classes is not None and not (isinstance(classes, list) and len(classes) == width):
+        raise ValueError(f"{trained.run.model.name} must name its {width} classes. Got {shorten(classes)}.")
+    columns = trained.task.columns(trained.task.predict(outputs), classes)
     also = {} if row is None else {"new": row < 0}
     nodes, labelled = data.get("node_name"), known_labels(data)
-    return predictions_table(probability, nodes=nodes, classes=classes, labelled=labelled, also=also)
+    return predictions_table(columns, nodes=nodes, labelled=labelled, also=also)
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

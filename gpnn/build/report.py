@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.build.objects import Built, build, build_shard, history_notes
-from gpnn.build.predict import Trained, read_trained
+from gpnn.build.predict import Trained, read_trained, trained_task
 from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
@@ -21,7 +21,7 @@ from gpnn.engine.device import choose_device
 from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
-from gpnn.train.evaluate import predict_logits, probabilities
+from gpnn.train.evaluate import predict_logits
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:
@@ -76,7 +76,7 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
         run_facts(run, config) | {"notes": [*built.notes, *history_notes(run, built)]},
         data,
         plan,
-        probabilities(logits, multi_label=data.y.dim() == 2).cpu(),
+        trained_task(run).predict(logits).cpu(),
         partition=built.partition,
         states=states.cpu(),
         states_name=states_name,

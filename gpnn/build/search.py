@@ -18,7 +18,8 @@ from gpnn.distributed import ShardedPlan
 from gpnn.storage.atomic import write_json, write_text
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import Callback, FitResult, fit
-from gpnn.train.metrics import choose_metric, merit
+from gpnn.train.metrics import merit
+from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from gpnn.run.folder import RunFolder
@@ -109,7 +110,7 @@ def search_run(
         return begun
     data = begun.data
     search, noted = read_search(run.search)
-    metric = choose_metric(search.config({}).train.metric, data.y[data.train_mask])
+    metric = task_of(data).choose_metric(search.config({}).train.metric, data.y[data.train_mask])
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue

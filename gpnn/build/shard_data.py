@@ -18,6 +18,7 @@ from gpnn.graph import as_graph
 from gpnn.partition import Partition
 from gpnn.run.known_nodes import RowDigests
 from gpnn.train.notes import Facts, Note, take_notes
+from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -37,7 +38,9 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
     names = data.get("node_name")
     facts = {
         "name": name,
-        "num_classes": None if data.get("y") is None else int(data.num_classes),
+        "num_outputs": None if data.get("y") is None else task_of(data).num_outputs,
+        "task": data.get("task"),
+        "num_classes": data.get("num_classes"),
         "class_names": data.get("class_names"),
         "vocabulary": None if data.get("vocabulary") is None else data.vocabulary.to_mapping(),
         "names": None,
@@ -57,6 +60,18 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
     return write_shards(folder, graph, NodeOrder.of(graph, part, num_shards), columns, facts)
 
 
+def num_outputs(index: ShardIndex) -> int:
+    """Outputs that a model of the shards' task has; folders of older versions hold classes.
+
+    Raises:
+        ValueError: when they have no labels.
+    """
+    found = index.facts.get("num_outputs", index.facts.get("num_classes"))
+    if found is None:
+        raise ValueError("The shards must have labels to learn from. Got none.")
+    return int(found)
+
+
 def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:
     """A process's nodes as a `Data` without edges: these are in the plan.
 
@@ -66,10 +81,9 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
     from torch_geometric.data import Data
 
     data = Data(num_nodes=num_nodes, **{name: columns[name] for name in COLUMNS if name in columns})
-    if index.facts.get("num_classes") is not None:
-        data.num_classes = index.facts["num_classes"]
-    if index.facts.get("class_names") is not None:
-        data.class_names = index.facts["class_names"]
+    for name in ("task", "num_classes", "class_names"):
+        if index.facts.get(name) is not None:
+            data[name] = index.facts[name]
     if index.facts.get("vocabulary") is not None:
         data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
     if index.facts.get("rows") is not None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gpnn.text import percent, value_text
+from gpnn.text import metric_text, value_text
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -74,13 +74,14 @@ def nested_rows(values: Mapping[str, Any], indent: str = "") -> list[tuple[str, 
 def headline(built: Built) -> str:
     """Data, schedule and process group in a line."""
     from gpnn.distributed import group_of
+    from gpnn.train.task import task_of
 
     config, totals, group = built.config, built.totals, group_of(built.plan)
     processes = f" in {group.size} processes ({group.backend})" if group.size > 1 else ""
     parts = f"{totals.num_parts} subgraphs{processes}, " if totals.num_parts > 1 else ""
     return (
         f"{Path(config.data.name).name}: {totals.num_nodes:,} nodes, {totals.num_edges:,} edges, "
-        f"{built.data.num_classes} classes; {parts}{built.plan.num_rounds} rounds, "
+        f"{task_of(built.data).summary}; {parts}{built.plan.num_rounds} rounds, "
         f"{config.model.hidden_channels} channels, {built.plan.device}"
     )
 
@@ -88,7 +89,9 @@ def headline(built: Built) -> str:
 def show_trial(row: dict[str, Any]) -> None:
     """A trial's settings and its score."""
     value = row["value"]
-    score = "not finite" if value is None else percent(value)
+    from gpnn.train.metrics import merit
+
+    score = "not finite" if value is None else metric_text(row["metric"], merit(row["metric"], value))
     settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
     messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {score}  {settings}", markup=False)
 
@@ -112,14 +115,13 @@ def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     for name in ("metric", "seconds", "epochs", "best_epoch", "num_messages"):
         if metrics.get(name) is None:
             raise ValueError(f"The metrics of a run must have its {name}. They do not.")
-    shown = ["macro_f1", "roc_auc", "average_precision"] if metrics.get("multi_label") else ["accuracy", "recall"]
-    if metrics["metric"] not in (*shown, "loss"):
-        shown.append(metrics["metric"])
+    from gpnn.train.task import shown_metrics
+
     rows = []
-    for name in shown:
+    for name in shown_metrics(metrics):
         for split, word in (("val", "validation"), ("test", "test")):
             if f"{split}_{name}" in metrics:
-                rows.append((f"{word} {name.replace('_', ' ')}", percent(metrics[f"{split}_{name}"])))
+                rows.append((f"{word} {name.replace('_', ' ')}", metric_text(name, metrics[f"{split}_{name}"])))
     return [
         *rows,
         ("seconds", f"{metrics['seconds']:.1f}"),

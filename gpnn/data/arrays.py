@@ -9,22 +9,23 @@ import torch
 from torch import Tensor
 
 from gpnn.data.features import from_scipy
-from gpnn.data.labels import check_labels, check_names, check_trainable, is_unlabelled, labelled_nodes
-from gpnn.data.splits import split_fractions
+from gpnn.data.labels import check_labels, check_names, check_trainable, is_missing, is_unlabelled, labelled_nodes
+from gpnn.data.splits import split_fractions, strata
 from gpnn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
-    """A `Data` whose labelled nodes train, and the classes that its labels number.
+def data_from_arrays(x: Any, y: Any, adjacency: Any, task: str = "auto") -> tuple[Data, np.ndarray | None]:
+    """A `Data` whose labelled nodes train, and the classes that its labels number; None for a regression.
 
     Args:
         x: features, an array or a scipy sparse matrix `[N, F]`, or None.
         y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; zeros and ones for C labels per node,
-            `[N, C]`; None where there are no labels.
+            `[N, C]`; None where there are no labels. Of a regression: a number per node, NaN, None or "" where unknown.
         adjacency: what :func:`gpnn.graph.as_graph` takes, or a dense array `[N, N]`, with N nodes.
+        task: "regression", else the labels are classes.
 
     Raises:
         ValueError: when there is no adjacency, the lengths differ, or the labels are not classes.
@@ -38,12 +39,39 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray |
             raise ValueError(f"`X` must have one row for each of the {data.num_nodes} nodes. Got {data.x.shape[0]}.")
     if y is None:
         return data, None
-    labels, classes = encode_labels(y)
+    labels, classes = (encode_numbers(y), None) if task == "regression" else encode_labels(y)
     if len(labels) != data.num_nodes:
         raise ValueError(f"`y` must have one label for each of the {data.num_nodes} nodes. Got {len(labels)}.")
     check_trainable(labels, classes)
-    data.y, data.train_mask, data.num_classes = labels, labelled_nodes(labels), len(classes)
+    data.y, data.train_mask = labels, labelled_nodes(labels)
+    if classes is not None:
+        data.num_classes = len(classes)
     return data, classes
+
+
+def encode_numbers(y: Any) -> Tensor:
+    """The numbers of a regression, float64 `[N]`, NaN where they are missing.
+
+    >>> encode_numbers([2, None, -1.5]).tolist()
+    [2.0, nan, -1.5]
+
+    Raises:
+        ValueError: when one is not a number, is infinite, or there are several per node.
+    """
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise ValueError(f"`y` of a regression must have one number per node. Got {values.shape[1]} columns.")
+    values = values.ravel()
+    if values.dtype.kind not in "iuf":
+        values = np.array([np.nan if is_missing(value) else _number(value) for value in values.tolist()], np.float64)
+    return check_labels(torch.from_numpy(values.astype(np.float64)), len(values), "regression")
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"`y` of a regression must hold numbers, NaN where unknown. Got {value!r}.") from None
 
 
 def encode_labels(y: Any) -> tuple[Tensor, np.ndarray]:
@@ -80,14 +108,13 @@ def _known(values: np.ndarray) -> np.ndarray:
 def hold_out(data: Data, fraction: float, seed: int) -> Data:
     """`data` with validation nodes: its own where it has any, else a share of the training nodes.
 
-    The share is drawn class by class; of multi-label nodes, from all alike.
+    The share is drawn class by class; of nodes with several labels, or with numbers, from all alike.
     """
     mask = data.get("train_mask")
     mask = labelled_nodes(data.y) if mask is None else mask
     if data.get("val_mask") is not None or not fraction:
         return _with(data, train_mask=mask)
-    classes = data.y if data.y.dim() == 1 else torch.zeros_like(mask, dtype=torch.int64)
-    split = split_fractions(torch.where(mask, classes, -1), train=1 - fraction, val=fraction, seed=seed)
+    split = split_fractions(torch.where(mask, strata(data.y), -1), train=1 - fraction, val=fraction, seed=seed)
     return _with(data, train_mask=split.train_mask | split.test_mask, val_mask=split.val_mask)
 
 

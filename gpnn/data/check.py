@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import check_labels, count_classes, kind_of, labelled_nodes
+from gpnn.data.labels import TASKS, are_numbers, check_labels, count_classes, kind_of, labelled_nodes
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -21,15 +21,18 @@ FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val
 WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
-def check_data(data: Data) -> Data:
+def check_data(data: Data, task: str = "auto") -> Data:
     """`data`, validated, with `num_classes` set and `y` in the form of :func:`gpnn.data.labels.check_labels`.
+
+    Where numbers are to be predicted there are no classes, and `data.task` is "regression".
 
     Features, labels and masks may each be missing. The given object is not changed.
 
     Args:
         data: `edge_index` `[2, E]`; `x` dense or sparse CSR, floating point, `[N, F]`; `y` integers, -1 where
-            the class is unknown, `[N]`, or zeros and ones for C labels per node, `[N, C]`; `train_mask`, `val_mask`,
-            `test_mask` booleans, `[N]`.
+            the class is unknown, `[N]`, or zeros and ones for C labels per node, `[N, C]`, or numbers, NaN where
+            unknown, `[N]`; `train_mask`, `val_mask`, `test_mask` booleans, `[N]`.
+        task: "classification" or "regression"; "auto": what `data.task` says, else what `y` shows.
 
     Raises:
         ValueError: naming the constraint and the offending value.
@@ -47,13 +50,13 @@ def check_data(data: Data) -> Data:
     if not data.num_nodes:
         raise ValueError(f"`data` must have at least one node. Got {data.num_nodes}.")
     Graph.from_data(data)
-    checked = check_columns(data)
+    checked = check_columns(data, task)
     if data.get("train_mask") is not None and not data.train_mask.any():
         raise ValueError("`train_mask` must pick at least one labelled node. Got none.")
     return checked
 
 
-def check_columns(data: Data) -> Data:
+def check_columns(data: Data, task: str = "auto") -> Data:
     """What :func:`check_data` gives, of features, labels and masks alone, where some of a graph's nodes may train none.
 
     Raises:
@@ -66,7 +69,14 @@ def check_columns(data: Data) -> Data:
     if data.get("x") is not None and data.x.dtype == torch.bfloat16 and data.x.layout == torch.sparse_csr:
         checked.x = data.x.float()  # sparse features go through numpy, which has no such type
     if data.get("y") is not None:
-        checked.y = check_labels(data.y, data.num_nodes)
+        known = data.get("task") if task == "auto" and data.get("task") in TASKS else task
+        checked.y = check_labels(data.y, data.num_nodes, known)
+    if checked.get("y") is not None and are_numbers(checked.y):
+        checked.task = "regression"
+        for name in ("num_classes", "class_names"):
+            if name in checked:
+                del checked[name]
+    elif checked.get("y") is not None:
         checked.num_classes = count_classes(checked.y, data.get("num_classes"))
         names = data.get("class_names")
         if names is not None and len(names) != checked.num_classes:
@@ -135,7 +145,10 @@ def _check_labelled(name: str, mask: Tensor, y: Tensor | None) -> None:
         raise ValueError(f"`{name}` must come with labels `y`. Got none.")
     unknown = mask & ~labelled_nodes(y)
     if unknown.any():
-        raise ValueError(f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is -1.")
+        name_of = "NaN" if are_numbers(y) else "-1"
+        raise ValueError(
+            f"`{name}` must pick labelled nodes. Got node {int(unknown.nonzero()[0])}, whose label is {name_of}."
+        )
 
 
 def digest_data(data: Data) -> str:

@@ -1,4 +1,4 @@
-"""Labels of nodes, checked: one class per node, or any number of C labels per node."""
+"""Labels of nodes, checked: one class per node, any number of C labels per node, or one number per node."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_count
+from gpnn.check import check_choice, check_count
 
 MOST_CLASSES = 1_000_000  # one score per class and node is kept
 NO_LABEL = ("", "-1", "nan")  # as text, in any case
 FEW = 20  # classes that any graph may have
+TASKS = ("auto", "classification", "regression")
+NUMBERS_HINT = "other numbers are for GPNNRegressor, or data.task=regression"
 
 
-def check_labels(y: Any, num_nodes: int) -> Tensor:
-    """The labels in the form that training uses: classes `[N]` int64, or zeros and ones `[N, C]` float32.
+def check_labels(y: Any, num_nodes: int, task: str = "auto") -> Tensor:
+    """The labels in the form that training uses, which shows the task.
 
-    Either has -1 where a node is unlabelled (all along its row). More than one column means multi-label.
+    Classes are int64 `[N]`, and several labels per node zeros and ones, float32 `[N, C]`; either has -1 where a node is
+    unlabelled (all along its row). Numbers to predict are float64 `[N]`, NaN where unknown.
 
     Args:
         y: classes, whole numbers `[N]` or `[N, 1]`, -1 or NaN where unknown; or labels, zeros and ones of any type
-            `[N, C]`, with a row of -1 or NaN where a node is unlabelled.
+            `[N, C]`, with a row of -1 or NaN where a node is unlabelled; or numbers, `[N]` or `[N, 1]`, NaN where
+            unknown (-1 is a number).
         num_nodes: N.
+        task: "classification", "regression", or "auto": a regression where a number is not whole.
 
     Raises:
         ValueError: naming the constraint and the offending value.
@@ -33,9 +38,19 @@ def check_labels(y: Any, num_nodes: int) -> Tensor:
     >>> check_labels(torch.tensor([[True, True], [False, False]]), 2).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
+    check_choice("task", task, TASKS)
     if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] > 1 and not y.is_complex():
+        if task == "regression":
+            raise ValueError(f"`y` of a regression must have one number per node. Got {y.shape[1]} columns.")
         return _check_multi_label(y, num_nodes)
+    if task == "regression" or (task == "auto" and _has_fractions(y)):
+        return _check_numbers(y, num_nodes)
     return _check_classes(y, num_nodes)
+
+
+def are_numbers(y: Tensor) -> bool:
+    """Whether checked labels are numbers to predict, rather than classes."""
+    return y.dim() == 1 and y.is_floating_point()
 
 
 def count_classes(y: Tensor, num_classes: Any = None) -> int:
@@ -57,11 +72,13 @@ def count_classes(y: Tensor, num_classes: Any = None) -> int:
 
 
 def labelled_nodes(y: Tensor) -> Tensor:
-    """Which nodes have a label, bool `[N]`, of classes `[N]` or labels `[N, C]`.
+    """Which nodes have a label, bool `[N]`, of classes `[N]`, labels `[N, C]` or numbers `[N]`.
 
     >>> labelled_nodes(torch.tensor([[0.0, 1.0], [-1.0, -1.0]])).tolist()
     [True, False]
     """
+    if are_numbers(y):
+        return ~y.isnan()
     return y >= 0 if y.dim() == 1 else (y >= 0).all(1)
 
 
@@ -106,10 +123,29 @@ def _whole_numbers(y: Tensor) -> Tensor:
     if wrong.any():
         place = int(wrong.flatten().nonzero()[0])
         raise ValueError(
-            "`y` must hold classes, whole numbers from 0, -1 or NaN where unknown; regression is not supported yet. "
+            f"`y` must hold classes, whole numbers from 0, -1 or NaN where unknown; {NUMBERS_HINT}. "
             f"Got {y.flatten()[place].item():.6g} at node {place}."
         )
     return y.clamp(-(2.0**52), 2.0**52).long()
+
+
+def _has_fractions(y: Any) -> bool:
+    """Whether a finite number is not whole."""
+    if not isinstance(y, Tensor) or not y.is_floating_point():
+        return False
+    return bool((y.isfinite() & (y != y.floor())).any())
+
+
+def _check_numbers(y: Any, num_nodes: int) -> Tensor:
+    if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool:
+        raise ValueError(f"`y` of a regression must hold numbers, NaN where unknown. Got {kind_of(y)}.")
+    if y.numel() != num_nodes or y.dim() not in (1, 2):
+        raise ValueError(f"`y` must have one number for each of the {num_nodes} nodes. Got shape {list(y.shape)}.")
+    numbers = y.flatten().double()
+    if numbers.isinf().any():
+        node = int(numbers.isinf().nonzero()[0])
+        raise ValueError(f"`y` must hold finite numbers, NaN where unknown. Got {numbers[node].item()} at node {node}.")
+    return numbers
 
 
 def _check_multi_label(y: Tensor, num_nodes: int) -> Tensor:
@@ -148,6 +184,32 @@ def is_unlabelled(value: Any) -> bool:
         return True
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for no number: as :func:`is_unlabelled`, but -1 is one.
+
+    >>> [is_missing(value) for value in (None, float("nan"), "", -1, "-1")]
+    [True, True, True, False, False]
+    """
+    return is_unlabelled(value) and str(value).strip() not in ("-1", "-1.0")
+
+
+def find_fractions(names: Iterable[Any]) -> list[Any]:
+    """Those that are not whole, where all names are numbers, written as text or not; else none.
+
+    >>> find_fractions(["2.5", "3"]), find_fractions(["2.5", "red"])
+    (['2.5'], [])
+    """
+    odd = []
+    for name in names:
+        try:
+            number = float(name)
+        except (ValueError, TypeError, OverflowError):
+            return []
+        if not (math.isfinite(number) and number.is_integer()):
+            odd.append(name)
+    return odd
+
+
 def check_names(names: Iterable[Any], where: str) -> None:
     """Raise ValueError where all names are numbers, written as text or not, and one is not a whole number.
 
@@ -157,31 +219,24 @@ def check_names(names: Iterable[Any], where: str) -> None:
 
     >>> check_names(["2.5", "red"], "`y`")
     """
-    odd = []
-    for name in names:
-        try:
-            number = float(name)
-        except (ValueError, TypeError, OverflowError):
-            return
-        if not (math.isfinite(number) and number.is_integer()):
-            odd.append(name)
+    odd = find_fractions(names)
     if odd:
         shown = ", ".join(str(name)[:20] for name in odd[:3]) + (", …" if len(odd) > 3 else "")
         raise ValueError(
-            f"{where} must hold classes, which are words or whole numbers; regression is not supported yet. "
+            f"{where} must hold classes, which are words or whole numbers; {NUMBERS_HINT}. "
             f"Got {len(odd):,} different numbers that are not whole: {shown}."
         )
 
 
 def check_trainable(y: Tensor, names: Sequence[Any] | np.ndarray | None = None) -> None:
-    """Raise ValueError where labels cannot train a classifier: there are none, or almost every one is different.
+    """Raise ValueError where labels cannot train a model: there are none, or almost every class is different.
 
     Nodes share classes. More than 20 classes, more than half as many as labelled nodes, count as measurements or
     ids, unless few nodes are labelled at all (under a tenth) with numbers close together (a range of at most four times
     their count) or words: a task with one example per class.
 
     Args:
-        y: checked labels, `[N]` or `[N, C]`.
+        y: checked labels.
         names: what the classes stand for, or None where they are their numbers.
     """
     known = labelled_nodes(y)
@@ -190,12 +245,16 @@ def check_trainable(y: Tensor, names: Sequence[Any] | np.ndarray | None = None) 
         raise ValueError(f"A training needs labels. Got none: all {len(y):,} are empty, NaN or -1.")
     if y.dim() == 2:
         return
+    if are_numbers(y):
+        if float(y[known].min()) == float(y[known].max()):
+            raise ValueError(f"A regression needs numbers that differ. Got {float(y[known][0]):g} alone.")
+        return
     found = y[known].unique().numpy()
     if len(found) <= FEW or 2 * len(found) <= count:
         return
     if 10 * count > len(y) or _far_apart(found if names is None else np.asarray(names)[found]):
         raise ValueError(
-            "Labels must be classes that nodes share; regression is not supported yet. "
+            f"Labels must be classes that nodes share; {NUMBERS_HINT}. "
             f"Got {len(found):,} different labels on {count:,} labelled nodes."
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.labels import are_numbers, labelled_nodes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -108,16 +108,25 @@ def _check_classes(labels: np.ndarray, per_class: int) -> None:
         raise ValueError(f"`per_class` must be at most the {least} labelled nodes of class {kind}. Got {per_class}.")
 
 
+def strata(y: Tensor) -> Tensor:
+    """What splits are drawn by, `[N]`, -1 where a node is unlabelled: the class, or 0 for labels and numbers.
+
+    >>> strata(torch.tensor([0.5, float("nan")])).tolist()
+    [0, -1]
+    """
+    return y if y.dim() == 1 and not are_numbers(y) else labelled_nodes(y).long() - 1
+
+
 def draw_split(data: Data, seed: int) -> str:
     """Set the masks of `data`, drawn class by class; return a note on the split.
 
     Args:
         data: with labels `y`.
     """
-    y = data.y if data.y.dim() == 1 else labelled_nodes(data.y).long() - 1
-    split = split_fractions(y, seed=seed)
+    split = split_fractions(strata(data.y), seed=seed)
     for name, mask in split._asdict().items():
         data[name] = mask
     counts = [int(mask.sum()) for mask in split]
-    shares = f"split drawn with seed {seed}, 60/20/20 % of each class"
+    each = "" if are_numbers(data.y) else " of each class"
+    shares = f"split drawn with seed {seed}, 60/20/20 %{each}"
     return f"{shares}: {counts[0]} nodes train, {counts[1]} validate, {counts[2]} test"

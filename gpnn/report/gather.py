@@ -19,6 +19,7 @@ from gpnn.partition import Partition, Quality
 from gpnn.report.cost import Cost
 from gpnn.report.counts import SPLIT_NAMES, count_phases, count_predictions, count_quotient
 from gpnn.report.layout import MAX_NODES
+from gpnn.report.numbers import View, sample_numbers, view_of
 from gpnn.report.record import NodeFacts, Record, Sample, SmallGraph
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def gather_record(
     run: Mapping[str, Any],
     data: Data,
     plan: Plan,
-    probabilities: Tensor,
+    predictions: Tensor,
     *,
     partition: Partition | None = None,
     states: Tensor | None = None,
@@ -46,34 +47,36 @@ def gather_record(
         run: name, run, metrics, history, config, environment, seed and notes of the record.
         data: features, labels and masks of this process's n nodes.
         plan: the lowered schedule of the whole graph, or of this process's shard.
-        probabilities: of each class for each of the nodes, `[n, C]`, on the CPU.
+        predictions: what the task of the data gives for each of the nodes, on the CPU: the probability of each class,
+            `[n, C]`, or numbers and their intervals, `[n, 3]`.
         partition: the subgraphs of a whole graph; shards know theirs.
         states: of each of the nodes, `[n, d]`, or None where they were not computed.
         states_name: what these are.
         cost: time and memory of one pass in this process.
     """
     group, splits = group_of(plan), {name: split_nodes(data, name) for name in SPLIT_NAMES}
-    own = _held(data, plan, partition, splits["train"])
+    own, view = _held(data, plan, partition, splits["train"]), view_of(data, predictions, group)
     gathered: dict[str, Any] = {
         "phases": count_phases(plan.schedule, group.all_reduce),
-        "predictions": count_predictions(probabilities, data.y, splits, group.all_reduce),
+        "numbers": sample_numbers(view, splits, group),
         "shares": _shares(plan, cost),
     }
+    if view.numbers is None:
+        gathered["predictions"] = count_predictions(view.probabilities, view.y, splits, group.all_reduce)
     if own.parts is not None:
-        gathered["quotient"] = count_quotient(own.graph, own.parts, probabilities, own.num_parts, group.all_reduce)
+        gathered["quotient"] = count_quotient(own.graph, own.parts, view.probabilities, own.num_parts, group.all_reduce)
     if states is not None:
         rows = torch.isin(own.nodes, draw_sample(own.num_nodes, run["seed"])).nonzero().flatten()
-        drawn = _describe(data, probabilities, own, rows)
+        drawn = _describe(data, view, own, rows)
         gathered["sample"] = _gather_sample(
             Sample(drawn, states[rows].float().cpu(), states_name, own.num_nodes), own.nodes[rows], group
         )
     if group.rank:
         return None
     if not gathered["shares"] and own.num_nodes <= MAX_NODES:
-        facts = _describe(data, probabilities, own, own.nodes)
+        facts = _describe(data, view, own, own.nodes)
         gathered["small"] = SmallGraph(own.graph, facts, partition, plan.schedule)
-    classes = class_names(data, probabilities.shape[1])
-    return Record(**run, classes=classes, multi_label=data.y.dim() == 2, cost=cost, quality=own.quality, **gathered)
+    return Record(**run, classes=view.names, multi_label=view.y.dim() == 2, cost=cost, quality=own.quality, **gathered)
 
 
 def split_nodes(data: Data, name: str) -> Tensor:
@@ -88,12 +91,6 @@ def draw_sample(num_nodes: int, seed: int) -> Tensor:
         return torch.arange(num_nodes)
     drawn = np.random.default_rng(seed).choice(num_nodes, MAX_SAMPLE, replace=False)
     return torch.from_numpy(np.sort(drawn))
-
-
-def class_names(data: Data, num_classes: int) -> list[str]:
-    """The name of each class, the user's own where there are any."""
-    names = data.get("class_names")
-    return [str(name) for name in (range(num_classes) if names is None else names)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ def _held(data: Data, plan: Plan, partition: Partition | None, train: Tensor) ->
     return _Held(graph, torch.arange(number), number, *parts)
 
 
-def _describe(data: Data, probabilities: Tensor, own: _Held, rows: Tensor) -> NodeFacts:
+def _describe(data: Data, view: View, own: _Held, rows: Tensor) -> NodeFacts:
     """What is known of some of this process's own rows."""
     names = data.get("node_name")
     splits = torch.full((len(own.nodes),), -1)
@@ -139,12 +136,14 @@ def _describe(data: Data, probabilities: Tensor, own: _Held, rows: Tensor) -> No
         splits[split_nodes(data, name)] = number
     return NodeFacts(
         [str(name) for name in (own.nodes[rows].tolist() if names is None else _pick(names, rows))],
-        class_names(data, probabilities.shape[1]),
-        probabilities[rows],
-        data.y[rows],
+        view.names,
+        view.probabilities[rows],
+        view.y[rows],
         splits[rows],
         None if own.parts is None else own.parts[rows],
         own.num_parts,
+        view.kind,
+        None if view.numbers is None else view.numbers[rows],
     )
 
 
@@ -177,6 +176,8 @@ def _gather_sample(own: Sample, nodes: Tensor, group: ProcessGroup) -> Sample:
         gathered(facts.splits),
         None if facts.parts is None else gathered(facts.parts),
         facts.num_parts,
+        facts.kind,
+        None if facts.numbers is None else gathered(facts.numbers),
     )
     return Sample(ordered, gathered(own.states), own.name, own.num_nodes)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gpnn.report.content import Chart, Section, Table, Trace, color
 from gpnn.report.record import Record
-from gpnn.text import percent, size
+from gpnn.text import SHARES, metric_text, size
+from gpnn.train.metrics import merit
 
 MAX_POINTS = 1000
 LINES = {
@@ -53,17 +55,18 @@ def _metric(record: Record, names: list[str]) -> Chart:
     for number, name in enumerate(names):
         epochs, values = history_column(record.history, f"val_{name}")
         traces.append(curve(f"validation {name.replace('_', ' ')}", epochs, values, color(number)))
-    best = record.metrics.get("best_epoch")
+    best, shares = record.metrics.get("best_epoch"), all(name in SHARES for name in names)
     if best in traces[0]["x"]:
         height = traces[0]["y"][traces[0]["x"].index(best)]
         star = {"symbol": "star", "size": 13, "color": color(4)}
-        hover = "best: epoch %{x}, %{y:.1%}<extra></extra>"
+        hover = f"best: epoch %{{x}}, %{{y:{'.1%' if shares else '.4g'}}}<extra></extra>"
         traces.append(
             {"type": "scatter", "mode": "markers", "name": "best", "x": [best], "y": [height], "marker": star}
             | {"hovertemplate": hover}
         )
-    layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"tickformat": ".0%"}}
-    alt = f"Validation {names[0].replace('_', ' ')} reaches {percent(max(traces[0]['y']))}."
+    layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"tickformat": ".0%"} if shares else {}}
+    reached = metric_text(names[0], max(traces[0]["y"], key=partial(merit, names[0])))
+    alt = f"Validation {names[0].replace('_', ' ')} reaches {reached}."
     return Chart("metric", "Validation", alt, {"metric": traces}, layout)
 
 

@@ -17,18 +17,21 @@ from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
 from gpnn.report.history import learning_curves, traffic
+from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
 from gpnn.report.structure import phases, subgraphs
 from gpnn.storage.atomic import finite, write_text
-from gpnn.text import percent
+from gpnn.text import metric_text
+from gpnn.train.task import shown_metrics
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "notes": notes,
     "curves": learning_curves,
     "classes": classes,
+    "numbers": numbers,
     "calibration": calibration,
     "graph": drawing,
     "states": states,
@@ -59,13 +62,12 @@ def write_report(record: Record, path: Path) -> None:
 def headline_metrics(record: Record) -> list[tuple[str, str]]:
     """The metrics at the top: name and value."""
     metrics = record.metrics
-    names = ("macro_f1", "roc_auc") if record.multi_label else ("accuracy", "recall")
     cards = []
     for split, word in (("test", "test"), ("val", "validation")):
-        for name in names:
+        for name in shown_metrics(metrics)[:2]:
             value = metrics.get(f"{split}_{name}")
             if value is not None:
-                cards.append((f"{word} {name.replace('_', ' ')}", percent(value)))
+                cards.append((f"{word} {name.replace('_', ' ')}", metric_text(name, value)))
     counts = {
         "nodes": "num_nodes",
         "edges": "num_edges",

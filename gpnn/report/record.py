@@ -28,6 +28,8 @@ class NodeFacts:
         splits: split of each as a position in `SPLIT_NAMES`, −1 for none, `[n]`.
         parts: the subgraph of each, `[n]`, or None.
         num_parts: number of subgraphs there are.
+        kind: what a class is called: "class", or "range" where numbers are predicted.
+        numbers: true number, prediction and the ends of its interval, `[n, 4]`, or None for classes.
     """
 
     names: Sequence[str]
@@ -37,6 +39,8 @@ class NodeFacts:
     splits: Tensor
     parts: Tensor | None = None
     num_parts: int = 0
+    kind: str = "class"
+    numbers: Tensor | None = None
 
     @property
     def prediction(self) -> Tensor:
@@ -93,7 +97,8 @@ class Record:
         classes: the name of each class.
         multi_label: whether a node has several labels.
         phases: messages and updates of the schedule.
-        predictions: how the held-out nodes were classified, or None where none is labelled.
+        predictions: how the held-out nodes were classified, or None where none is labelled or numbers were predicted.
+        numbers: true numbers, predictions and intervals of some held-out nodes, `[m, 4]`, by split; None for classes.
         quality: edge cut and balance of the partition, or None without one.
         quotient: the graph by its subgraphs, or None without a partition.
         sample: some nodes and their states, or None where these were not computed.
@@ -114,6 +119,7 @@ class Record:
     multi_label: bool
     phases: PhaseCounts
     predictions: PredictionCounts | None = None
+    numbers: Mapping[str, Tensor] | None = None
     quality: Quality | None = None
     quotient: Quotient | None = None
     sample: Sample | None = None

@@ -87,10 +87,18 @@ def hover_texts(nodes: NodeFacts) -> list[str]:
     if nodes.parts is not None:
         for line, part in zip(lines, nodes.parts.tolist()):
             line.append(f"subgraph {part}")
-    for line, given, sure in zip(lines, top.tolist(), confidence.tolist()):
-        line.append(f"prediction {label(nodes.classes[given])} ({percent(sure)})")
-    for line, true, split in zip(lines, nodes.y, nodes.splits.tolist()):
-        line.append(f"class {_known(true, nodes.classes)}" + (f", {_WORDS[split]} node" if split >= 0 else ""))
+    if nodes.numbers is not None:
+        told = [
+            (f"prediction {p:.4g} ({low:.4g} to {high:.4g})", f"{y:.4g}") for y, p, low, high in nodes.numbers.tolist()
+        ]
+    else:
+        given = [
+            f"{label(nodes.classes[each])} ({percent(sure)})" for each, sure in zip(top.tolist(), confidence.tolist())
+        ]
+        told = [(f"prediction {name}", _known(true, nodes.classes)) for name, true in zip(given, nodes.y)]
+    word = "class" if nodes.numbers is None else "number"
+    for line, (prediction, true), split in zip(lines, told, nodes.splits.tolist()):
+        line += [prediction, f"{word} {true}" + (f", {_WORDS[split]} node" if split >= 0 else "")]
     return ["<br>".join(line) for line in lines]
 
 
@@ -109,7 +117,7 @@ def _colourings(nodes: NodeFacts) -> dict[str, tuple[Tensor, list[str]]]:
         found["subgraph"] = (nodes.parts, [f"subgraph {part}" for part in range(nodes.num_parts)])
     found["prediction"] = (nodes.prediction, classes)
     if nodes.y.dim() == 1:
-        found["true class"] = (nodes.y, classes)
+        found[f"true {nodes.kind}"] = (nodes.y, classes)
         wrong = (nodes.prediction != nodes.y).long()
         found["right or wrong"] = (torch.where(nodes.y >= 0, wrong, -1), ["right", "wrong"])
     return found

@@ -15,7 +15,7 @@ from gpnn.storage.atomic import finite, naming, staging_folder, sync_folder, wri
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
-WORDS = ("metric", "stopped")  # metrics that are not numbers
+WORDS = ("metric", "stopped", "task")  # metrics that are not numbers
 
 
 @dataclass(frozen=True)

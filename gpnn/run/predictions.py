@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,45 +23,35 @@ CSV_CELLS = 1 << 26  # a run's table with more is written as Parquet alone
 
 
 def predictions_table(
-    probabilities: Tensor,
+    columns: tuple[Mapping[str, Any], Mapping[str, Any]],
     *,
     nodes: Sequence[Any] | np.ndarray | None = None,
-    classes: Sequence[Any] | None = None,
     labelled: Tensor | np.ndarray | None = None,
     also: dict[str, np.ndarray] | None = None,
 ) -> pyarrow.Table:
-    """One row per node: `node`, `prediction`, `confidence`, `labelled`, others, and `p_CLASS` for each class.
+    """One row per node: `node`, the prediction, `labelled`, others, and what the task has to add.
 
-    The prediction is the most likely class; of several labels, which have a probability each, the most likely one.
+    Of classes the prediction is `prediction` and `confidence`, and `p_CLASS` for each class comes last; of several
+    labels, which have a probability each, the most likely one. Of numbers it is `prediction`, `low` and `high`.
 
     Args:
-        probabilities: `[N, C]`.
+        columns: what :meth:`gpnn.train.task.Task.columns` gives: the prediction's columns, and those that come last.
         nodes: the user's id of each node; None numbers them.
-        classes: the name of each class; None numbers them.
         labelled: whether each node came with a label, bool `[N]`.
         also: further columns by name, each `[N]`.
 
-    >>> import torch
-    >>> table = predictions_table(torch.tensor([[0.25, 0.75]]), nodes=["anna"], classes=["blue", "red"])
+    >>> table = predictions_table(({"prediction": ["red"], "confidence": [0.75]}, {"p_red": [0.75]}), nodes=["anna"])
     >>> table.to_pylist()
-    [{'node': 'anna', 'prediction': 'red', 'confidence': 0.75, 'p_blue': 0.25, 'p_red': 0.75}]
+    [{'node': 'anna', 'prediction': 'red', 'confidence': 0.75, 'p_red': 0.75}]
     """
     import pyarrow
 
-    scores = probabilities.detach().cpu().float()
-    names = list(range(scores.shape[1])) if classes is None else list(classes)
-    confidence, top = scores.max(1)
-    columns: dict[str, Any] = {
-        "node": np.arange(scores.shape[0]) if nodes is None else pyarrow.array(nodes),
-        "prediction": pyarrow.array(names).take(pyarrow.array(top.numpy())),
-        "confidence": confidence.numpy(),
-    }
+    first, last = columns
+    number = len(next(iter(first.values())))
+    all_columns = {"node": np.arange(number) if nodes is None else pyarrow.array(nodes), **first}
     if labelled is not None:
-        columns["labelled"] = np.asarray(labelled)
-    columns |= also or {}
-    for number, name in enumerate(names):
-        columns[f"p_{name}"] = scores[:, number].numpy()
-    return pyarrow.table(columns)
+        all_columns["labelled"] = np.asarray(labelled)
+    return pyarrow.table(all_columns | (also or {}) | dict(last))
 
 
 def known_labels(data: Data) -> np.ndarray:

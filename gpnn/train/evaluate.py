@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
-from gpnn.train.loss import full_precision, supervised_loss, whole_weight
-from gpnn.train.metrics import CLASS_METRICS, METRICS
-from gpnn.train.task import Task
+from gpnn.train.examples import Examples
+from gpnn.train.loss import full_precision
+from gpnn.train.metrics import METRICS
+from gpnn.train.task import Classification, Task
 
 if TYPE_CHECKING:
     from gpnn.engine import Plan
@@ -39,38 +40,47 @@ def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision:
 
 def probabilities(logits: Tensor, *, multi_label: bool = False) -> Tensor:
     """Softmax over the classes, or the sigmoid of each label, `[N, C]`."""
-    return torch.sigmoid(logits) if multi_label else torch.softmax(logits, 1)
+    return Classification(logits.shape[1], multi_label).predict(logits)
 
 
-def predict_probabilities(
-    model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32", multi_label: bool = False
-) -> Tensor:
-    """The probability of each class for every node, `[N, C]`, on the CPU; arguments as in :func:`predict_logits`.
+def predict_outputs(model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32") -> Tensor:
+    """As :func:`predict_logits`, with features on any device, and on the CPU.
 
     Raises:
         ValueError: when one is not a number, naming the node: a class with confidence NaN is no prediction.
     """
-    logits = predict_logits(model, None if x is None else x.to(plan.device), plan, precision=precision)
-    found = probabilities(logits, multi_label=multi_label).cpu()
-    if bool(found.isnan().any()):
-        node = int(found.isnan().any(1).nonzero()[0])
+    found = predict_logits(model, None if x is None else x.to(plan.device), plan, precision=precision).cpu()
+    if not bool(found.isfinite().all()):
+        node = int((~found.isfinite()).any(1).nonzero()[0])
         raise ValueError(f"Predictions must be numbers. Got nan at node {node}; try features of a smaller scale.")
     return found
 
 
 def score(
-    logits: Tensor, task: Task, split: str, metrics: Sequence[str] = tuple(CLASS_METRICS), group: ProcessGroup = SINGLE
+    outputs: Tensor,
+    task: Task,
+    examples: Examples,
+    split: str,
+    metrics: Sequence[str] | None = None,
+    group: ProcessGroup = SINGLE,
 ) -> dict[str, float]:
-    """The loss and the named metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes.
+    """The loss and metrics on a split's labelled nodes, as `{split}_{name}`; none without nodes.
 
-    The nodes are those of all processes of the group.
+    Args:
+        outputs: of every node of this process, `[N, num_outputs]`.
+        task: what they mean.
+        examples: targets and nodes.
+        split: "train", "val" or "test".
+        metrics: names of metrics; None: all of the task's.
+        group: the processes whose nodes count.
     """
-    nodes = task.nodes[split]
+    nodes = examples.nodes[split]
     if not group.all_reduce(torch.tensor(nodes.numel())):
         return {}
-    target = task.target(split)
-    share = supervised_loss(logits[nodes], target, total=whole_weight(target, task.num_classes, group=group))
-    predicted = probabilities(logits[nodes], multi_label=task.multi_label)
+    target = examples.target(split)
+    share = task.loss(outputs[nodes], target, total=task.total_weight(target, None, group))
+    predicted = task.predict(outputs[nodes])
+    metrics = task.metrics if metrics is None else metrics
     scores = {f"{split}_loss": float(group.all_reduce(share))}
     return scores | {f"{split}_{name}": METRICS[name](predicted, target, group) for name in metrics}
 

@@ -19,13 +19,14 @@ from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
 from gpnn.train.evaluate import autocast, predict_logits, products, score
+from gpnn.train.examples import SPLITS, Examples, check_plan
 from gpnn.train.loss import full_precision
-from gpnn.train.metrics import choose_metric, merit
+from gpnn.train.metrics import merit
 from gpnn.train.notes import divergence
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe, resolve_recipe
-from gpnn.train.task import SPLITS, Task, check_plan
+from gpnn.train.task import Task, task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -56,7 +57,9 @@ class FitResult:
         history: one record per epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
-        logits: of every node with the best weights, `[N, C]`, on the model's device; None where there are no metrics.
+        logits: the outputs for every node with the best weights, `[N, C]`, on the model's device; None where there are
+            no metrics.
+        task: what they mean: `task.predict(logits)` gives probabilities, or numbers in the user's unit.
     """
 
     metrics: dict[str, Any]
@@ -64,6 +67,7 @@ class FitResult:
     stopped: str
     problem: str | None = None
     logits: Tensor | None = field(default=None, repr=False, compare=False)
+    task: Task | None = field(default=None, repr=False, compare=False)
 
 
 def fit(
@@ -111,7 +115,7 @@ def fit(
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
     release_pages()
-    return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None)
+    return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None, trainer.task)
 
 
 @dataclass
@@ -120,6 +124,7 @@ class _Trainer:
 
     model: nn.Module
     task: Task
+    examples: Examples
     plan: Plan
     recipe: Recipe
     seed: int
@@ -133,9 +138,9 @@ class _Trainer:
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
-        task = Task.from_data(data, next(model.parameters()).device)
-        group = group_of(plan)
-        counts = group.all_reduce(torch.tensor([task.nodes["train"].numel(), task.nodes["val"].numel()])).tolist()
+        examples, group = Examples.from_data(data, next(model.parameters()).device), group_of(plan)
+        target = examples.target("train")
+        counts = group.all_reduce(torch.tensor([len(target), examples.nodes["val"].numel()])).tolist()
         if not counts[0]:
             raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
         optimizer = make_optimizer(
@@ -151,9 +156,10 @@ class _Trainer:
             warmup=recipe.warmup,
             epochs=recipe.epochs,
         )
-        metric = choose_metric(recipe.metric, task.target("train"), group)
-        objective = Objective.of(task, recipe, group)
-        return cls(model, task, plan, recipe, seed, objective, optimizer, rate, metric, group, counts[1])
+        task = task_of(data, recipe.target_scale).prepare(target, group)
+        metric = task.choose_metric(recipe.metric, target, group)
+        objective = Objective.of(task, examples, recipe, group)
+        return cls(model, task, examples, plan, recipe, seed, objective, optimizer, rate, metric, group, counts[1])
 
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint, where there is one."""
@@ -185,8 +191,9 @@ class _Trainer:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
         scores: dict[str, Any] = {}
+        self.task = self.task.calibrate(logits[self.examples.nodes["val"]], self.examples.target("val"), self.group)
         for split in SPLITS:
-            scores |= score(logits, self.task, split, group=self.group)
+            scores |= score(logits, self.task, self.examples, split, group=self.group)
         totals = {
             "metric": self.metric,
             "epochs": progress.epoch,
@@ -224,7 +231,7 @@ class _Trainer:
         with products(self.recipe.precision):
             with autocast(self.model, self.recipe.precision):
                 keys = [MaskKey(self.seed, epoch, number) for number in range(self.recipe.passes)]
-                logits = [full_precision(self.model(self.task.x, self.plan, key=key)) for key in keys]
+                logits = [full_precision(self.model(self.examples.x, self.plan, key=key)) for key in keys]
             loss = self.objective.loss(logits, epoch)
             loss.backward()
         value, norm = float(self.group.all_reduce(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
@@ -235,13 +242,13 @@ class _Trainer:
     def _validate(self) -> Record:
         if not self.num_validation:
             return {}
-        names = sorted({"accuracy", self.metric} - {"loss"})
-        scores = score(self.predict(), self.task, "val", names, self.group)
+        names = sorted({self.task.watched, self.metric} - {"loss"})
+        scores = score(self.predict(), self.task, self.examples, "val", names, self.group)
         self.progress.check(self.model, merit(self.metric, scores[f"val_{self.metric}"]), scores["val_loss"])
         return scores
 
     def predict(self) -> Tensor:
-        return predict_logits(self.model, self.task.x, self.plan, precision=self.recipe.precision)
+        return predict_logits(self.model, self.examples.x, self.plan, precision=self.recipe.precision)
 
     def _traffic(self) -> Record:
         """Bytes of the busiest process since the last epoch, where nodes are shared among processes."""

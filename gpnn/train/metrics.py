@@ -89,7 +89,7 @@ def log_loss(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE
         right = torch.where(target > 0.5, p, (1 - probabilities.double()).clamp(1e-15, 1.0)).flatten()
     else:
         right = p.gather(1, target[:, None]).flatten()
-    return _mean(-right.log(), group)
+    return mean_of(-right.log(), group)
 
 
 def r2(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
@@ -104,18 +104,18 @@ def r2(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float
     0.5
     """
     y = target.double()
-    variance = _mean((y - _mean(y, group)).square(), group)
-    return 1 - _mean(_errors(predicted, target).square(), group) / variance if variance else math.nan
+    variance = mean_of((y - mean_of(y, group)).square(), group)
+    return 1 - mean_of(_errors(predicted, target).square(), group) / variance if variance else math.nan
 
 
 def mae(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The mean absolute error, in the targets' unit."""
-    return _mean(_errors(predicted, target).abs(), group)
+    return mean_of(_errors(predicted, target).abs(), group)
 
 
 def rmse(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The root of the mean squared error, in the targets' unit."""
-    return math.sqrt(_mean(_errors(predicted, target).square(), group))
+    return math.sqrt(mean_of(_errors(predicted, target).square(), group))
 
 
 def spearman(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
@@ -127,6 +127,12 @@ def spearman(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) ->
     return float((centred[0] * centred[1]).sum()) / scale if scale else math.nan
 
 
+def coverage(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
+    """The share of targets that lie in their interval; `predicted` holds number, low and high, `[M, 3]`."""
+    _, low, high = predicted.unbind(1)
+    return mean_of(((low <= target) & (target <= high)).double(), group)
+
+
 CLASS_METRICS: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
@@ -136,7 +142,7 @@ CLASS_METRICS: dict[str, Callable[..., float]] = {
     "log_loss": log_loss,
 }
 NUMBER_METRICS: dict[str, Callable[..., float]] = {"r2": r2, "mae": mae, "rmse": rmse, "spearman": spearman}
-METRICS = CLASS_METRICS | NUMBER_METRICS
+METRICS = CLASS_METRICS | NUMBER_METRICS | {"coverage": coverage}
 SMALLER_IS_BETTER = ("loss", "log_loss", "mae", "rmse")
 UNBALANCED = 0.25  # share of the rarer of two classes below which accuracy says little
 
@@ -177,7 +183,7 @@ def _errors(predicted: Tensor, target: Tensor) -> Tensor:
     return predicted[:, 0].double() - target.double()
 
 
-def _mean(values: Tensor, group: ProcessGroup) -> float:
+def mean_of(values: Tensor, group: ProcessGroup = SINGLE) -> float:
     """The mean over the values of all processes; NaN where there are none."""
     total, count = group.all_reduce(torch.stack([values.sum(), values.new_tensor(float(values.numel()))])).tolist()
     return total / count if count else math.nan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -218,15 +217,17 @@ def divergence(what: str, epoch: int, loss: float, rate: float) -> str:
     )
 
 
-def training_notes(history: Sequence[Mapping[str, Any]], num_classes: int, *, multi_label: bool) -> list[Note]:
+def training_notes(history: Sequence[Mapping[str, Any]], chance: float) -> list[Note]:
     """The note on a last training loss more than ten times that of guessing; nothing where it is smaller.
 
-    Guessing costs log C, or log 2 per label where a node may have several.
+    Args:
+        history: one record per epoch.
+        chance: the loss of guessing, :attr:`gpnn.train.task.Task.chance`.
 
-    >>> [note.what for note in training_notes([{"epoch": 1, "loss": 1e15}], 3, multi_label=False)]
+    >>> [note.what for note in training_notes([{"epoch": 1, "loss": 1e15}], 1.1)]
     ['the training loss ends at 1e+15, more than 10 times that of guessing (1.1): the training may have diverged']
     """
-    chance, last = math.log(2 if multi_label else max(2, num_classes)), history[-1].get("loss") if history else None
+    last = history[-1].get("loss") if history else None
     if last is None or last <= FAR * chance:
         return []
     what = f"the training loss ends at {last:.3g}, more than {FAR:g} times that of guessing ({chance:.1f})"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.distributed import SINGLE, ProcessGroup
-from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, whole_weight, yes_or_no
+from gpnn.train.examples import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -19,15 +19,17 @@ class Objective:
     """The supervised loss averaged over the passes, plus λ times their disagreement, λ ramped up.
 
     Attributes:
-        task: targets and nodes.
+        task: what is learnt.
+        examples: targets and nodes.
         recipe: class weights, smoothing, λ, temperature, ….
         class_weight: `[C]` or None.
         consistency_nodes: nodes that the disagreement is taken over, or None: all.
         group: the processes among which the nodes are shared.
-        weight: what the supervised loss is divided by: :func:`gpnn.train.loss.whole_weight`.
+        weight: what the supervised loss is divided by: :meth:`gpnn.train.task.Task.total_weight`.
     """
 
     task: Task
+    examples: Examples
     recipe: Recipe
     class_weight: Tensor | None
     consistency_nodes: Tensor | None
@@ -35,21 +37,22 @@ class Objective:
     weight: Tensor | None = None
 
     @classmethod
-    def of(cls, task: Task, recipe: Recipe, group: ProcessGroup = SINGLE) -> Objective:
+    def of(cls, task: Task, examples: Examples, recipe: Recipe, group: ProcessGroup = SINGLE) -> Objective:
         """The objective of a recipe on a task: this process's share, which sum to the whole.
 
         Raises:
             ValueError: when the class weights do not fit the classes.
         """
-        class_weight = _class_weight(task, recipe, group)
-        weight = whole_weight(task.target("train"), task.num_classes, class_weight, group=group)
-        return cls(task, recipe, class_weight, _consistency_nodes(task, recipe), group, weight)
+        target = examples.target("train")
+        class_weight = task.class_weight(recipe.class_weight, target, group)
+        weight = task.total_weight(target, class_weight, group)
+        return cls(task, examples, recipe, class_weight, _consistency_nodes(examples, recipe), group, weight)
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits `[N, C]`."""
-        recipe, nodes, target = self.recipe, self.task.nodes["train"], self.task.target("train")
+        recipe, nodes, target = self.recipe, self.examples.nodes["train"], self.examples.target("train")
         supervised = [
-            supervised_loss(
+            self.task.loss(
                 each[nodes],
                 target,
                 class_weight=self.class_weight,
@@ -69,29 +72,12 @@ class Objective:
     def _disagreement(self, logits: Sequence[Tensor]) -> Tensor:
         if self.consistency_nodes is not None:
             logits = [each[self.consistency_nodes] for each in logits]
-        if self.task.multi_label:
-            logits = [yes_or_no(each) for each in logits]
-        sharpness, threshold = self.recipe.temperature, self.recipe.consistency_threshold
-        return consistency_loss(logits, temperature=sharpness, threshold=threshold, group=self.group)
+        return self.task.disagreement(logits, self.recipe, self.group)
 
 
-def _class_weight(task: Task, recipe: Recipe, group: ProcessGroup) -> Tensor | None:
-    if recipe.class_weight == "none":
-        return None
-    target = task.target("train")
-    if recipe.class_weight == "balanced":
-        return balanced_class_weight(target, task.num_classes, group)
-    if len(recipe.class_weight) != task.num_classes:
-        raise ValueError(
-            f"`class_weight` must have one weight for each of the {task.num_classes} classes. "
-            f"Got {len(recipe.class_weight)}."
-        )
-    return torch.tensor(recipe.class_weight, device=target.device)
-
-
-def _consistency_nodes(task: Task, recipe: Recipe) -> Tensor | None:
+def _consistency_nodes(examples: Examples, recipe: Recipe) -> Tensor | None:
     if not recipe.consistency or recipe.consistency_on == "all":
         return None
-    outside = torch.ones(task.y.shape[0], dtype=torch.bool, device=task.y.device)
-    outside[task.nodes["train"]] = False
+    outside = torch.ones(examples.y.shape[0], dtype=torch.bool, device=examples.y.device)
+    outside[examples.nodes["train"]] = False
     return outside.nonzero().flatten()

@@ -36,6 +36,8 @@ class Recipe:
         temperature: of the sharpening; below 1 is sharper.
         precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), or "bf16"
             (autocast; weights, loss and optimiser stay float32).
+        target_scale: of the numbers of a regression: "linear", "log" (positive ones), or "auto": "log" where it is
+            better on the validation nodes (:func:`gpnn.train.target_scale.choose_target_scale`).
         metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
         check_every: epochs between two validations.
         patience: validations without improvement after which training stops; 0 never stops early.
@@ -66,6 +68,7 @@ class Recipe:
     consistency_threshold: float = 0.0
     temperature: float = 0.5
     precision: Literal["float32", "tf32", "bf16"] = "float32"
+    target_scale: Literal["auto", "linear", "log"] = "auto"
     metric: str = "auto"
     check_every: int = 1
     patience: int = 50

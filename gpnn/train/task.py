@@ -1,94 +1,259 @@
-"""Task: what there is to learn on one graph, taken from PyG's `Data` and moved to one device."""
+"""Task: what is predicted of a node, and how a model's outputs become a loss, predictions and metrics.
+
+Whoever trains, evaluates, predicts or reports asks the task; :func:`task_of` finds it from the labels.
+"""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
-from gpnn.graph import digest_edges
-from gpnn.graph.convert import read_edges
+from gpnn.check import check_choice
+from gpnn.data.labels import are_numbers
+from gpnn.distributed import SINGLE, ProcessGroup
+from gpnn.storage.read import shorten
+from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, whole_weight, yes_or_no
+from gpnn.train.metrics import CLASS_METRICS, choose_metric
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gpnn.engine import Plan
+    from gpnn.train.recipe import Recipe
 
-SPLITS = ("train", "val", "test")
+Scale: TypeAlias = Literal["linear", "log"]
+SHOWN = {  # the metrics that a result shows, beside the one that selects
+    "classification": ("accuracy", "recall"),
+    "multi_label": ("macro_f1", "roc_auc", "average_precision"),
+    "regression": ("r2", "mae", "rmse", "spearman", "coverage"),
+}
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Features, targets and the labelled nodes of each split.
+class Task(ABC):
+    """What is predicted of a node.
 
     Attributes:
-        x: features `[N, F]`, dense or sparse CSR, or None.
-        y: classes `[N]`, or 0/1 labels `[N, C]`; −1 (along the row) where a node is unlabelled.
-        nodes: the ids of the labelled nodes of "train", "val" and "test", each maybe empty.
-        num_classes: C.
+        name: "classification", "multi_label" or "regression".
+        metrics: the names of the metrics that belong to it.
+        watched: the one that every validation computes.
+        num_outputs: columns of the model's output.
+        chance: the loss of a model that has learnt nothing.
     """
 
-    x: Tensor | None
-    y: Tensor
-    nodes: dict[str, Tensor]
-    num_classes: int
-
-    @classmethod
-    def from_data(cls, data: Data, device: torch.device | str = "cpu") -> Task:
-        """The task of a checked `Data`; a mask that is missing is empty.
-
-        Raises:
-            ValueError: when there are no labels.
-        """
-        y = data.get("y")
-        if y is None:
-            raise ValueError("`data` must have labels `y` to learn from. Got none.")
-        x = data.get("x")
-        nodes = {split: _labelled(data, f"{split}_mask", y).to(device) for split in SPLITS}
-        x = None if x is None else x.to(device)
-        return cls(x, y.to(device), nodes, num_classes(data))
+    name: str
+    metrics: tuple[str, ...]
+    watched: str
 
     @property
-    def multi_label(self) -> bool:
-        return self.y.dim() == 2
+    @abstractmethod
+    def num_outputs(self) -> int: ...
 
-    def target(self, split: str) -> Tensor:
-        """The targets of a split's nodes, `[M]` or `[M, C]`."""
-        return self.y[self.nodes[split]]
+    @property
+    @abstractmethod
+    def chance(self) -> float: ...
+
+    @abstractmethod
+    def check(self, names: Sequence[Any] | None) -> None:
+        """Raise ValueError where nothing can be learnt; `names` are those of the classes, where they are known."""
+
+    def scales(self, target: Tensor, group: ProcessGroup = SINGLE) -> tuple[Scale, ...]:
+        """The scales of the training targets that are worth a trial."""
+        return ("linear",)
+
+    def prepare(self, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
+        """The task with what the training targets of all processes tell of it."""
+        return self
+
+    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
+        """The task with what the outputs of the validation nodes tell of the trained model."""
+        return self
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What is predicted, in a few words."""
+
+    @abstractmethod
+    def choose_metric(self, name: str, target: Tensor, group: ProcessGroup = SINGLE) -> str:
+        """The metric that selects: the given one, or where it is "auto" one that suits the training targets."""
+
+    @abstractmethod
+    def class_weight(self, weight: Any, target: Tensor, group: ProcessGroup) -> Tensor | None:
+        """The weights of the classes `[C]` that a recipe's `class_weight` means, or None."""
+
+    @abstractmethod
+    def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
+        """What a sum over the targets of all processes is divided by to be a mean; None where one has them all."""
+
+    @abstractmethod
+    def loss(
+        self,
+        outputs: Tensor,
+        target: Tensor,
+        *,
+        class_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        """The mean error of outputs `[M, num_outputs]`; with `total` this process's share of it."""
+
+    @abstractmethod
+    def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
+        """How far several passes are from their common prediction; this process's share."""
+
+    @abstractmethod
+    def predict(self, outputs: Tensor) -> Tensor:
+        """The predictions `[M, columns]` that metrics and tables take."""
+
+    @abstractmethod
+    def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Columns of the table of predictions, `[N]` each: the prediction itself, and those that come last."""
+
+    @abstractmethod
+    def to_mapping(self) -> dict[str, Any]:
+        """The task as JSON holds it."""
 
 
-def num_classes(data: Data) -> int:
-    """The number of classes: `data.num_classes` where it is set, else what the labels show."""
-    known: Any = data.get("num_classes")
-    if known is not None:
-        return int(known)
-    y = data.y
-    return y.shape[1] if y.dim() == 2 else int(y.max()) + 1
+@dataclass(frozen=True)
+class Classification(Task):
+    """One of C classes per node, or any number of C labels.
 
-
-def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
-    mask = data.get(name)
-    if mask is None:
-        return torch.empty(0, dtype=torch.int64)
-    return (mask & labelled_nodes(y)).nonzero().flatten()
-
-
-def check_plan(data: Data, plan: Plan | None) -> None:
-    """Raise ValueError where a plan has other rows than `data`, or was lowered from other edges.
-
-    Nodes without edges, as a process of several has them, are compared by their number alone.
+    Attributes:
+        num_classes: C.
+        multi_label: whether a node may have several.
     """
-    if plan is None:  # a model of its own that needs none
-        return
-    labels = data.get("y")
-    if labels is not None and len(labels) != plan.num_nodes:
-        raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
-    if data.get("edge_index") is None or plan.edge_digest is None:
-        return
-    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
-        raise ValueError(
-            f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
-        )
+
+    num_classes: int
+    multi_label: bool = False
+
+    metrics = tuple(CLASS_METRICS)
+    watched = "accuracy"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "multi_label" if self.multi_label else "classification"
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_classes
+
+    @property
+    def summary(self) -> str:
+        return f"{self.num_classes} {'labels' if self.multi_label else 'classes'}"
+
+    @property
+    def chance(self) -> float:
+        return math.log(2 if self.multi_label else max(2, self.num_classes))
+
+    def check(self, names: Sequence[Any] | None) -> None:
+        if self.num_classes < 2 and not self.multi_label:
+            only = shorten((names or ["one"])[0])
+            raise ValueError(f"A training needs at least two classes to tell apart. Got {only} alone.")
+
+    def choose_metric(self, name: str, target: Tensor, group: ProcessGroup = SINGLE) -> str:
+        return choose_metric(name, target, group)
+
+    def class_weight(self, weight: Any, target: Tensor, group: ProcessGroup) -> Tensor | None:
+        if isinstance(weight, str):
+            return None if weight == "none" else balanced_class_weight(target, self.num_classes, group)
+        if len(weight) != self.num_classes:
+            raise ValueError(
+                f"`class_weight` must have one weight for each of the {self.num_classes} classes. Got {len(weight)}."
+            )
+        return torch.tensor(weight, device=target.device)
+
+    def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
+        return whole_weight(target, self.num_classes, class_weight, group=group)
+
+    def loss(
+        self,
+        outputs: Tensor,
+        target: Tensor,
+        *,
+        class_weight: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        weighing = {"class_weight": class_weight, "label_smoothing": label_smoothing, "total": total}
+        return supervised_loss(outputs, target, **weighing)  # type: ignore[arg-type]
+
+    def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
+        if self.multi_label:
+            outputs = [yes_or_no(each) for each in outputs]
+        sharpness, threshold = recipe.temperature, recipe.consistency_threshold
+        return consistency_loss(outputs, temperature=sharpness, threshold=threshold, group=group)
+
+    def predict(self, outputs: Tensor) -> Tensor:
+        """The probability of each class, `[M, C]`."""
+        return torch.sigmoid(outputs) if self.multi_label else torch.softmax(outputs, 1)
+
+    def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The most likely class and its probability; and `p_CLASS` for each class."""
+        import pyarrow
+
+        names = list(range(self.num_classes)) if classes is None else list(classes)
+        predictions = predictions.float()
+        confidence, top = predictions.max(1)
+        chosen = {"prediction": pyarrow.array(names).take(pyarrow.array(top.numpy())), "confidence": confidence.numpy()}
+        return chosen, {f"p_{name}": each.numpy() for name, each in zip(names, predictions.unbind(1))}
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"name": self.name, "num_classes": self.num_classes}
+
+
+def task_of(data: Data, scale: str = "linear") -> Task:
+    """The task that the labels of a checked `Data` show.
+
+    Args:
+        data: with labels `y`.
+        scale: of the numbers of a regression, a name of :data:`gpnn.train.regression.SCALES`, or "auto": "linear".
+
+    Raises:
+        ValueError: when there are no labels.
+    """
+    from gpnn.train.regression import Regression
+
+    if data.get("y") is None:
+        raise ValueError("`data` must have labels `y` to learn from. Got none.")
+    if are_numbers(data.y):
+        return Regression("linear" if scale == "auto" else scale)
+    known: Any = data.get("num_classes")
+    if known is None:
+        known = data.y.shape[1] if data.y.dim() == 2 else int(data.y.max()) + 1
+    return Classification(int(known), data.y.dim() == 2)
+
+
+def shown_metrics(metrics: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the metrics that belong to a run's task, by its `metrics.json`, the one that selects last.
+
+    >>> shown_metrics({"task": "classification", "metric": "roc_auc"})
+    ('accuracy', 'recall', 'roc_auc')
+    """
+    older = "multi_label" if metrics.get("multi_label") else "classification"  # versions that do not name the task
+    shown = SHOWN.get(str(metrics.get("task", older)), ())
+    chosen = metrics.get("metric")
+    return shown if chosen in (*shown, "loss", None) else (*shown, str(chosen))
+
+
+def parse_task(value: Any, file: str) -> Task:
+    """The task that a file holds as :meth:`Task.to_mapping` gives it.
+
+    Raises:
+        ValueError: when it holds something else.
+    """
+    from gpnn.train.regression import Regression
+
+    try:
+        if not isinstance(value, Mapping):
+            raise TypeError
+        check_choice("name", value["name"], SHOWN)
+        if value["name"] == "regression":
+            return Regression.from_mapping(value)
+        return Classification(int(value["num_classes"]), value["name"] == "multi_label")
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError(f"{file} must hold a task. Got {shorten(value)}.") from None

@@ -87,7 +87,10 @@ class TestRefusing:
             ({"x": torch.eye(3).to_sparse()}, r"`x` must be a dense or sparse CSR tensor .*\. Got sparse_coo\."),
             ({"x": [[1.0]] * 3}, r"`x` must be a dense or sparse CSR tensor .*\. Got list\."),
             ({"class_names": ["a"]}, r"`class_names` must name the 2 classes\. Got 1 names\."),
-            ({"y": torch.tensor([0.0, 1.5, 1.0])}, r"`y` must hold classes, .*\. Got 1\.5 at node 1\."),
+            (
+                {"y": torch.tensor([0.0, 1.5, 1.0]), "task": "classification"},
+                r"`y` must hold classes, .*\. Got 1\.5 at node 1\.",
+            ),
             ({"y": [0, 1, 1]}, r"`y` must hold integer classes, -1 where unknown\. Got list\."),
             ({"y": torch.tensor([0, 1])}, r"`y` must have one class for each of the 3 nodes\. Got 2\."),
             ({"y": torch.ones(3, 2, 2).long()}, r"`y` must have shape \[3\], .* or \[3, C\], .*\. Got \[3, 2, 2\]\."),

@@ -50,6 +50,19 @@ def test_whole_floating_point_numbers_are_classes_and_nan_is_none(dtype: torch.d
         assert labels.tolist() == [2, -1, -1]
 
 
+def test_numbers_that_are_not_whole_are_a_regression() -> None:
+    data = check_data(make(torch.tensor([0.5, NAN, -1.0]), num_classes=3))
+    assert (data.task, data.y.dtype) == ("regression", torch.float64)
+    assert labelled_nodes(data.y).tolist() == [True, False, True]
+    assert "num_classes" not in data
+
+
+def test_whole_numbers_are_a_regression_where_one_is_wanted() -> None:
+    data = check_data(make(torch.tensor([7, -1, 12])), "regression")
+    assert data.y.tolist() == [7.0, -1.0, 12.0]
+    assert check_data(data).y.dtype == torch.float64  # it stays one
+
+
 def test_classes_are_columns() -> None:
     data = check_data(make(torch.zeros(3, 5), train_mask=torch.ones(3).bool()))
     assert data.num_classes == 5
@@ -72,8 +85,15 @@ def test_classes_are_columns() -> None:
         ),
         (
             torch.tensor([0.0, NAN, 0.53]),
-            {},
-            r"`y` must hold classes, whole .* not supported yet\. Got 0\.53 at node 2\.",
+            {"task": "classification"},
+            r"`y` must hold classes, whole .* GPNNRegressor, .*\. Got 0\.53 at node 2\.",
+        ),
+        (torch.tensor([0.5, NAN, float("inf")]), {}, r"`y` must hold finite numbers, .*\. Got inf at node 2\."),
+        (torch.zeros(3, 2), {"task": "regression"}, r"`y` of a regression must have one number .*\. Got 2 columns\."),
+        (
+            torch.tensor([0.5, NAN, 1.0]),
+            {"train_mask": torch.tensor([True, True, False])},
+            r"`train_mask` must pick labelled nodes\. Got node 1, whose label is NaN\.",
         ),
         (torch.tensor([[0.0], [float("inf")], [1.0]]), {}, r"`y` must hold classes, whole .*\. Got inf at node 1\."),
         (torch.tensor([0.0, 1e30, 1.0]), {}, r"classes below 1,000,000"),

@@ -15,6 +15,7 @@ from gpnn.distributed import NodeOrder, Ownership, ProcessGroup
 from gpnn.memory.engine import choose_engine
 from gpnn.nn import GPNN
 from gpnn.train import Recipe, fit
+from gpnn.train.task import task_of
 from tests.oracle.planted import planted_graph
 
 RECIPE: dict[str, Any] = {
@@ -28,14 +29,18 @@ RECIPE: dict[str, Any] = {
 MODEL: dict[str, Any] = {"input_dropout": 0.3, "state_dropout": 0.1, "dropout": 0.2, "drop_node": 0.3, "seed": 1}
 
 
-def planted(*, typed: bool = False, multi_label: bool = False, dtype: torch.dtype = torch.float64) -> Data:
-    """Sixty nodes in three classes that mostly know each other; words that hint at the class."""
+def planted(
+    *, typed: bool = False, multi_label: bool = False, numbers: bool = False, dtype: torch.dtype = torch.float64
+) -> Data:
+    """Sixty nodes in three classes that mostly know each other; words that hint at the class, or at a number."""
     data, generator = planted_graph(
         60, 180, friends=0.8, features=lambda y: torch.nn.functional.one_hot(y, 6), splits=(12, 18)
     )
     data.x = data.x.to(dtype)
     if multi_label:
         data.y = torch.nn.functional.one_hot(data.y, 3).float()
+    if numbers:
+        data.y = 100 * data.y + 10 * torch.rand(60, generator=generator, dtype=torch.float64)
     if typed:
         data.edge_type = torch.randint(3, (data.num_edges,), generator=generator)
     return data
@@ -59,7 +64,7 @@ def train(
     arguments: dict[str, Any] = {**MODEL, "num_rounds": 2, "num_edge_types": plan.num_edge_types, **settings}
     if arguments.get("input", "features") != "features":
         arguments |= {"num_nodes": len(part.labels), "nodes": plan.nodes, "features": data.x}
-    model = GPNN(6, 8, 3, **arguments).to(data.x.dtype)
+    model = GPNN(6, 8, task_of(data).num_outputs, **arguments).to(data.x.dtype)
     callbacks = [] if stop is None else [Stop(stop)]
     result = fit(model, data, plan, recipe=recipe, seed=5, checkpoint=checkpoint, callbacks=callbacks)
     rows = torch.empty(0)

@@ -9,7 +9,7 @@ from gpnn.build import build, create_run, load_config, open_run, train_run
 from gpnn.build.report import record_run, run_facts
 from gpnn.report import Record, gather_record
 from gpnn.train import RunFolder
-from gpnn.train.evaluate import predict_probabilities
+from gpnn.train.evaluate import predict_logits, probabilities
 
 HOSTILE = (
     "<script>window.pwned=1</script>",
@@ -53,7 +53,7 @@ class Inputs:
         built.model.load_state_dict(run.read_model()[0])
         built.model.eval()
         self.data, self.plan, self.partition = built.data, built.plan, built.partition
-        self.probabilities = predict_probabilities(built.model, self.data.x, self.plan)
+        self.predictions = probabilities(predict_logits(built.model, self.data.x, self.plan))
         self.states = built.model.states(self.data.x, self.plan).detach()
         self.run = run_facts(run, built.config)
 

@@ -61,7 +61,7 @@ def test_hover_tells_what_is_known(inputs):
 def test_hover_names_every_label_of_a_node(inputs):
     data = multi_hot_graph(90)
     data.y[0], data.y[1] = torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.zeros(4)
-    texts = hover_texts(inputs.gather(data=data, probabilities=torch.full((90, 4), 0.25)).small.facts)
+    texts = hover_texts(inputs.gather(data=data, predictions=torch.full((90, 4), 0.25)).small.facts)
     assert [text.rpartition("class ")[2] for text in (texts[0], texts[1], texts[89])] == [
         "0, 2, training node",
         "none, training node",

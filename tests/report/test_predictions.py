@@ -14,7 +14,7 @@ def test_of_many_classes_the_others_are_one_column(inputs):
     data.y = torch.arange(90) % 45
     data.test_mask = torch.ones(90, dtype=torch.bool)
     probabilities = torch.nn.functional.one_hot((data.y + 1) % 45, 45).float()
-    section = classes(inputs.gather(data=data, probabilities=probabilities))
+    section = classes(inputs.gather(data=data, predictions=probabilities))
     trace = section.parts[1].views["test"][0]
     assert (len(trace["z"]), len(trace["z"][0])) == (MAX_CLASSES, MAX_CLASSES + 1)
     assert all(abs(sum(row) - 1) < 1e-6 for row in trace["z"])
@@ -25,7 +25,7 @@ def test_of_many_classes_the_others_are_one_column(inputs):
 def test_accuracy_and_matrix_agree_with_the_predictions(inputs):
     section = classes(inputs.gather())
     nodes = inputs.data.test_mask.nonzero().flatten()
-    right = inputs.probabilities.argmax(1)[nodes] == inputs.data.y[nodes]
+    right = inputs.predictions.argmax(1)[nodes] == inputs.data.y[nodes]
     accuracy, matrix = (part.views["test"][0] for part in section.parts)
     for number in range(3):
         own = inputs.data.y[nodes] == number
@@ -35,15 +35,15 @@ def test_accuracy_and_matrix_agree_with_the_predictions(inputs):
 
 
 def test_a_class_without_nodes_is_no_problem(inputs):
-    wider = torch.cat([inputs.probabilities, torch.zeros(inputs.probabilities.shape[0], 1)], 1)
-    section = classes(inputs.gather(probabilities=wider))
+    wider = torch.cat([inputs.predictions, torch.zeros(inputs.predictions.shape[0], 1)], 1)
+    section = classes(inputs.gather(predictions=wider))
     assert section.parts[0].views["test"][0]["text"][3] == "no node"
 
 
 def test_several_labels_get_their_f1(inputs):
     data: Data = multi_hot_graph()
     probabilities = torch.where(data.y > 0, 0.9, 0.1)
-    section = classes(inputs.gather(data=data, probabilities=probabilities, partition=None, states=None))
+    section = classes(inputs.gather(data=data, predictions=probabilities, partition=None, states=None))
     assert section.title == "Labels"
     assert section.parts[0].views["test"][0]["x"] == [1.0] * 4
 

@@ -4,12 +4,14 @@ import torch
 from pyarrow import csv, parquet
 
 from gpnn.run.predictions import predictions_table, write_predictions
+from gpnn.train.task import Classification
 
 
 @pytest.fixture
 def table():
     scores = torch.tensor([[0.25, 0.75], [0.5, 0.5]])
-    return predictions_table(scores, classes=["cat", "dog"], labelled=torch.tensor([True, False]))
+    columns = Classification(2).columns(scores, ["cat", "dog"])
+    return predictions_table(columns, labelled=torch.tensor([True, False]))
 
 
 def test_columns(table):
@@ -32,7 +34,7 @@ def test_parquet_and_csv_hold_the_same(table, tmp_path):
 
 
 def test_the_users_ids_are_kept():
-    assert predictions_table(torch.ones(2, 1), nodes=["a", "b"]).column("node").to_pylist() == ["a", "b"]
+    assert predictions_table(({"prediction": [0, 1]}, {}), nodes=["a", "b"]).column("node").to_pylist() == ["a", "b"]
 
 
 def test_another_ending_is_refused(table, tmp_path):
@@ -45,7 +47,10 @@ def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
     from gpnn.data.tables.binary import read_parquet_columns
 
     labels = np.arange(1000) % 7
-    write_predictions(predictions_table(torch.ones(1000, 2) / 2, also={"subgraph": labels}), tmp_path / "p.parquet")
+    write_predictions(
+        predictions_table(({"prediction": labels, "confidence": labels}, {}), also={"subgraph": labels}),
+        tmp_path / "p.parquet",
+    )
     assert read_parquet_columns(tmp_path / "p.parquet")["subgraph"].to_pylist() == labels.tolist()
     content = bytearray((tmp_path / "p.parquet").read_bytes())
     column = parquet.read_metadata(tmp_path / "p.parquet").row_group(0).column(3)

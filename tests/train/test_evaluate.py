@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from gpnn.train import predict_logits, probabilities, score
-from gpnn.train.task import Task
+from gpnn.train.examples import Examples
+from gpnn.train.task import Classification
 
 
 def test_predicting_is_deterministic_and_leaves_the_mode_alone(planted, plan, model):
@@ -15,11 +16,11 @@ def test_predicting_is_deterministic_and_leaves_the_mode_alone(planted, plan, mo
 
 def test_scores_by_hand():
     y = torch.tensor([0, 1, 1, -1])
-    task = Task(None, y, {"train": torch.tensor([0]), "val": torch.tensor([1, 2]), "test": torch.tensor([])}, 2)
+    examples = Examples(None, y, {"train": torch.tensor([0]), "val": torch.tensor([1, 2]), "test": torch.tensor([])})
     logits = torch.tensor([[1.0, 0.0], [0.0, 0.0], [-50.0, 50.0], [0.0, 0.0]])
-    scores = score(logits, task, "val", ["accuracy"])
+    scores = score(logits, Classification(2), examples, "val", ["accuracy"])
     assert scores == {"val_loss": pytest.approx(torch.tensor(2.0).log().item() / 2), "val_accuracy": 0.5}
-    assert score(logits, task, "test") == {}
+    assert score(logits, Classification(2), examples, "test") == {}
 
 
 def test_probabilities():

@@ -4,35 +4,36 @@ import pytest
 import torch
 
 from gpnn.train import Recipe
+from gpnn.train.examples import Examples
 from gpnn.train.loss import consistency_loss
 from gpnn.train.objective import Objective
-from gpnn.train.task import Task
+from gpnn.train.task import Classification
 
 
 @pytest.fixture
-def task() -> Task:
+def parts() -> tuple[Classification, Examples]:
     nodes = {"train": torch.tensor([0]), "val": torch.tensor([]), "test": torch.tensor([])}
-    return Task(None, torch.tensor([0, -1, -1]), nodes, 2)
+    return Classification(2), Examples(None, torch.tensor([0, -1, -1]), nodes)
 
 
-def test_lambda_rises_over_the_warm_up(task):
+def test_lambda_rises_over_the_warm_up(parts):
     passes = [torch.zeros(3, 2), torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])]
     recipe = Recipe(passes=2, consistency=0.6, consistency_warmup=10)
-    plain = Objective.of(task, replace(recipe, consistency=0.0)).loss(passes, 1)
-    extra = [float(Objective.of(task, recipe).loss(passes, epoch) - plain) for epoch in (1, 5, 10, 99)]
+    plain = Objective.of(*parts, replace(recipe, consistency=0.0)).loss(passes, 1)
+    extra = [float(Objective.of(*parts, recipe).loss(passes, epoch) - plain) for epoch in (1, 5, 10, 99)]
     full = 0.6 * float(consistency_loss(passes))
     assert extra == pytest.approx([0.1 * full, 0.5 * full, full, full], rel=1e-4)
 
 
-def test_unlabelled_leaves_the_training_nodes_out(task):
-    assert Objective.of(task, Recipe(passes=2, consistency=1.0)).consistency_nodes is None
+def test_unlabelled_leaves_the_training_nodes_out(parts):
+    assert Objective.of(*parts, Recipe(passes=2, consistency=1.0)).consistency_nodes is None
     recipe = Recipe(passes=2, consistency=1.0, consistency_on="unlabelled")
-    assert Objective.of(task, recipe).consistency_nodes.tolist() == [1, 2]
+    assert Objective.of(*parts, recipe).consistency_nodes.tolist() == [1, 2]
 
 
-def test_the_passes_are_averaged(task):
+def test_the_passes_are_averaged(parts):
     one = [torch.tensor([[1.0, 0.0]] * 3)]
     two = [torch.tensor([[1.0, 0.0]] * 3), torch.tensor([[-1.0, 0.0]] * 3)]
-    objective = Objective.of(task, Recipe())
+    objective = Objective.of(*parts, Recipe())
     other = objective.loss([two[1]], 1)
     assert torch.allclose(objective.loss(two, 1), (objective.loss(one, 1) + other) / 2)

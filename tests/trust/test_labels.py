@@ -102,11 +102,19 @@ class TestEveryDoor:
             unknown = str(unknown)  # a column of Parquet has one type
         assert num_classes(DOORS[door](["red", "blue", unknown] * 4, tmp_path)) == 2
 
-    @pytest.mark.parametrize("door", DOORS)
-    def test_real_numbers_are_refused(self, door: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("door", ["Data", "arrays", "list"])
+    def test_a_classifier_refuses_real_numbers(self, door: str, tmp_path: Path) -> None:
         values = [round(0.5 + 0.37 * node, 2) for node in range(12)]
-        with pytest.raises(ValueError, match=r"must hold classes, .*regression is not supported yet\. Got .*0\.5"):
+        with pytest.raises(ValueError, match=r"must hold classes, .* are for GPNNRegressor, .*\. Got .*0\.5"):
             DOORS[door](values, tmp_path)
+
+    @pytest.mark.parametrize("door", ["folder", "parquet", "file"])
+    def test_real_numbers_are_a_regression(self, door: str, tmp_path: Path) -> None:
+        values = [round(0.5 + 0.37 * node, 2) for node in range(11)] + [None if door == "folder" else NAN]
+        data = DOORS[door](values, tmp_path)
+        assert data.task == "regression"
+        assert data.y[:11].tolist() == pytest.approx(values[:11])
+        assert bool(data.y[11].isnan())
 
     @pytest.mark.parametrize("door", DOORS)
     def test_a_number_for_almost_every_node_is_refused(self, door: str, tmp_path: Path) -> None:
@@ -121,13 +129,13 @@ class TestEveryDoor:
 
 
 def test_the_command_line_says_what_it_saw(tmp_path: Path) -> None:
-    real = write_folder(tmp_path / "real", [f"{0.1 * node:.2f}" for node in range(30)])
+    ids = write_folder(tmp_path / "ids", [f"{137 * node}" for node in range(30)])
     none = write_folder(tmp_path / "none", ["", "nan", "-1"] * 4)
     for folder, sentence in (
         (
-            real,
-            "gpnn: nodes.csv, column label: must hold classes, which are words or whole numbers; regression is not "
-            "supported yet. Got 27 different numbers that are not whole: 0.10, 0.20, 0.30, ….",
+            ids,
+            "gpnn: Labels must be classes that nodes share; other numbers are for GPNNRegressor, or "
+            "data.task=regression. Got 30 different labels on 30 labelled nodes.",
         ),
         (none, "gpnn: A training needs labels. Got none: all 12 are empty, NaN or -1."),
     ):

@@ -40,6 +40,7 @@ def graph_file(
     ignore: str = "",
     numbers: str = "standard",
     undirected: bool = False,
+    task: str = "auto",
     seed: int = 0,
 ) -> Data:
     """The graph that a file holds, by its ending; the options are those of :func:`gpnn.data.tables.tables`.
@@ -52,13 +53,14 @@ def graph_file(
         ignore: attributes, separated by commas, that are not features.
         numbers: "standard" scales attributes of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
+        task: what the label is: "classification", "regression" (a number), or "auto".
         seed: of the random split, where the file has none.
 
     Raises:
         ValueError: in one sentence that names the file and what is wrong.
     """
     path = Path(path)
-    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary)
+    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary, task)
     return GRAPH_READERS[path.suffix.lower()](path, choices)
 
 
@@ -80,8 +82,10 @@ def _gexf(path: Path, choices: Choices) -> Data:
 
 def _pyg(path: Path, choices: Choices) -> Data:
     data = read_pyg(path)
+    if choices.task != "auto":
+        data.task = choices.task
     if data.get("y") is not None and data.get("train_mask") is None:
-        data.y = check_labels(data.y, data.num_nodes)
+        data.y = check_labels(data.y, data.num_nodes, choices.task)
         known = bool(labelled_nodes(data.y).any())
         data.notes = [draw_split(data, choices.seed) if known else "no node is labelled"]
     return transform_data(data, undirected=choices.undirected)

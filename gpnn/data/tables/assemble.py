@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpnn.data.labels import check_labels, check_names, is_unlabelled, labelled_nodes
+from gpnn.data.labels import check_labels, check_names, find_fractions, is_missing, is_unlabelled, labelled_nodes
 from gpnn.data.splits import Split, draw_split
 from gpnn.data.tables.column import as_text
 from gpnn.data.tables.matrix import Matrix
@@ -132,6 +132,8 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
         data.y = check_labels(values, data.num_nodes)
         if labels.names is not None:
             data.class_names = labels.names
+    elif has_column and _are_numbers(nodes, choices):
+        data.y, data.task = torch.from_numpy(_numbers(nodes, choices.label)), "regression"
     elif has_column:
         y, data.class_names = _classes(nodes, choices, data.notes)
         data.y = torch.from_numpy(y)
@@ -139,6 +141,36 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
             data.num_classes = len(data.class_names)
     if data.get("y") is not None:
         _add_split(data, nodes, choices)
+
+
+def _are_numbers(nodes: Table, choices: Choices) -> bool:
+    """Whether the labels are numbers to predict: told so, or all of them numbers of which one is not whole."""
+    if choices.task != "auto" or (choices.vocabulary is not None and choices.vocabulary.classes is not None):
+        return choices.task == "regression"
+    return bool(find_fractions(nodes.numbered(choices.label, _is_gap)[1]))
+
+
+def _numbers(nodes: Table, column: str) -> np.ndarray:
+    """The numbers of a column, float64 `[N]`, NaN where they are missing.
+
+    Raises:
+        ValueError: for a value that is not a finite number, with its line.
+    """
+    place, found = nodes.numbered(column, _is_gap)
+    values = np.full(len(found) + 1, np.nan)
+    for number, name in enumerate(found):
+        try:
+            values[number] = float(name)
+        except ValueError:
+            values[number] = np.inf
+    numbers = values[place]
+    if np.isinf(numbers).any():
+        nodes.refuse(column, int(np.isinf(numbers).argmax()), "must be a finite number, or empty where unknown")
+    return numbers
+
+
+def _is_gap(name: str | int) -> bool:
+    return is_missing(name) or _means_none(name)
 
 
 def _classes(nodes: Table, choices: Choices, notes: list[str]) -> tuple[np.ndarray, list[str | int]]:

@@ -64,17 +64,18 @@ def tables(
     ignore: str = "",
     numbers: str = "standard",
     undirected: bool = False,
+    task: str = "auto",
     seed: int = 0,
 ) -> Data:
     """The graph that a folder of tables describes.
 
-    `nodes` (.csv, .tsv, .parquet, .npz) has a column `id` (text or whole numbers, distinct), and may have `label`
-    (empty where unknown), `split` (train, val, test or empty) and further columns, which are the features: numbers,
-    or categories. `edges` (the same, or a METIS .graph) has `source` and `target`, and may have `type` and `weight`.
-    `features` (.npy, dense or sparse .npz, .parquet, .csv, .tsv) holds instead of further columns one row of features
-    per node, by a column `id` or in the order of the nodes. Where a node may have several labels, `labels` holds
-    instead of `label` zeros and ones, one row per node and one column per label; a row of -1 or NaN is unlabelled.
-    Without `split`, 60 % of each class train, 20 % validate.
+    `nodes` (.csv, .tsv, .parquet, .npz) has a column `id` (text or whole numbers, distinct), and may have `label` (a
+    class or a number, empty where unknown), `split` (train, val, test or empty) and further columns, which are the
+    features: numbers, or categories. `edges` (the same, or a METIS .graph) has `source` and `target`, and may have
+    `type` and `weight`. `features` (.npy, dense or sparse .npz, .parquet, .csv, .tsv) holds instead of further columns
+    one row of features per node, by a column `id` or in the order of the nodes. Where a node may have several labels,
+    `labels` holds instead of `label` zeros and ones, one row per node and one column per label; a row of -1 or NaN is
+    unlabelled. Without `split`, 60 % of each class train, 20 % validate.
 
     The result has `node_name` (the ids), `vocabulary` (what columns, classes and edge types mean), `class_names`,
     `edge_type_names` and `feature_names` where the tables name them, and `notes` on what was decided while reading.
@@ -88,12 +89,14 @@ def tables(
         ignore: columns, separated by commas, that are not features.
         numbers: "standard" scales columns of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
+        task: what the label is: "classification", "regression" (a number), or "auto": a regression where all labels
+            are numbers and one is not whole.
         seed: of the random split, where the tables have none.
 
     Raises:
         ValueError: in one sentence that names the file, the line, the column and the value.
     """
-    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary)
+    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary, task)
     files = find_files(Path(folder), {"nodes": nodes, "edges": edges, "features": features, "labels": labels})
     return assemble(
         None if files.nodes is None else read_part(files.nodes, "nodes"),

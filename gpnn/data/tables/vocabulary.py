@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gpnn.check import check_choice
+from gpnn.data.labels import TASKS
 
 Name: TypeAlias = str | int
 
@@ -116,9 +117,11 @@ class Choices:
     undirected: bool = False
     seed: int = 0
     vocabulary: Vocabulary | None = None
+    task: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("numbers", self.numbers, NUMBERS)
+        check_choice("task", self.task, TASKS)
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -256,7 +256,8 @@ class TestRefusing:
 
     def test_an_unknown_option(self, tmp_path: Path) -> None:
         with pytest.raises(
-            ValueError, match=r"must be one of nodes, .*undirected, seed\. Got undirect \(the nearest is undirected\)"
+            ValueError,
+            match=r"must be one of nodes, .*undirected, task, seed\. Got undirect \(the nearest is undirected\)",
         ):
             load_dataset(write(tmp_path), undirect=True)
 

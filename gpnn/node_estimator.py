@@ -1,0 +1,272 @@
+"""NodeEstimator: what GPNNClassifier and GPNNRegressor share: arguments, training, prediction, saving."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from gpnn.data.arrays import data_from_arrays, hold_out
+from gpnn.data.check import check_data
+from gpnn.data.features import choose_scale, transform_data
+from gpnn.data.files import sha256_of
+from gpnn.data.labels import check_trainable
+from gpnn.data.tables.binary import read_parquet_columns
+from gpnn.engine.device import choose_device
+from gpnn.nn import GPNN
+from gpnn.partition import Partition
+from gpnn.pipeline import Auto, Pipeline, Sizes
+from gpnn.recipes import DEFAULT, find_recipe
+from gpnn.run.folder import RunFolder
+from gpnn.run.known_nodes import KnownNodes, RowDigests
+from gpnn.run.predictions import write_predictions
+from gpnn.run.restore import LEAST_BOUND, restore_model
+from gpnn.storage.atomic import write_json
+from gpnn.storage.read import read_json, shorten
+from gpnn.train.evaluate import predict_outputs
+from gpnn.train.fit import fit
+from gpnn.train.notes import Facts, Note, NoteWarning, take_notes, training_notes
+from gpnn.train.recipe import Recipe
+from gpnn.train.target_scale import resolve_target_scale
+from gpnn.train.task import Task
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+NODES = "nodes.parquet"  # of a saved estimator
+
+
+class NodeEstimator(BaseEstimator):
+    """A model of the nodes of a graph under scikit-learn's conventions; :class:`gpnn.GPNNClassifier` has the arguments.
+
+    Attributes:
+        kind: what errors and files call it.
+        task_name: "classification" or "regression".
+    """
+
+    kind: ClassVar[str]
+    task_name: ClassVar[str]
+    task_: Task
+
+    def __init__(
+        self,
+        *,
+        recipe: str = DEFAULT,
+        k: int | Auto | None = None,
+        partition: str | None = None,
+        schedule: str | None = None,
+        rounds: int | Auto | None = None,
+        schedule_options: Mapping[str, Any] | None = None,
+        normalization: str | None = None,
+        self_loops: bool | None = None,
+        hidden_channels: int | Auto | None = None,
+        cell: str | None = None,
+        scale_features: str = "auto",
+        input_dropout: float | None = None,
+        dropout: float | None = None,
+        drop_node: float | None = None,
+        model_options: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | str | None = None,
+        patience: int | None = None,
+        train_options: Mapping[str, Any] | None = None,
+        validation_fraction: float = 0.2,
+        seed: int = 0,
+        device: str = "auto",
+        engine: str = "auto",
+        memory: float | None = None,
+        disk: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.recipe = recipe
+        self.k = k
+        self.partition = partition
+        self.schedule = schedule
+        self.rounds = rounds
+        self.schedule_options = schedule_options
+        self.normalization = normalization
+        self.self_loops = self_loops
+        self.hidden_channels = hidden_channels
+        self.cell = cell
+        self.scale_features = scale_features
+        self.input_dropout = input_dropout
+        self.dropout = dropout
+        self.drop_node = drop_node
+        self.model_options = model_options
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.patience = patience
+        self.train_options = train_options
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.device = device
+        self.engine = engine
+        self.memory = memory
+        self.disk = disk
+        self.verbose = verbose
+
+    def _fit(self, X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
+        """Train; the data learnt from, and the classes where its labels were arrays."""
+        data, classes = self._read(X, y, adjacency)
+        if data.get("y") is None:
+            raise ValueError("`y` must give labels to learn from. Got none.")
+        if classes is None:
+            check_trainable(data.y, data.get("class_names"))
+        recipe, scale = self._recipe(), self.scale_features
+        self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
+        data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
+        made = self._pipeline().assemble(data, recipe, keep_schedule=False)
+        self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
+        self._take_model(made.model, made.model_arguments)
+        self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
+        self._print(f"engine {made.engine}")
+        self.known_ = KnownNodes.of(made.data, self.partition_)
+        self._warn(self._facts(made.data))
+        recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
+        result = fit(self.model_, made.data, made.plan, recipe=recipe, seed=self.seed)
+        if result.problem is not None or result.task is None:
+            del self.model_  # what diverged predicts nothing
+            raise ValueError(result.problem)
+        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
+        self.task_ = result.task
+        self._warn(training_notes(self.history_, self.task_.chance))
+        self._print(json.dumps(self.metrics_))
+        return data, classes
+
+    def _outputs(self, X: Any, adjacency: Any) -> Tensor:
+        """What the model gives for every node, `[N, num_outputs]`.
+
+        The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
+        learnt from keep their subgraph, new ones join a neighbour's.
+        """
+        check_is_fitted(self, "model_")
+        data = transform_data(self._read(X, None, adjacency)[0], scale_features=self.scale_features_)
+        pipeline = replace(self._pipeline(), **asdict(self.sizes_))
+        plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data))
+        return predict_outputs(self.model_, data.get("x"), plan)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the estimator: weights as safetensors, nodes and their subgraphs as Parquet, the rest as JSON.
+
+        Nothing is pickled.
+        """
+        check_is_fitted(self, "model_")
+        run = RunFolder(Path(folder))
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.write_model(self.model_.state_dict(), self.model_arguments_)
+        nodes, digests = run.path / NODES, self.known_.digests
+        write_predictions(self.known_.to_table(), nodes)
+        learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
+        learned["rows_"] = None if digests is None else digests._asdict()
+        measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
+        # what a kill leaves of two estimators is not an estimator
+        whole = {"model_sha256": sha256_of(run.model), "nodes_sha256": sha256_of(nodes)}
+        write_json(run.path / f"{self.kind}.json", {"parameters": self.get_params(), **learned, **measured, **whole})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """The estimator that :meth:`save` wrote; nothing is unpickled.
+
+        Raises:
+            ValueError: when the folder holds none.
+        """
+        path = Path(folder)
+        try:
+            saved = read_json(path / f"{cls.kind}.json")
+            found = cls(**saved["parameters"])
+            found.sizes_ = Sizes(**saved["sizes_"])
+            if not isinstance(found.sizes_.rounds, int) or found.sizes_.rounds > LEAST_BOUND:
+                raise ValueError(f"{shorten(found.sizes_.rounds)} rounds")
+            found.metrics_, found.scale_features_ = saved["metrics_"], saved["scale_features_"]
+            found.n_iter_ = saved["n_iter_"]
+            found._take_learned(saved)
+            if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
+                raise ValueError("the model of another")
+            found._take_nodes(_read_nodes(path, saved, f"{cls.kind}.json"))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got: {str(error)[:100]}.") from None
+        weights, arguments = RunFolder(path).read_model()
+        found._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
+        return found
+
+    def _learned(self) -> dict[str, Any]:
+        """What a saved estimator holds of its own."""
+        raise NotImplementedError
+
+    def _take_learned(self, saved: Mapping[str, Any]) -> None:
+        """Take that back from a file."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
+        """The checked `Data`, and the classes where its labels were arrays."""
+        if hasattr(X, "edge_index"):
+            return check_data(X, self.task_name), None
+        data, classes = data_from_arrays(X, y, adjacency, self.task_name)
+        return check_data(data, self.task_name), classes
+
+    def _facts(self, data: Data) -> list[Note]:
+        """What the training does not use; without validation nodes only where some were wanted."""
+        facts = Facts.of(data, self.partition_, self.model_arguments_.get("message", "identity"))
+        wanted = self.validation_fraction or data.get("val_mask") is not None
+        return take_notes(facts if wanted else replace(facts, num_validation=None))
+
+    def _warn(self, notes: list[Note]) -> None:
+        for note in notes:  # at the line that called fit
+            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=4)
+
+    def _print(self, text: str) -> None:
+        if self.verbose:
+            print(f"{type(self).__name__}: {text}")
+
+    def _recipe(self) -> Recipe:
+        settings = self._given("epochs", "learning_rate", "weight_decay", "patience")
+        return replace(find_recipe(self.recipe).train, **settings, **(self.train_options or {}))
+
+    def _pipeline(self) -> Pipeline:
+        pipeline = find_recipe(self.recipe).pipeline
+        options = {**pipeline.model_options, **self._given("cell", "input_dropout", "dropout", "drop_node")}
+        options |= self.model_options or {}
+        start = options.pop("embedding_start", pipeline.embedding_start)
+        own = self._given("partition", "k", "schedule", "rounds", "schedule_options", "normalization", "self_loops")
+        own |= self._given("hidden_channels", "seed", "device", "engine", "disk")
+        memory = None if self.memory is None else self.memory * 1e9
+        return replace(pipeline, **own, model_options=options, embedding_start=start, memory=memory)
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """The arguments of these names that are not None."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def _take_nodes(self, known: KnownNodes) -> None:
+        self.known_, labels = known, known.labels
+        self.partition_ = None if labels is None else Partition(torch.from_numpy(labels), int(labels.max()) + 1)
+
+    def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
+        self.model_ = model.to(choose_device(self.device))
+        self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
+
+
+def _read_nodes(path: Path, saved: Mapping[str, Any], file: str) -> KnownNodes:
+    """The nodes of a saved estimator, also of older versions, which knew them by their edges."""
+    if "nodes_sha256" not in saved:
+        import pyarrow
+
+        stored = path / "partition.safetensors"
+        labels = Partition.load(stored).labels.numpy() if stored.exists() else None
+        rows = pyarrow.array(np.arange(0 if labels is None else len(labels)))
+        return KnownNodes(rows, labels, RowDigests(saved["graph_"], ""))
+    if saved["nodes_sha256"] != sha256_of(path / NODES):
+        raise ValueError("the nodes of another")
+    rows = saved["rows_"]
+    digests = None if rows is None else RowDigests.parse(rows, file)
+    return KnownNodes.from_table(read_parquet_columns(path / NODES), digests, NODES)

@@ -1,0 +1,78 @@
+"""Examples: features, targets and the labelled nodes of each split, taken from PyG's `Data` and moved to one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.data.labels import labelled_nodes
+from gpnn.graph import digest_edges
+from gpnn.graph.convert import read_edges
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Features, targets and the labelled nodes of each split.
+
+    Attributes:
+        x: features `[N, F]`, dense or sparse CSR, or None.
+        y: targets as :func:`gpnn.data.labels.check_labels` gives them.
+        nodes: the ids of the labelled nodes of "train", "val" and "test", each maybe empty.
+    """
+
+    x: Tensor | None
+    y: Tensor
+    nodes: dict[str, Tensor]
+
+    @classmethod
+    def from_data(cls, data: Data, device: torch.device | str = "cpu") -> Examples:
+        """The examples of a checked `Data`; a mask that is missing is empty.
+
+        Raises:
+            ValueError: when there are no labels.
+        """
+        y = data.get("y")
+        if y is None:
+            raise ValueError("`data` must have labels `y` to learn from. Got none.")
+        x = data.get("x")
+        nodes = {split: _labelled(data, f"{split}_mask", y).to(device) for split in SPLITS}
+        return cls(None if x is None else x.to(device), y.to(device), nodes)
+
+    def target(self, split: str) -> Tensor:
+        """The targets of a split's nodes, `[M]` or `[M, C]`."""
+        return self.y[self.nodes[split]]
+
+
+def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
+    mask = data.get(name)
+    if mask is None:
+        return torch.empty(0, dtype=torch.int64)
+    return (mask & labelled_nodes(y)).nonzero().flatten()
+
+
+def check_plan(data: Data, plan: Plan | None) -> None:
+    """Raise ValueError where a plan has other rows than `data`, or was lowered from other edges.
+
+    Nodes without edges, as a process of several has them, are compared by their number alone.
+    """
+    if plan is None:  # a model of its own that needs none
+        return
+    labels = data.get("y")
+    if labels is not None and len(labels) != plan.num_nodes:
+        raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
+    if data.get("edge_index") is None or plan.edge_digest is None:
+        return
+    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
+        raise ValueError(
+            f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
+        )

@@ -1,0 +1,50 @@
+"""The report of a regression: numbers beside numbers, and ranges in the place of classes."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gpnn.distributed import SINGLE
+from gpnn.report import Record, write_report
+from gpnn.report.html import headline_metrics
+from gpnn.report.numbers import numbers, view_of
+from gpnn.report.predictions import calibration, classes
+from gpnn.report.states import hover_texts
+from tests.oracle.number_graph import number_graph
+from tests.report.conftest import make_run, record_of
+
+
+@pytest.fixture(scope="module")
+def number_record(tmp_path_factory) -> Record:
+    folder = tmp_path_factory.mktemp("numbers")
+    torch.save(number_graph(90), folder / "graph.pt")
+    return record_of(make_run(folder / "run", [f"data.name={folder / 'graph.pt'}"]))
+
+
+def test_a_regression_shows_numbers_and_no_classes(number_record, tmp_path):
+    assert classes(number_record) is calibration(number_record) is None
+    section = numbers(number_record)
+    assert [part.name for part in section.parts] == ["numbers", "errors"]
+    assert list(section.parts[0].views) == ["test", "validation"]
+    truth = section.parts[0].views["test"][1]["x"]
+    assert len(truth) == int(number_graph(90).test_mask.sum())
+    cards = dict(headline_metrics(number_record))
+    assert cards["test r2"] == f"{number_record.metrics['test_r2']:.4g}"
+    write_report(number_record, tmp_path / "report.html")
+    assert "Predicted and true" in (tmp_path / "report.html").read_text()
+
+
+def test_a_node_tells_its_number_and_its_interval(number_record):
+    text = hover_texts(number_record.small.facts)[0]
+    assert "prediction " in text
+    assert " to " in text
+    assert "number " in text
+
+
+def test_ranges_hold_as_many_known_numbers_each():
+    data = Data(y=torch.cat([torch.arange(10.0) + 0.5, torch.tensor([float("nan")])]), num_nodes=11)
+    view = view_of(data, torch.arange(11.0)[:, None].repeat(1, 3), SINGLE)
+    assert view.names == ["under 2.3", "2.3 to 4.1", "4.1 to 5.9", "5.9 to 7.7", "from 7.7"]
+    assert torch.bincount(view.y[:10]).tolist() == [2, 2, 2, 2, 2]
+    assert view.y[10] == -1
+    assert view.probabilities.argmax(1).tolist() == [0, 0, 0, 1, 1, 2, 3, 3, 4, 4, 4]
