@@ -10,7 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gpnn.cli.show import messages
-from gpnn.text import percent
+from gpnn.text import metric_text, percent
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -85,6 +85,8 @@ def describe_validation(record: Record) -> str:
 
     >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
     'validation 81.5 %'
+    >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_r2": 0.815})
+    'validation r2 0.815'
     """
     names = [name for name in record if name.startswith("val_") and name != "val_loss"]
     if not names:
@@ -92,7 +94,7 @@ def describe_validation(record: Record) -> str:
     if names == ["val_accuracy"]:
         return f"validation {percent(record['val_accuracy'])}"
     name = next(name for name in names if name != "val_accuracy")
-    return f"validation {name.removeprefix('val_').replace('_', ' ')} {percent(record[name])}"
+    return f"validation {name.removeprefix('val_').replace('_', ' ')} {metric_text(name, record[name])}"
 
 
 class Interrupt:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from gpnn.report.html import check_extra, render
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import flatten, read_json, read_toml
-from gpnn.text import percent, value_text
+from gpnn.text import SHARES, metric_text, value_text
+from gpnn.train.metrics import METRICS, merit
+from gpnn.train.task import shown_metrics
 
 DASHES = ("solid", "dash", "dot", "dashdot")
-SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "recall")
 COUNTS = ("epochs", "best_epoch", "num_parameters", "num_parts", "num_rounds", "num_messages", "num_updates", "seed")
 
 
@@ -49,12 +51,23 @@ def write_comparison(paths: Sequence[Path], out: Path) -> None:
     check_extra()
     runs = read_runs(paths)
     sections = [_results(runs), _curves(runs), _differences(runs)]
-    best = max(runs, key=lambda run: run.metrics.get("val_accuracy") or -1.0)
-    cards = [("runs", str(len(runs)))]
-    if best.metrics.get("val_accuracy") is not None:
-        cards.insert(0, (f"best validation accuracy: {best.name}", percent(best.metrics["val_accuracy"])))
+    cards, metric = [("runs", str(len(runs)))], _common_metric(runs)
+    found = {run.name: run.metrics[f"val_{metric}"] for run in runs if run.metrics.get(f"val_{metric}") is not None}
+    if found:
+        best = max(found, key=lambda name: merit(metric, found[name]))
+        title = f"best validation {metric.replace('_', ' ')}: {best}"
+        cards.insert(0, (title, metric_text(metric, found[best])))
     below = ", ".join(run.name for run in runs)
     write_text(out, render("Comparison of runs", "Comparison", below, cards, sections))
+
+
+def _common_metric(runs: Sequence[ComparedRun]) -> str:
+    """The metric by which runs are compared: the one that selects in all, else the first of their tasks."""
+    finished = [run.metrics for run in runs if run.metrics]
+    chosen = {str(metrics.get("metric")) for metrics in finished}
+    if len(chosen) == 1 and chosen <= set(METRICS):
+        return chosen.pop()
+    return shown_metrics(finished[0])[0] if finished else "accuracy"
 
 
 def read_runs(paths: Sequence[Path]) -> list[ComparedRun]:
@@ -83,13 +96,15 @@ def _read(run: RunFolder, name: str) -> ComparedRun:
 
 
 def _results(runs: Sequence[ComparedRun]) -> Section:
-    shares = [f"{split}_{name}" for name in SHARES for split in ("val", "test")]
-    columns = [name for name in shares if any(run.metrics.get(name) is not None for run in runs)]
+    measured = [f"{split}_{name}" for name in (*METRICS, "recall") for split in ("val", "test")]
+    columns = [name for name in measured if any(run.metrics.get(name) is not None for run in runs)]
     counts = [name for name in COUNTS if any(run.metrics.get(name) is not None for run in runs)]
-    shown = {name: percent if name in columns else value_text for name in (*columns, "seconds", *counts)}
+    shown: dict[str, Callable[[Any], str]] = {name: partial(metric_text, name) for name in columns}
+    shown |= dict.fromkeys(("seconds", *counts), value_text)
     rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
     lead = "Final metrics, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
-    bars = [name for name in ("test_accuracy", "val_accuracy") if name in columns] or columns[:2]
+    metric = _common_metric(runs)
+    bars = [name for name in (f"test_{metric}", f"val_{metric}") if name in columns] or columns[:2]
     parts: list[Chart | Table] = [Table("Metrics", ["", *(run.name for run in runs)], rows, wide=True)]
     if bars:
         parts.insert(0, _bars(runs, bars))
@@ -102,16 +117,17 @@ def _bars(runs: Sequence[ComparedRun], names: Sequence[str]) -> Chart:
     for name in names:
         values = [run.metrics.get(name) for run in runs]
         bars = horizontal_bars(values, list(range(len(runs))), colors, "%{text}")
-        views[_words(name)] = [bars | {"text": [percent(value) for value in values]}]
+        views[_words(name)] = [bars | {"text": [metric_text(name, value) for value in values]}]
     axis = {"tickvals": list(range(len(runs))), "ticktext": [label(run.name) for run in runs], "autorange": "reversed"}
-    layout = {"yaxis": axis | {"showgrid": False}, "xaxis": {"tickformat": ".0%", "range": [0, 1]}}
-    alt = "; ".join(f"{run.name}: {percent(run.metrics.get(names[0]))}" for run in runs)
+    share = names[0].partition("_")[2] in SHARES
+    layout = {"yaxis": axis | {"showgrid": False}, "xaxis": {"tickformat": ".0%", "range": [0, 1]} if share else {}}
+    alt = "; ".join(f"{run.name}: {metric_text(names[0], run.metrics.get(names[0]))}" for run in runs)
     return Chart("bars", "Side by side", alt, views, layout, max(220, 80 + 36 * len(runs)), wide=True)
 
 
 def _curves(runs: Sequence[ComparedRun]) -> Section:
     views = {}
-    for name in ("val_accuracy", "val_roc_auc", "val_loss", "loss"):
+    for name in dict.fromkeys((f"val_{_common_metric(runs)}", "val_accuracy", "val_roc_auc", "val_loss", "loss")):
         traces = [_line(run, number, name) for number, run in enumerate(runs)]
         if any(trace["x"] for trace in traces):
             views["training objective" if name == "loss" else _words(name)] = traces

@@ -5,13 +5,16 @@ import torch
 from torch_geometric.data import Data
 
 from gpnn.distributed import SINGLE
-from gpnn.report import Record, write_report
+from gpnn.report import Record, write_comparison, write_report
 from gpnn.report.html import headline_metrics
 from gpnn.report.numbers import numbers, view_of
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.states import hover_texts
 from tests.oracle.number_graph import number_graph
 from tests.report.conftest import make_run, record_of
+from tests.report.test_html import charts_of
+
+pytest.importorskip("plotly")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,20 @@ def test_a_regression_shows_numbers_and_no_classes(number_record, tmp_path):
     assert cards["test r2"] == f"{number_record.metrics['test_r2']:.4g}"
     write_report(number_record, tmp_path / "report.html")
     assert "Predicted and true" in (tmp_path / "report.html").read_text()
+
+
+def test_regressions_are_compared_by_what_selected(tmp_path):
+    torch.save(number_graph(90), tmp_path / "graph.pt")
+    words = [f"data.name={tmp_path / 'graph.pt'}", "train.metric=mae"]
+    runs = [make_run(tmp_path / name, [*words, f"seed={seed}"]) for seed, name in enumerate(("one", "other"))]
+    write_comparison([run.path for run in runs], tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text()
+    errors = [run.read_metrics()["val_mae"] for run in runs]
+    best = ("one", "other")[errors[1] < errors[0]]
+    assert f"best validation mae: {best}" in page
+    assert f"{min(errors):.4g}" in page
+    assert "test_mae" not in page  # in words
+    assert charts_of(page)["bars"]["views"]["test mae"][0]["x"] == [run.read_metrics()["test_mae"] for run in runs]
 
 
 def test_a_node_tells_its_number_and_its_interval(number_record):
