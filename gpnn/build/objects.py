@@ -15,7 +15,7 @@ from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.distributed import ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
-from gpnn.distributed.parameters import own_names
+from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
 from gpnn.memory.engine import EngineChoice

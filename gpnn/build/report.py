@@ -16,7 +16,7 @@ from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
-from gpnn.distributed.parameters import own_names
+from gpnn.distributed.plan import own_names
 from gpnn.engine.device import choose_device
 from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
 from gpnn.run.folder import RunFolder

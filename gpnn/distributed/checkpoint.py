@@ -23,8 +23,7 @@ from torch.optim import Optimizer
 
 from gpnn.data.files import sha256_of
 from gpnn.distributed.checkpoint_rows import CheckpointRows
-from gpnn.distributed.parameters import own_names
-from gpnn.distributed.plan import ShardedPlan
+from gpnn.distributed.plan import ShardedPlan, own_names
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
 from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, save_checkpoint

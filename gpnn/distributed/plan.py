@@ -1,14 +1,14 @@
-"""ShardedPlan: one process's share of a schedule, lowered; all processes lower together."""
+"""ShardedPlan: one process's share of a schedule, lowered, and of the parameters; all processes lower together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gpnn.distributed.halo_exchange import HaloExchange, build_exchange
 from gpnn.distributed.phase import ShardedPhase
@@ -193,3 +193,18 @@ class _Completion:
     def __call__(self, inside: Tensor) -> None:
         if self.exchange is not None:
             inside[self.ghosts] = self.exchange.values(inside[: self.num_own])
+
+
+def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The parameters that learn and are this process's own (rows of its nodes), and those that all share."""
+    own = set(own_names(model))
+    learning = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    return [each for name, each in learning if name in own], [each for name, each in learning if name not in own]
+
+
+def own_names(model: nn.Module) -> Iterator[str]:
+    """The names of the parameters that have a row for each own node: those of modules that say for which `nodes`."""
+    for prefix, module in model.named_modules():
+        if getattr(module, "nodes", None) is not None:
+            for name, _ in module.named_parameters(recurse=False):
+                yield f"{prefix}.{name}" if prefix else name

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from gpnn.distributed import SINGLE, ProcessGroup
-from gpnn.distributed.parameters import split_parameters
+from gpnn.distributed.plan import split_parameters
 from gpnn.train.lazy_adam import LazyAdam
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
