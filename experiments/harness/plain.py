@@ -48,6 +48,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "consistency_threshold": 0.0,
         "temperature": 0.5,
         "precision": "float32",
+        "target_scale": "auto",
         "metric": "auto",
         "check_every": 1,
         "patience": 50,
