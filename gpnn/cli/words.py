@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # The names of gpnn.data.DATASETS and gpnn.partition.PARTITIONERS, whose import takes seconds; a test compares them.
 DATASET_NAMES = (
     "digits", "cora", "citeseer", "pubmed", "nell", "diel", "babi", "planted", "rmat", "grid", "chain", "diel_like",
-    "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
+    "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "ogbn-arxiv", "ogbn-products",
+    "ogbn-proteins", "ogbn-papers100M",
 )  # fmt: skip
 METHOD_NAMES = (
     "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",

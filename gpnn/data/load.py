@@ -17,6 +17,7 @@ from gpnn.data.files import data_folder
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
 from gpnn.data.formats.ogb import OGB
 from gpnn.data.generators import chain, digits, grid, planted, rmat
+from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.splits import node_mask
@@ -39,6 +40,11 @@ DATASETS: dict[str, Callable[..., Data]] = {
     "grid": grid,
     "chain": chain,
     "diel_like": diel_like,
+    "eccentricity": eccentricity,
+    "shortest_path": shortest_path,
+    "diameter": diameter,
+    "ring_transfer": ring_transfer,
+    "tree_match": tree_match,
     **OGB,
 }
 

@@ -17,6 +17,11 @@ SMALL = {
     "grid": {"rows": 8, "columns": 9},
     "chain": {"num_nodes": 60},
     "diel_like": {"scale": 0.001},
+    "eccentricity": {"num_graphs": 30},
+    "shortest_path": {"num_graphs": 30},
+    "diameter": {"num_graphs": 30},
+    "ring_transfer": {"num_graphs": 30},
+    "tree_match": {"num_graphs": 30},
 }
 FILES = ("cora", "citeseer", "pubmed", "nell", "babi")
 
@@ -43,8 +48,11 @@ def test_has_what_training_needs(name: str) -> None:
     assert data.x.shape[0] == data.num_nodes
     assert data.x.dtype == torch.float32
     assert data.x.layout in (torch.strided, torch.sparse_csr)
-    assert data.y.dtype == torch.int64
-    assert type(data.num_classes) is int
+    if data.get("task") == "regression":
+        assert data.y.is_floating_point()
+    else:
+        assert data.y.dtype == torch.int64
+        assert type(data.num_classes) is int
     for mask in (data.train_mask, data.val_mask, data.test_mask):
         assert mask.dtype == torch.bool
         assert mask.any()
