@@ -197,6 +197,8 @@ class NodeEstimator(BaseEstimator):
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got: {str(error)[:100]}.") from None
         weights, arguments = RunFolder(path).read_model()
+        if arguments.get("out_channels") != found.task_.num_outputs:
+            raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got a model with other outputs.")
         found._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
         return found
 

@@ -73,6 +73,9 @@ def test_save_and_load(data, fitted, tmp_path):
         assert np.array_equal(loaded.predict(bare, interval=level), fitted.predict(data, interval=level))
     with pytest.raises(ValueError, match="must hold a saved classifier"):
         GPNNClassifier.load(tmp_path / "saved")
+    GPNNClassifier(epochs=1, k=3).fit(Data(**data.to_dict() | {"y": data.y.sign().long() + 1})).save(tmp_path / "saved")
+    with pytest.raises(ValueError, match=r"must hold a saved regressor\. Got: the model of another"):
+        GPNNRegressor.load(tmp_path / "saved")
     (tmp_path / "saved" / "regressor.json").write_text("{}")
     with pytest.raises(ValueError, match="must hold a saved regressor"):
         GPNNRegressor.load(tmp_path / "saved")

@@ -89,7 +89,8 @@ def hover_texts(nodes: NodeFacts) -> list[str]:
             line.append(f"subgraph {part}")
     if nodes.numbers is not None:
         told = [
-            (f"prediction {p:.4g} ({low:.4g} to {high:.4g})", f"{y:.4g}") for y, p, low, high in nodes.numbers.tolist()
+            (f"prediction {number:.4g} ({low:.4g} to {high:.4g})", "unknown" if true != true else f"{true:.4g}")
+            for true, number, low, high in nodes.numbers.tolist()
         ]
     else:
         given = [

@@ -1,5 +1,7 @@
 """The report of a regression: numbers beside numbers, and ranges in the place of classes."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -52,7 +54,10 @@ def test_regressions_are_compared_by_what_selected(tmp_path):
 
 
 def test_a_node_tells_its_number_and_its_interval(number_record):
-    text = hover_texts(number_record.small.facts)[0]
+    facts = number_record.small.facts
+    unknown = replace(facts, numbers=torch.full_like(facts.numbers, torch.nan))
+    assert "number unknown" in hover_texts(unknown)[0]
+    text = hover_texts(facts)[0]
     assert "prediction " in text
     assert " to " in text
     assert "number " in text
