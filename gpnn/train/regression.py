@@ -189,8 +189,10 @@ class Regression(Task):
         """How many deviations an interval reaches; of few validation nodes the next larger error, or the largest."""
         if not self.errors:
             return NormalDist().inv_cdf((1 + level) / 2)
-        share = min(1.0, math.ceil((self.num_errors + 1) * level) / self.num_errors)
-        return self.errors[math.ceil(share * STEPS - 1e-9)]
+        rank = min(self.num_errors, math.ceil((self.num_errors + 1) * level))
+        step, beyond = divmod(rank * STEPS, self.num_errors)
+        # up to STEPS errors each has a step of its own, the one below its share; among more, the next step is safe
+        return self.errors[step if self.num_errors <= STEPS or not beyond else step + 1]
 
 
 def _skewness(values: Tensor) -> float:

@@ -171,4 +171,11 @@ def test_quantiles_of_few_errors_are_the_next_larger():
     reach = ready.predict_interval(outputs[:1], 0.5)[0, 2].item()
     assert reach == pytest.approx(0.3)  # the third of four: ⌈5 · 0.5⌉
     assert ready.predict_interval(outputs[:1], 0.99)[0, 2].item() == pytest.approx(0.4)
+    for count in (2, 7, 24, 199, 200):
+        errors = torch.arange(1.0, count + 1)
+        ready = task.calibrate(torch.zeros(count, 2), errors)
+        rank = min(count, math.ceil((count + 1) * 0.9))
+        assert ready.predict_interval(outputs[:1], 0.9)[0, 2].item() == pytest.approx(rank), count
+    many = task.calibrate(torch.zeros(1000, 2), torch.arange(1.0, 1001.0))
+    assert 901 <= many.predict_interval(outputs[:1], 0.9)[0, 2].item() <= 905
     assert np.isclose(task.calibrate(outputs[:0], torch.empty(0)).predict(outputs)[0, 2].item(), 1.6449, atol=1e-4)
