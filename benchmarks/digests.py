@@ -7,8 +7,7 @@ process that reads the file once, all of it, imports not counted: `read_shard`, 
 which copies every tensor out of the file. "Without" is the same code with a digest that does nothing; "plain" is
 safetensors' `load_file` and a copy of each tensor. A resume is measured from the start of the command until its
 checkpoint is loaded and an epoch would begin; the run trains embeddings of 128 channels. "Disk": the file is dropped
-from the page cache before; "page cache": it has just been read. The ways take turns; the table shows medians, and
-"more" is a ratio less one.
+from the page cache before; "page cache": it has just been read. The ways take turns; "more" is a ratio less one.
 """
 
 import argparse
@@ -27,7 +26,6 @@ from pathlib import Path
 
 import torch
 
-START = float(os.environ.get("STARTED", time.time()))  # when the parent started this process
 WAYS = ("with", "without", "plain")
 HASHES = ("sha256", "blake2b", "blake2s", "sha512", "sha3_256")
 
@@ -149,18 +147,25 @@ def leave_out_digests() -> None:
     tensors._is_sealed = lambda *arguments: check(*arguments) or True
 
 
-def measure(kind: str, path: Path, way: str, *, cold: bool) -> None:
-    """Print the wall and CPU seconds of one reading in this process; of a resume, from when the process was started."""
-    began, used = START, 0.0
-    if kind != "resume":
-        import gpnn.distributed
-        import gpnn.storage.tensors  # noqa: F401
+def measure(kind: str, path: Path, way: str, *, alone: bool) -> list[float]:
+    """The wall and CPU seconds of one reading in a process of its own; of a resume, from the start of that."""
+    words = [sys.executable, __file__, "--one", kind, str(path), way] + ["--alone"] * alone
+    started = os.environ | {"STARTED": str(time.time())}
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=started)
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
 
-        torch.set_num_threads(1)
-        (drop if cold else warm)(path)
+
+def read_alone(kind: str, path: Path, way: str, *, alone: bool) -> None:
+    """Print the wall and CPU seconds of one reading in this process, or of a resume since its start."""
+    if alone:
+        come_first()
     if way == "without":
         leave_out_digests()
+    began, used = float(os.environ["STARTED"]), 0.0
     if kind != "resume":
+        for name in ("gpnn.distributed", "gpnn.storage.tensors", "safetensors.torch"):
+            importlib.import_module(name)
+        torch.set_num_threads(1)
         began, used = time.time(), time.process_time()
     READ[kind](path, way)
     print(time.time() - began, time.process_time() - used)
@@ -188,19 +193,15 @@ def warm(path: Path) -> float:
     return time.perf_counter() - began
 
 
-def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> dict[str, list[float]]:
-    """Median wall and CPU seconds of each way, taking turns."""
+def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> dict[str, list[list[float]]]:
+    """Wall and CPU seconds of each way, least and median, taking turns."""
     ways = WAYS if kind == "checkpoint" else WAYS[:2]
     seconds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for _ in range(options.repeats):
         for way in ways:
-            if kind == "resume":
-                (drop if cold else warm)(path)
-            words = [sys.executable, __file__, "--one", kind, str(path), way, str(int(cold))]
-            started, first = os.environ | {"STARTED": str(time.time())}, come_first if options.alone else None
-            done = subprocess.run(words, check=True, capture_output=True, text=True, env=started, preexec_fn=first)
-            seconds[way].append([float(word) for word in done.stdout.splitlines()[-1].split()])
-    return {way: [statistics.median(column) for column in zip(*rows)] for way, rows in seconds.items()}
+            (drop if cold else warm)(path)
+            seconds[way].append(measure(kind, path, way, alone=options.alone))
+    return {way: [[min(each), statistics.median(each)] for each in zip(*rows)] for way, rows in seconds.items()}
 
 
 def speeds(path: Path) -> dict[str, float]:
@@ -215,16 +216,31 @@ def speeds(path: Path) -> dict[str, float]:
     return found
 
 
-def line(kind: str, path: Path, cold: bool, found: dict[str, list[float]]) -> str:
+def line(kind: str, path: Path, cold: bool, found: dict[str, list[list[float]]]) -> str:
     """A row of the table."""
     where, size = "disk" if cold else "page cache", path.stat().st_size / 1e6
-    wall, cpu = ({way: seconds[each] for way, seconds in found.items()} for each in (0, 1))
-    more = lambda way: f"{100 * (wall['with'] / wall[way] - 1):+.0f} %" if way in wall else ""  # noqa: E731
-    plain = f"{wall['plain']:.3f}" if "plain" in wall else ""
-    return (
-        f"| {kind} | {size:,.0f} | {where} | {wall['with']:.3f} | {wall['without']:.3f} | {more('without')} | "
-        f"{plain} | {more('plain')} | {cpu['with']:.3f} | {cpu['without']:.3f} |"
-    )
+    seconds = lambda way, each: "{:.3f} ({:.3f})".format(*found[way][each]) if way in found else ""  # noqa: E731
+
+    def more(way: str) -> str:
+        ratios = [100 * (mine / theirs - 1) for mine, theirs in zip(found["with"][0], found.get(way, [[]])[0])]
+        return "{:+.0f} % ({:+.0f} %)".format(*ratios) if ratios else ""
+
+    columns = [seconds("with", 0), seconds("without", 0), more("without"), seconds("plain", 0), more("plain")]
+    columns += [seconds("with", 1), seconds("without", 1)]
+    return f"| {kind} | {size:,.0f} | {where} | {' | '.join(columns)} |"
+
+
+def needed_speed(path: Path, found: dict[str, list[list[float]]]) -> float:
+    """GB/s that a hash must have in every thread to take 5 % of reading a file."""
+    from gpnn.storage.blocks import MOST_THREADS
+
+    threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    return path.stat().st_size / 1e9 / (0.05 * found["without"][0][0]) / threads
+
+
+def added_seconds(path: Path, found: dict[str, list[list[float]]]) -> float:
+    """Seconds that a digest adds to reading a GB."""
+    return (found["with"][0][0] - found["without"][0][0]) / (path.stat().st_size / 1e9)
 
 
 def report(rows: list[str], found: dict[str, float], options: argparse.Namespace) -> str:
@@ -238,16 +254,33 @@ def report(rows: list[str], found: dict[str, float], options: argparse.Namespace
         f"    python benchmarks/digests.py --nodes {options.nodes} --repeats {options.repeats}{alone} --out FILE",
         *__doc__.splitlines()[3:],
         "",
-        f"Medians of {options.repeats}. Machine: {platform.machine()}, {len(os.sched_getaffinity(0))} cores,",
-        f"load average {options.load:.1f}{shared}; torch {torch.__version__}, Python {platform.python_version()}.",
+        f"The least of {options.repeats}, medians in parentheses. Machine: {platform.machine()},",
+        f"{len(os.sched_getaffinity(0))} cores, load average {options.load:.1f}{shared};",
+        f"torch {torch.__version__}, Python {platform.python_version()}.",
         "",
         "| file | MB | where it is | s with | s without | more | s plain | more | CPU s with | CPU s without |",
         "|---|---|---|---|---|---|---|---|---|---|",
         *rows,
         "",
-        f"One thread reads a file at {found['disk']:.2f} GB/s from disk, {found['cache']:.2f} GB/s from the page",
-        f"cache. Hashes of Python's library, GB/s in one thread: {hashes}.",
+        f"One thread reads a file at {found['disk']:.2f} GB/s from disk and at {found['cache']:.2f} GB/s from the page",
+        f"cache, into a buffer that it has. Hashes of Python's library, GB/s in one thread: {hashes}.",
     ]
+    if "needed" in found:
+        fastest = max(found[name] for name in HASHES)
+        lines += [
+            "",
+            "To take 5 % of what the checkpoint takes from the page cache, a hash must do",
+            f"{found['needed']:.0f} GB/s in each thread; the fastest cryptographic one here does {fastest:.2f} GB/s.",
+            "A checksum that is not cryptographic does not tell a file that was changed on purpose.",
+        ]
+    if "added" in found and "resume" in found:
+        added = found["added"] * found["size"]
+        lines += [
+            "",
+            f"By the checkpoint's row the digest adds {added:.2f} s to a resume,",
+            f"{100 * added / found['resume']:.1f} % of it;",
+            "the resumes themselves differ by more between one measurement and the next on a busy machine.",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -255,16 +288,16 @@ def main() -> None:
     """Measure all kinds, or one in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--alone", action="store_true", help="read with real-time priority (needs root)")
     parser.add_argument("--only", nargs="+", default=tuple(READ), choices=READ)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--one", nargs=4, metavar=("KIND", "PATH", "WAY", "COLD"))
+    parser.add_argument("--one", nargs=3, metavar=("KIND", "PATH", "WAY"))
     parser.add_argument("--stop", nargs=argparse.REMAINDER, metavar=("NAME", "WORD"))
     options = parser.parse_args()
     if options.one:
-        kind, path, way, cold = options.one
-        measure(kind, Path(path), way, cold=cold == "1")
+        kind, path, way = options.one
+        read_alone(kind, Path(path), way, alone=options.alone)
     elif options.stop:
         command_until(options.stop[0], options.stop[1:])
     else:
@@ -273,17 +306,22 @@ def main() -> None:
 
 def compare_all(options: argparse.Namespace) -> None:
     """Write and print the page."""
-    options.load, rows = os.getloadavg()[0], []
+    options.load, rows, argument = os.getloadavg()[0], [], {}
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.only:
             path = WRITE[kind](Path(folder), options.nodes)
             for cold in (True, False):
-                rows.append(line(kind, path, cold, compare(kind, path, cold, options)))
+                found = compare(kind, path, cold, options)
+                rows.append(line(kind, path, cold, found))
                 print(rows[-1], flush=True)
+                if kind == "checkpoint":
+                    argument |= {"needed": needed_speed(path, found), "added": added_seconds(path, found)}
+                elif kind == "resume":
+                    argument |= {"resume": found["with"][0][0], "size": path.stat().st_size / 1e9}
         if options.alone:
             come_first()
-        found = speeds(path)
-    text = report(rows, found, options)
+        speed = speeds(path) | argument
+    text = report(rows, speed, options)
     if options.out:
         options.out.write_text(text)
     print(text)
