@@ -84,6 +84,9 @@ class _Chain:
     def load(self, into: Tensor) -> None:
         self.saved.load(into)
 
+    def peek(self) -> Tensor | None:
+        return self.saved.peek()
+
     def drop(self) -> None:
         self.saved.drop()
         if self.before is not None:
@@ -154,6 +157,10 @@ class FeatureSource:
             rows = self.features.rows(number)
             x = self._piece(number, into) if self._ahead is None else self._ahead[rows]
             torch.addmm(bias, x.to(into.dtype), weight, out=into[rows])
+
+    def peek(self) -> Tensor | None:
+        """None: the states are made of the features."""
+        return None
 
     def drop(self) -> None:
         """Nothing yet: the gradient of W still needs the features."""

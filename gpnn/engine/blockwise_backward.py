@@ -16,6 +16,7 @@ from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
 from gpnn.kernels.gated import for_gradients
+from gpnn.pages import empty_like
 
 
 class BlockwiseBackward:
@@ -38,7 +39,8 @@ class BlockwiseBackward:
         state: Tensor | None = None,
     ) -> None:
         self.recomputation, self.parameters, self.initial, self.grad = recomputation, parameters, initial, grad
-        self.state = torch.empty_like(grad) if state is None else state
+        self._buffer = state
+        self.state = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
 
@@ -52,7 +54,7 @@ class BlockwiseBackward:
         phases = list(round_steps(self.recomputation.rounds[number], number))
         if not phases:
             return
-        boundary.load(self.state)
+        self._stand_at(boundary, written=len(phases) > 1 or not self.recomputation.finishes_blocks(phases[0][0]))
         overwritten: list[Tensor | None] = []
         for position, (phase, steps) in enumerate(phases[:-1]):
             first = position == 0  # what it overwrites is the boundary's
@@ -68,6 +70,17 @@ class BlockwiseBackward:
             else:
                 write_rows(self.state, phase.row_index, rows)
             self._through_phase(phase, steps)
+
+    def _stand_at(self, boundary: SavedState, *, written: bool) -> None:
+        """Let the state be that of a boundary; one that is not `written` need not be copied."""
+        at_hand = None if written else boundary.peek()
+        if at_hand is not None:
+            self.state = at_hand
+            return
+        if self._buffer is None:
+            self._buffer = empty_like(self.grad)
+        self.state = self._buffer
+        boundary.load(self.state)
 
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
@@ -102,7 +115,7 @@ class BlockwiseBackward:
 
     def _through_held_phase(self, phase: AnyPhase, halo: Halo, steps: list[Step]) -> None:
         """A phase whose blocks read each other's rows as they were at its start: what these receive is added last."""
-        received = self.grad.new_zeros(len(halo.rows), self.grad.shape[1])
+        received = empty_like(self.grad[: len(halo.rows)]).zero_()
 
         def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
             grad, grads = self._through_block(block, number, steps, read_rows(self.grad, block.rows))
@@ -137,7 +150,7 @@ class BlockwiseBackward:
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
-            with self._only_gradients(steps):
+            with self._only_gradients():
                 output = self.recomputation.advance(block, number, inputs, steps, initial)
         wanted = [inputs, *([] if initial is None else [initial]), *self.parameters]
         grads: list[Tensor | None] = list(torch.autograd.grad(output, wanted, received, allow_unused=True))
@@ -150,10 +163,9 @@ class BlockwiseBackward:
         for position, grad in enumerate(grads):
             self.parameter_grads[position] = add_gradient(self.parameter_grads[position], grad)
 
-    def _only_gradients(self, steps: list[Step]) -> AbstractContextManager[None]:
-        """A step whose value nobody reads need not be computed, where the cell hands it on as it is."""
-        alone = len(steps) == 1 and getattr(self.recomputation.cell, "hands_on", False)
-        return for_gradients() if alone else nullcontext()
+    def _only_gradients(self) -> AbstractContextManager[None]:
+        """Rows whose values nobody reads need not be computed, where the cell hands them on as they are."""
+        return for_gradients() if getattr(self.recomputation.cell, "hands_on", False) else nullcontext()
 
 
 def add_gradient(total: Tensor | None, value: Tensor | None) -> Tensor | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from gpnn.engine.rows import read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 from gpnn.kernels.execution import share_calls
+from gpnn.kernels.gated import for_gradients
 
 SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
 WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake
@@ -70,12 +71,15 @@ class Recomputation:
             return False
         return max(block.num_rows for block in self.pieces(phase)) <= SHARED_ROWS
 
-    def do_phase(self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None) -> None:
-        """Do the steps of one phase, in place and without gradients."""
-        start = None if phase.halo is None else read_rows(state, phase.halo.rows)  # [H, s]
+    def do_phase(
+        self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None, before: Tensor | None = None
+    ) -> None:
+        """Do the steps of one phase, in place and without gradients; `before` may hold the same state, and keeps it."""
+        start = None if phase.halo is None or before is not None else read_rows(state, phase.halo.rows)  # [H, s]
+        source = state if phase.halo is None or before is None else before
 
         def written(steps: list[Step], number: int, block: Block) -> Tensor:
-            inputs = read_inputs(state, block, number, phase.halo, start)
+            inputs = read_inputs(source, block, number, phase.halo, start)
             rows = self.advance(block, number, inputs, steps, own_rows(initial, block))
             check_width(rows, state)
             return rows
@@ -94,12 +98,17 @@ class Recomputation:
 
     def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""
+        together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 else None
+        whole = None if together is None else together(block, inputs, steps)
+        if whole is not None:
+            return whole
         rows, others, dtype = inputs[: block.num_rows], inputs[block.num_rows :], inputs.dtype
         for position, step in enumerate(steps):
             if position:
                 check_width(rows, inputs)
                 inputs = torch.cat([rows, others]) if len(others) else rows
-            with self._seeded(step, number):
+            last = position + 1 == len(steps)
+            with self._seeded(step, number), nullcontext() if last else for_gradients(alone=False):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             rows = rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
         return rows

@@ -22,6 +22,9 @@ class SavedState(Protocol):
     def load(self, into: Tensor) -> None:
         """Copy the state into `into`, `[N, s]`."""
 
+    def peek(self) -> Tensor | None:
+        """The state itself, to be read and not written, where it is at hand; None: it must be loaded."""
+
     def drop(self) -> None:
         """Free it: it will not be loaded again."""
 
@@ -64,11 +67,15 @@ class Boundary:
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             stored = map_tensor(stored, folder)
-        self._stored = stored
+        self._stored, self._unchanged = stored, dtype is None and device is None and folder is None
 
     def load(self, into: Tensor) -> None:
         """Copy the state into `into`, `[N, s]`."""
         into.copy_(self._stored)
+
+    def peek(self) -> Tensor | None:
+        """The state itself, where it is stored as it was."""
+        return self._stored if self._unchanged else None
 
     def drop(self) -> None:
         """Nothing: a second backward pass may come."""
@@ -94,6 +101,10 @@ class DeviceState:
     def load(self, into: Tensor) -> None:
         assert self._stored is not None
         into.copy_(self._stored)
+
+    def peek(self) -> Tensor | None:
+        """None: its memory is freed early."""
+        return None
 
     def drop(self) -> None:
         self._stored = None
@@ -171,6 +182,10 @@ class HostState:
         assert self._ahead is not None
         wait(self.stream)
         into.copy_(self._ahead)
+
+    def peek(self) -> Tensor | None:
+        """None: its memory is freed early."""
+        return None
 
     def drop(self) -> None:
         self._ahead = None

@@ -4,7 +4,8 @@ Forward saves the state at the start of each round and nothing else. Backward ta
 recomputes a round up to its last phase without gradients, then goes back through the phases, restoring the state
 before each and differentiating one block at a time. Besides the round-boundary states, one working state and its
 gradient, memory follows the largest block; a phase whose blocks read each other's rows also holds a copy of the rows
-that it writes.
+that it writes, and one that holds messages a copy, then the gradient, of the rows that blocks read of each other. A
+round of one phase with blocks of its own writes no state: it is read where it is stored.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from gpnn.engine.recompute import Recomputation, round_steps
 from gpnn.engine.saved_states import Boundary
 from gpnn.engine.step import CellLike
 from gpnn.kernels.first_order import first_order
+from gpnn.pages import empty_like
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,17 @@ class _Run:
 class _Propagation(Function):
     @staticmethod
     def forward(ctx: Any, run: _Run, state: Tensor, initial: Tensor | None, *parameters: Tensor) -> tuple[Tensor, ...]:
-        working, boundaries, outputs = state.clone(), [], []
+        working, boundaries, outputs = empty_like(state).copy_(state), [], []
         rounds = run.recomputation.rounds
         for number, phases in enumerate(rounds):
             if run.saves:
                 boundaries.append(run.settings.save(working if number else state, copy=number > 0))
             for phase, steps in round_steps(phases, number):
-                run.recomputation.do_phase(phase, steps, working, initial)
+                before = state if number == steps[0].phase == 0 else None  # what the pass begins from stays as it is
+                run.recomputation.do_phase(phase, steps, working, initial, before)
             if run.collect and number + 1 < len(rounds):
                 outputs.append(working.clone())
-        ctx.run, ctx.boundaries, ctx.shape = run, boundaries, state.shape
+        ctx.run, ctx.boundaries = run, boundaries
         # a boundary that is the given state itself must not change under us: autograd checks what it saves
         ctx.save_for_backward(state if run.settings == Streamed() else None, initial)
         return *outputs, working
@@ -92,7 +95,7 @@ class _Propagation(Function):
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors
         given = next(grad for grad in grads if grad is not None)
-        backward = BlockwiseBackward(run.recomputation, run.parameters, initial, given.new_zeros(ctx.shape))
+        backward = BlockwiseBackward(run.recomputation, run.parameters, initial, empty_like(given).zero_())
         num_rounds = len(ctx.boundaries)
         skipped: list[Tensor | None] = [None] * (num_rounds - len(grads))
         received = [*skipped, *grads]

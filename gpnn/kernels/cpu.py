@@ -41,34 +41,36 @@ def weighted_sum(start, stop, ptr, index, entry, weight, scale, row_scale, x, ou
 
     Empty arrays stand for "all one", and an empty `entry` for the entry itself.
     """
-    _sum_rows(start, stop, (ptr, index, entry, weight, scale, row_scale, x, out), False)
+    _sum_rows(start, stop, (ptr, index, entry, weight, scale, row_scale, x, out[:0], out))
 
 
 @njit(cache=True, nogil=True)
-def add_weighted_sum(start, stop, ptr, index, entry, weight, scale, x, out):  # type: ignore[no-untyped-def]
-    """out[r] += Σ of weight[entry] · scale[index] · x[index] over row r; empty arrays as in :func:`weighted_sum`."""
-    _sum_rows(start, stop, (ptr, index, entry, weight, scale, weight[:0], x, out), True)
+def add_weighted_sum(  # type: ignore[no-untyped-def]
+    start, stop, ptr, index, entry, weight, scale, row_scale, x, base, out
+):
+    """out[r] = row_scale[r] · (base[r] + Σ of weight[entry] · scale[index] · x[index]), as :func:`weighted_sum`."""
+    _sum_rows(start, stop, (ptr, index, entry, weight, scale, row_scale, x, base, out))
 
 
 @njit
-def _sum_rows(start, stop, arrays, onto):  # type: ignore[no-untyped-def]
-    """Fill the last of the arrays, or add to it, as many columns at a time as there are."""
+def _sum_rows(start, stop, arrays):  # type: ignore[no-untyped-def]
+    """Fill the last of the arrays, as many columns at a time as there are."""
     weight, width = arrays[3], arrays[6].shape[1]
     for first in range(start, stop, ROWS):
         last, column = min(first + ROWS, stop), 0
         while column + WIDE <= width:
-            _sum_columns(zero_vector(weight, WIDE, False), WIDE, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, WIDE, False), WIDE, column, first, last, *arrays)
             column += WIDE
         while column + NARROW <= width:
-            _sum_columns(zero_vector(weight, NARROW, False), NARROW, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, NARROW, False), NARROW, column, first, last, *arrays)
             column += NARROW
         if column < width:
-            _sum_columns(zero_vector(weight, NARROW, True), NARROW, column, first, last, *arrays, onto)
+            _sum_columns(zero_vector(weight, NARROW, True), NARROW, column, first, last, *arrays)
 
 
 @njit
 def _sum_columns(  # type: ignore[no-untyped-def]
-    zeros, count, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, out, onto
+    zeros, count, column, start, stop, ptr, index, entry, weight, scale, row_scale, x, base, out
 ):
     """`count` columns from `column` on; with the first ones, all columns of later entries are prefetched.
 
@@ -76,7 +78,7 @@ def _sum_columns(  # type: ignore[no-untyped-def]
     """
     prefetched = x.shape[1] if column == 0 and x.nbytes > NEAR_BYTES else 0
     for row in range(start, stop):
-        total = read_vector(zeros, out, row, column) if onto else zeros
+        total = read_vector(zeros, base, row, column) if len(base) else zeros
         for e in range(ptr[row], ptr[row + 1]):
             for other in range(0, prefetched, count):
                 prefetch_vector(zeros, x, index[min(e + AHEAD, len(index) - 1)], other)

@@ -85,7 +85,8 @@ class Gates:
 
     def update(self, messages: Tensor, state: Tensor, out: Tensor) -> None:
         """Put the next states of rows in `state` that received `messages` into `out`, each `[c, d]`."""
-        gates = self._sum(*self._widen(messages, state), candidate=True)
+        gates = self.gates[: len(state)]
+        self.sum(*self._widen(messages, state), gates)
         update_rows(gates.numpy(), self.weights.bias.numpy(), as_array(state), as_array(out))
 
     def differentiate(
@@ -96,32 +97,45 @@ class Gates:
         `out` holds what :meth:`update` gave, as wide as the parameters, or no rows: the candidate is then made again.
         """
         received, own = self._widen(messages, state)
-        gates = self._sum(received, own, candidate=not len(out))
+        gates = self.gates[: len(state)]
+        self.sum(received, own, gates, candidate=not len(out))
         passed = grad_state if self.wide is None else self.wide[2][: len(state)]
         arrays = (as_array(state), as_array(out), as_array(grad), passed.numpy(), totals.bias.numpy())
         differentiate_rows(gates.numpy(), self.weights.bias.numpy(), *arrays)
-        by_message, by_state = gates[:, : 3 * self.width], gates[:, self.width :]
-        totals.to_message.addmm_(by_message.T, received)
-        totals.to_state.addmm_(by_state.T, own)
-        passed.addmm_(by_state, self.weights.to_state)
-        torch.mm(by_message, self.weights.to_message, out=received)
+        self._send_back(gates, received, own, passed, totals)
         if self.wide is not None:
             messages.copy_(received)
             grad_state.copy_(passed)
+
+    def backpropagate(
+        self, gates: Tensor, messages: Tensor, state: Tensor, grad: Tensor, passed: Tensor, totals: GateGradients
+    ) -> None:
+        """:meth:`differentiate` where the sums of the gates, `[c, 4d]`, are at hand; they are overwritten."""
+        own = state.numpy()
+        arrays = (own, own[:0], grad.numpy(), passed.numpy(), totals.bias.numpy())
+        differentiate_rows(gates.numpy(), self.weights.bias.numpy(), *arrays)
+        self._send_back(gates, messages, state, passed, totals)
+
+    def _send_back(self, gates: Tensor, messages: Tensor, state: Tensor, passed: Tensor, totals: GateGradients) -> None:
+        """Replace `messages` by their gradient and add to that of the states, given that of the gates' sums."""
+        by_message, by_state = gates[:, : 3 * self.width], gates[:, self.width :]
+        totals.to_message.addmm_(by_message.T, messages)
+        totals.to_state.addmm_(by_state.T, state)
+        passed.addmm_(by_state, self.weights.to_state)
+        torch.mm(by_message, self.weights.to_message, out=messages)
 
     def totals(self) -> GateGradients:
         """Gradients of the parameters before any row."""
         weights = self.weights
         return GateGradients(*(torch.zeros_like(each) for each in (weights.to_message, weights.to_state, weights.bias)))
 
-    def _sum(self, messages: Tensor, state: Tensor, *, candidate: bool) -> Tensor:
-        """The four parts of the gates, biases aside, `[c, 4d]`; the message's share of the candidate on request."""
-        gates, width = self.gates[: len(state)], self.width
+    def sum(self, messages: Tensor, state: Tensor, gates: Tensor, *, candidate: bool = True) -> None:
+        """Fill the four parts of `gates`, biases aside, `[c, 4d]`; the message's share of the candidate on request."""
+        width = self.width
         torch.mm(state, self.weights.by_state, out=gates[:, width:])
         gates[:, width : 3 * width].addmm_(messages, self.weights.gates_by_message)
         if candidate:
             torch.mm(messages, self.weights.candidate_by_message, out=gates[:, :width])
-        return gates
 
     def _widen(self, messages: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         if self.wide is None:

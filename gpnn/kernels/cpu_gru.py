@@ -183,4 +183,4 @@ class _Adjacency:
             out[: len(grad)].addcmul_(self.diagonal.to(out.dtype), grad)
         values = (factors(operator.weight, grad), factors(operator.row_scale, grad))
         entries = (operator.t_ptr, operator.t_row, operator.t_entry, *values)
-        launch(add_weighted_sum, operator.shape[1], amount, *entries, grad, out)
+        launch(add_weighted_sum, operator.shape[1], amount, *entries, factors(None, grad), grad, out, out)

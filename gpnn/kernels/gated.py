@@ -24,9 +24,12 @@ class StepUse(NamedTuple):
 
 
 @contextmanager
-def for_gradients() -> Iterator[None]:
-    """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing."""
-    token = _for_gradients.set(True)
+def for_gradients(alone: bool = True) -> Iterator[None]:
+    """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing.
+
+    With `alone` False they have values, also inside another such context.
+    """
+    token = _for_gradients.set(alone)
     try:
         yield
     finally:
@@ -54,6 +57,26 @@ def gated_step(
         from gpnn.kernels.gpu_gru import GatedStep
     else:
         from gpnn.kernels.cpu_gru import GatedStep  # type: ignore[assignment]
+    return GatedStep.apply(operator, diagonal, _use(inputs, parameters, kept), inputs, *parameters)
+
+
+def gated_steps(
+    operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...], repeat: int
+) -> Tensor | None:
+    """`repeat` times :func:`gated_step` of the first n rows, while the others stay as they are, `[n, d]`.
+
+    None where no kernel takes all steps in one go: on a GPU, in half precision, and where a block is too large.
+    """
+    if inputs.is_cuda or inputs.dtype != parameters[0].dtype:
+        return None
+    from gpnn.kernels.cpu_gru_steps import GatedSteps, fits
+
+    if not fits(inputs, operator.shape[0], repeat):
+        return None
+    use = _use(inputs, parameters, kept=False)
+    return GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
+
+
+def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    use = StepUse(values=not _for_gradients.get(), gradients=gradients, kept=kept)
-    return GatedStep.apply(operator, diagonal, use, inputs, *parameters)
+    return StepUse(values=not _for_gradients.get(), gradients=gradients, kept=kept)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.csr import CSR, compress, transpose
+from gpnn.csr import CSR, compress, pointers, transpose
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,18 @@ class Operator:
         entry = torch.empty_like(order)
         entry[order] = self.col.argsort(stable=True)  # likewise: entries stand by row
         return entry.to(self.t_entry.dtype)
+
+    @cached_property
+    def by_column(self) -> tuple[Operator, Operator]:
+        """The entries in the first R columns, `[R, R]`, and those in the others, `[R, C − R]`; no factors of rows."""
+        first = self.col < self.shape[0]
+        return self._select(first, 0, self.shape[0]), self._select(~first, self.shape[0], self.shape[1])
+
+    def _select(self, chosen: Tensor, start: int, stop: int) -> Operator:
+        """The chosen entries, which are in the columns from `start` to `stop`."""
+        ptr = pointers(chosen)[self.ptr.long()]
+        weight = None if self.weight is None else self.weight[chosen]
+        return Operator.from_csr(ptr, self.col[chosen] - start, weight, (self.shape[0], stop - start))
 
     def rows(self) -> Tensor:
         """Row of each entry, `[E]`."""

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from gpnn.check import check_choice
 from gpnn.engine import Block, Step, aggregate_messages
-from gpnn.kernels.gated import gated_step
+from gpnn.kernels import Operator
+from gpnn.kernels.gated import gated_step, gated_steps
 from gpnn.nn.message import MESSAGES, IdentityMessage, LinearMessage, Message
 from gpnn.nn.update import UPDATES, Update
 from gpnn.nn.update.gru import GRUUpdate
@@ -73,6 +74,10 @@ class Cell(nn.Module):
         own, visible = inputs[: block.num_rows], self.update.visible(inputs)
         return self(own, aggregate_messages(block, visible, self.message, self.aggregate), step)
 
+    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
+        """The working state after all steps, where one kernel takes them; None where :meth:`advance` must."""
+        return advance_gated_steps(self, block, inputs, len(steps)) if self.hands_on else None
+
 
 class CellBank(nn.Module):
     """Several cells, of which each step uses one: one per round, or one per kind of phase.
@@ -114,6 +119,10 @@ class CellBank(nn.Module):
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         return self.cells[self.choose(step)].advance(block, inputs, step)  # type: ignore[operator]
+
+    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
+        """As :meth:`Cell.advance_steps`; the steps are those of one phase, which has one cell."""
+        return self.cells[self.choose(steps[0])].advance_steps(block, inputs, steps)  # type: ignore[operator]
 
 
 def build_cell(
@@ -164,13 +173,23 @@ def share_cells(
 
 
 def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
-    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it does not apply.
+    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it cannot."""
+    if not _applies(cell, block, inputs):
+        return None
+    return gated_step(*_arguments(cell, block, inputs), kept=step.synchronous)
+
+
+def advance_gated_steps(cell: Cell, block: Block, inputs: Tensor, repeat: int) -> Tensor | None:
+    """The same after `repeat` steps, by :func:`gpnn.kernels.gated.gated_steps`; None where it cannot."""
+    return gated_steps(*_arguments(cell, block, inputs), repeat) if _applies(cell, block, inputs) else None
+
+
+def _arguments(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tensor | None, Tensor, tuple[Tensor, ...]]:
+    """Adjacency, diagonal, states and parameters of the kernel.
 
     A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
     A product of [d, d] then takes the place of one of [m, d].
     """
-    if not _applies(cell, block, inputs):
-        return None
     message, update = cell.message, cell.update
     assert isinstance(update, GRUUpdate)
     weight: Tensor = update.weight_ih
@@ -180,7 +199,7 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tenso
     if cell.aggregate == "sum":
         operator, diagonal = block.raw_operators[0], None
     parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
-    return gated_step(operator, diagonal, inputs, parameters, kept=step.synchronous)
+    return operator, diagonal, inputs, parameters
 
 
 def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:

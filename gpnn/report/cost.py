@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,11 @@ class _TimedCell:
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         with self._clock.phase(step.kind):
             return self._cell.advance(block, inputs, step)
+
+    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
+        together = getattr(self._cell, "advance_steps", None)
+        with self._clock.phase(steps[0].kind):
+            return None if together is None else together(block, inputs, steps)
 
 
 def _storages(tensors: list[Tensor]) -> dict[int, int]:

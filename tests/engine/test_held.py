@@ -15,6 +15,13 @@ LABELS = torch.tensor([0, 3, 1, 0, 3, 1, 0, 1, 3, 3])
 RUNNERS = ("fused", "streamed")
 
 
+@pytest.fixture(params=["steps together", "step by step"])
+def way(request, monkeypatch):
+    """All steps of a block in one kernel, or one step at a time, as larger blocks take them."""
+    if request.param == "step by step":
+        monkeypatch.setattr("gpnn.kernels.cpu_gru_steps.MOST_BYTES", 0)
+
+
 def mean_matrices(graph: Graph, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The mean over each node's whole neighbourhood as two matrices `[N, N]`: inside edges and cut edges."""
     whole = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
@@ -37,7 +44,7 @@ def held_by_definition(cell, graph, labels, state, rounds, intra):
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize(("rounds", "intra"), [(1, 1), (2, 1), (1, 4), (2, 3)])
-def test_values_and_gradients_are_those_of_the_definition(runner, rounds, intra):
+def test_values_and_gradients_are_those_of_the_definition(runner, rounds, intra, way):
     graph, cell, state = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
     plan = gpnn.lower(held_cut(graph, LABELS, rounds, intra))
     ours = propagate(cell, plan, state, runner=runner)
@@ -51,7 +58,7 @@ def test_values_and_gradients_are_those_of_the_definition(runner, rounds, intra)
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("update", ["gru", "linear", "lstm"])
-def test_gradcheck(runner, update):
+def test_gradcheck(runner, update, way):
     graph, cell, state = multigraph(), make_cell(update, "linear"), states().requires_grad_()
     plan = gpnn.lower(held_cut(graph, LABELS, rounds=2, intra=2), normalization="symmetric", self_loops=True)
     assert torch.autograd.gradcheck(lambda h: propagate(cell, plan, h, runner=runner), (state,))
@@ -60,15 +67,35 @@ def test_gradcheck(runner, update):
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("aggregate", ["mean", "sum", "max"])
 @pytest.mark.parametrize(("labels", "intra"), [(LABELS, 1), (torch.zeros(10, dtype=torch.int64), 3)])
-def test_one_step_per_round_or_one_subgraph_is_synchronous(runner, aggregate, labels, intra):
-    graph, state = multigraph(), states().requires_grad_()
-    cell = make_cell("gru", "mlp", aggregate)
+@pytest.mark.parametrize(("message", "num_types"), [("mlp", 3), ("linear", 1)])
+def test_one_step_per_round_or_one_subgraph_is_synchronous(runner, aggregate, labels, intra, message, num_types, way):
+    graph, state = multigraph(num_types=num_types), states().requires_grad_()
+    cell = make_cell("gru", message, aggregate, num_types)
     held = gpnn.lower(held_cut(graph, labels, 2, intra), normalization="split", self_loops=True)
     plain = gpnn.lower(synchronous(graph, 2 * intra), normalization="split", self_loops=True)
     ours, theirs = (propagate(cell, plan, state, runner=runner) for plan in (held, plain))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     for one, other in zip(*(gradients(cell, out, [state]) for out in (ours, theirs))):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+def test_the_kernel_takes_steps_together_only_where_they_fit(monkeypatch):
+    graph, cell = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1)
+    plan, calls = gpnn.lower(held_cut(graph, LABELS, 2, 3)), []
+    from gpnn.kernels import cpu_gru_steps
+
+    fits = cpu_gru_steps.fits
+    monkeypatch.setattr(cpu_gru_steps, "fits", lambda *given: calls.append(fits(*given)) or calls[-1])
+    propagate(cell, plan, states(), runner="streamed")
+    assert calls == [True] * 6  # three subgraphs that have nodes, two rounds
+    assert not fits(states(), 1 << 20, 4)
+
+
+def test_a_second_backward_pass_is_the_first():
+    graph, cell, state = multigraph(num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
+    out = propagate(cell, gpnn.lower(held_cut(graph, LABELS, 1, 3)), state)
+    first, second = (torch.autograd.grad(out.sum(), state, retain_graph=True)[0] for _ in range(2))
+    assert first.equal(second)
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -49,7 +49,7 @@ def test_sums_agree_with_a_dense_product(dtype, width):
     torch.testing.assert_close(out[:rows].double(), expected, rtol=TYPES[dtype], atol=TYPES[dtype])
 
     added = before.clone()
-    launch(add_weighted_sum, rows, 0, *parts, x, added[:rows])
+    launch(add_weighted_sum, rows, 0, *parts, factors(None, x), x, added[:rows], added[:rows])
     expected = before[:rows].double() + matrix @ x.double()
     torch.testing.assert_close(added[:rows].double(), expected, rtol=TYPES[dtype], atol=TYPES[dtype])
     assert (out[rows] == GUARD).all()

@@ -1,0 +1,138 @@
+"""The cut held, streamed, beside synchronous propagation of the same depth, fused, on the CPU.
+
+    python benchmarks/held_cut.py --out benchmarks/results/held_cut.md
+
+Every contender takes the same number of steps of h' = GRU(mean of neighbours' h, h) over the same planted graph, nodes
+in random order, and the gradients for h and all weights, in a process of its own. The subgraphs are the communities.
+"Peak" is the most resident memory that the process ever has, "steps" what the passes add. The first pass of each is not
+timed; contenders take turns, and ratios are taken turn by turn. "By subgraph" is synchronous propagation of a graph
+whose nodes are numbered by subgraph already.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from process import describe_machine, run_alone, time_steps
+from propagation import planted
+
+CONTENDERS = {  # what: (schedule, runner, whether nodes are numbered by subgraph)
+    "synchronous, fused": ("synchronous", "fused", False),
+    "synchronous, fused, by subgraph": ("synchronous", "fused", True),
+    "synchronous, streamed": ("synchronous", "streamed", False),
+    "held cut, fused": ("held_cut", "fused", False),
+    "held cut, streamed": ("held_cut", "streamed", False),
+}
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Print one contender's figures."""
+    import torch
+
+    import gpnn
+    from gpnn.engine import propagate
+    from gpnn.nn.cell import build_cell
+
+    name, runner, sorted_nodes = CONTENDERS[options.contender]
+    saved = torch.load(options.graph, weights_only=True)
+    edges, community = saved["edges"], saved["community"]
+    if sorted_nodes:
+        place = torch.empty_like(community)
+        place[community.argsort(stable=True)] = torch.arange(len(community))
+        edges, community = place[edges], community.sort().values
+    graph = gpnn.Graph(edges[0], edges[1], len(community))
+    if name == "held_cut":
+        schedule = gpnn.schedule.held_cut(graph, community, options.rounds, options.depth // options.rounds)
+    else:
+        schedule = gpnn.schedule.synchronous(graph, options.depth)
+    plan = gpnn.lower(graph, schedule).build(runner)
+    del saved, edges, community, graph, schedule
+    cell = build_cell("identity", "gru", "mean", {}, options.width, 1, torch.Generator().manual_seed(0))
+    random = torch.Generator().manual_seed(2)
+    state = torch.randn(options.nodes, options.width, generator=random).requires_grad_()
+
+    def once() -> None:
+        for leaf in (state, *cell.parameters()):
+            leaf.grad = None
+        propagate(cell, plan, state, runner=runner).sum().backward()
+
+    figures = time_steps(once, options.repeats, untimed=1)
+    print(json.dumps(figures | {"messages": plan.num_messages, "updates": plan.num_updates}))
+
+
+def table(options: argparse.Namespace, rounds: int, depth: int, folder: Path) -> list[str]:
+    """A line for each contender at one depth."""
+    settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "width", "repeats")]
+    settings += [f"--graph={folder / 'graph.pt'}", f"--rounds={rounds}", f"--depth={depth}"]
+    rows: dict[str, list[dict]] = {name: [] for name in options.contenders}
+    for _ in range(options.turns):
+        for name in options.contenders:
+            rows[name].append(run_alone(__file__, [f"--contender={name}", *settings]))
+            print(_line(name, rows), flush=True)
+    heads = ("contender", "wall s", "CPU s", "× wall", "× CPU", "peak GB", "×", "steps GB", "×", "messages")
+    return [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(_line(name, rows) for name in options.contenders)]
+
+
+def _line(name: str, rows: dict[str, list[dict]]) -> str:
+    """Medians over the turns; ratios to the first contender, turn by turn."""
+    turns, first = rows[name], next(iter(rows.values()))
+    failed = next((row["failed"] for row in turns + first if "failed" in row), None)
+    if failed:
+        return f"| {name} | {failed} |" + " |" * 8
+    for row in turns:
+        row["steps"], row["life"] = row["peak"] - row["before"], max(row["peak"], row["earlier"])
+
+    def middle(key: str) -> float:
+        return median(row[key] for row in turns)
+
+    def ratio(key: str) -> str:
+        return f"{median(ours[key] / theirs[key] for ours, theirs in zip(turns, first)):.2f}"
+
+    figures = [f"{middle('wall'):.2f}", f"{middle('cpu'):.2f}", ratio("wall"), ratio("cpu")]
+    for key in ("life", "steps"):
+        figures += [f"{middle(key) / 1e9:.2f}", ratio(key)]
+    return f"| {name} | {' | '.join(figures)} | {turns[0]['messages']:,} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--degree", type=int, default=10)
+    parser.add_argument("--mixing", type=float, default=0.1, help="share of edges that leave their community")
+    parser.add_argument("--parts", type=int, default=500)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=3, help="times to go round the contenders, medians over them")
+    parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
+    parser.add_argument("--out", type=Path, help="write the tables to this file")
+    parser.add_argument("--contender", choices=CONTENDERS, help="measure this one")
+    parser.add_argument("--graph", type=Path)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--depth", type=int)
+    options = parser.parse_args()
+    if options.contender:
+        measure(options)
+        return
+    import torch
+
+    lines = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:]]
+    with tempfile.TemporaryDirectory() as folder:
+        edges, community = planted(options)
+        torch.save({"edges": edges, "community": community}, Path(folder) / "graph.pt")
+        del edges, community
+        for case in options.cases:
+            rounds, intra = (int(number) for number in case.split("x"))
+            lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
+            lines += table(options, rounds, rounds * intra, Path(folder))
+    lines += ["", f"{options.nodes:,} nodes, degree {options.degree}, d = {options.width}, K = {options.parts}; "]
+    lines[-1] += f"{options.mixing:.0%} of the edges leave their community. Medians of {options.repeats} passes and "
+    lines[-1] += f"{options.turns} turns. Machine: {describe_machine()}."
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
