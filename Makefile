@@ -16,7 +16,7 @@ PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest --numpro
 test: $(SETUP)
 	$(PYTEST)
 
-# The rest of what CI runs: kills, full disks, damaged files, processes that are lost.
+# The rest of what CI runs: kills, full disks, damaged files, lost processes, measured memory, a browser.
 test-all: test
 	$(PYTEST) -m thorough
 

@@ -22,6 +22,7 @@ def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
     words = [*tiny, "train.epochs=1000000", "train.patience=0", "--out", "run", "--quiet"]
     process = start(["train", *words], tmp_path)

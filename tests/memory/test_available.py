@@ -134,6 +134,7 @@ print(json.dumps([choice.name, fit(model, data, plan, recipe=recipe).stopped]))
 """
 
 
+@pytest.mark.thorough
 @ON_LINUX
 def test_auto_keeps_to_a_limit_on_the_address_space():
     """It chose the fused engine by what the machine had free, and the training died."""

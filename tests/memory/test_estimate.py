@@ -56,7 +56,9 @@ def measure(cell: str, runner: str, size: int, schedule: str = "partitioned") ->
 
 
 @ON_LINUX
-@pytest.mark.parametrize("runner", ["fused", pytest.param("streamed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "runner", [pytest.param("fused", marks=pytest.mark.thorough), pytest.param("streamed", marks=pytest.mark.slow)]
+)
 def test_it_is_near_the_measured_peak(runner):
     estimate, resident, peak = measure("gru", runner, 40_000)
     assert 0.65 * peak < estimate < 1.5 * peak
@@ -72,6 +74,7 @@ def test_held_messages_count(runner):
     assert peak - resident < 3 * (estimate - resident)
 
 
+@pytest.mark.thorough
 @ON_LINUX
 def test_streaming_saves_memory_with_the_default_cell():
     """Most of what the default recipe keeps is the encoder's and the head's: streaming must not leave it there."""

@@ -67,6 +67,7 @@ def test_does_not_touch_global_randomness(name):
     assert torch.get_rng_state().equal(torch_before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_nell_keeps_its_parallel_edges(data_root, name):
     graph = Graph.from_data(load_dataset("nell", root=data_root, rate=0.001))

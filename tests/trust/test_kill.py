@@ -62,7 +62,11 @@ def finish(folder: Path, whole: Path) -> None:
     check_same(whole, folder / "run")
 
 
-@pytest.mark.parametrize("lines", [3, 13, 24], ids=lambda lines: f"epoch {lines}")
+@pytest.mark.parametrize(
+    "lines",
+    [pytest.param(3, marks=pytest.mark.thorough), 13, pytest.param(24, marks=pytest.mark.thorough)],
+    ids=lambda lines: f"epoch {lines}",
+)
 def test_killed_in_an_epoch(folder: Path, whole: Path, lines: int) -> None:
     """Epoch 3 lies before the first checkpoint, so that the run starts over; 24 is the last."""
     process = start(TRAIN, folder)
@@ -77,6 +81,7 @@ def test_killed_when_all_was_written(folder: Path, whole: Path) -> None:
     finish(folder, whole)
 
 
+@pytest.mark.thorough
 def test_killed_behind_the_last_checkpoint(tmp_path: Path, whole: Path) -> None:
     """The checkpoint of the last epoch has its name, the folder it was made in is still there, and no other follows."""
     for name in ("acts", "killed"):
@@ -109,6 +114,7 @@ def test_killed_in_a_checkpoint_of_several_processes(tmp_path: Path) -> None:
         assert list((tmp_path / "checkpoint").iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_killed_again_and_again(folder: Path, whole: Path) -> None:
     """Each life gets a few epochs further than the last checkpoint."""
     kills = 0
@@ -160,6 +166,7 @@ def _die_in_acts(tmp_path: Path, whole: Path, acts: list[int]) -> None:
         finish(folder, whole)
 
 
+@pytest.mark.thorough
 def test_killed_in_an_act_on_a_file(tmp_path: Path, whole: Path) -> None:
     """Between any two of open, rename, chmod, …: here a few of them, drawn."""
     (tmp_path / "count" / "work").mkdir(parents=True)

@@ -73,6 +73,7 @@ for seed in range(40):
 """
 
 
+@pytest.mark.thorough
 def test_no_line_is_lost_when_two_processes_add_at_once(tmp_path):
     file = tmp_path / "some.jsonl"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

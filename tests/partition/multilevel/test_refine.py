@@ -21,7 +21,7 @@ STEPS = {
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_cut_never_grows_and_bounds_hold(name, data):
-    num_parts = 2 if name == "exchange" else 3
+    num_parts = 2 if name == "fm_bisection" else 3
     level, labels = data.draw(divided_levels(num_parts))
     load = loads(level.node_weight, labels, num_parts)
     cap = np.maximum(load, data.draw(st.integers(1, 12)))
