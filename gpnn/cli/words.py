@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 # The names of gpnn.data.DATASETS and gpnn.partition.PARTITIONERS, whose import takes seconds; a test compares them.
 DATASET_NAMES = (
     "digits", "cora", "citeseer", "pubmed", "nell", "diel", "babi", "planted", "rmat", "grid", "chain", "diel_like",
-    "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "ogbn-arxiv", "ogbn-products",
-    "ogbn-proteins", "ogbn-papers100M",
+    "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "amazon_cs", "blogcatalog",
+    "flickr", "facebook_pages", "chameleon_filtered", "texas", "cornell", "wisconsin", "wiki_chameleon", "twitch_de",
+    "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
 )  # fmt: skip
 METHOD_NAMES = (
     "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpnn.data.diel import ARCHIVE, diel_files
 from gpnn.data.files import data_folder, dataset_files, file_state
 from gpnn.data.formats.ogb import OGB, raw_file
+from gpnn.data.kinds import KINDS, missing_kind
 from gpnn.data.load import DATASETS, check_name, loader_options
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
             (ARCHIVE, folder / "diel") if name == "diel" else ("its archive", (folder / raw_file(name)).parents[1])
         )
         raise ValueError(f"{name} has no copy that can be verified: unpack {archive} so that its files are in {place}.")
+    if name in KINDS and "missing" in _presence(name, folder):
+        raise ValueError(missing_kind(name, folder))
     return fetch_files(dataset_files(name), folder, progress)
 
 

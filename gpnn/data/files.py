@@ -19,6 +19,8 @@ HOMES = {
     "babi/fold_1/": f"{_BABI}/babi_data/processed_1/",
     "babi/fold_2/": f"{_BABI}/babi_data/processed_2/",
 }
+_SUMS = Path(__file__).with_name("SHA256SUMS").read_text().splitlines()  # for `sha256sum --check` in the data folder
+SHA256 = {path: digest for digest, path in map(str.split, _SUMS)}
 # Dataset -> how the paths of its files begin. A dataset that is not here has no file to fetch.
 PREFIXES = {
     "cora": "planetoid/ind.cora.",
@@ -26,10 +28,10 @@ PREFIXES = {
     "pubmed": "planetoid/ind.pubmed.",
     "nell": "nell/",
     "babi": "babi/",
+    **{Path(path).stem: path for path in SHA256 if path.startswith("kinds/")},
 }
-RECOVERED_LABELS = "nell/recovered_labels.npz"  # derived, so without a public home
-_SUMS = Path(__file__).with_name("SHA256SUMS").read_text().splitlines()  # for `sha256sum --check` in the data folder
-SHA256 = {path: digest for digest, path in map(str.split, _SUMS)}
+RECOVERED_LABELS = "nell/recovered_labels.npz"
+DERIVED = (RECOVERED_LABELS, "kinds/")  # how the paths of files begin that have no public home
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,14 @@ def dataset_files(name: str) -> tuple[DataFile, ...]:
 
 def describe(path: str) -> DataFile:
     """The file at `path` under the data folder: its checksum, its public home."""
-    home = next(folder for folder in HOMES if path.startswith(folder))
-    url = None if path == RECOVERED_LABELS else HOMES[home] + path.removeprefix(home)
+    url = None if path.startswith(DERIVED) else _address(path)
     optional = path == RECOVERED_LABELS or (path.startswith("nell/") and path.endswith(".ally"))
     return DataFile(path, SHA256[path], url, optional)
+
+
+def _address(path: str) -> str:
+    home = next(folder for folder in HOMES if path.startswith(folder))
+    return HOMES[home] + path.removeprefix(home)
 
 
 def file_state(file: DataFile, root: Path) -> str:

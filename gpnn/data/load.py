@@ -17,6 +17,7 @@ from gpnn.data.files import data_folder
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
 from gpnn.data.formats.ogb import OGB
 from gpnn.data.generators import chain, digits, grid, planted, rmat
+from gpnn.data.kinds import KIND_READERS
 from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
@@ -45,6 +46,7 @@ DATASETS: dict[str, Callable[..., Data]] = {
     "diameter": diameter,
     "ring_transfer": ring_transfer,
     "tree_match": tree_match,
+    **KIND_READERS,
     **OGB,
 }
 

@@ -33,6 +33,29 @@ def write_planetoid(stem: Path, *, protocol: int = 2, with_ally: bool = True) ->
     stem.with_name(stem.name + "test.index").write_text("5\n4\n")
 
 
+def write_kind(root: Path, name: str = "texas", **arrays: np.ndarray | None) -> None:
+    """Five nodes in an archive of `kinds`: a path with a loop at its end, classes 1, 1, 2, 2, 2, two splits.
+
+    Args:
+        root: the data folder.
+        name: of the graph.
+        arrays: others in place of the usual ones; None leaves one out.
+    """
+    usual = {
+        "edge_index": np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 4]], np.int32),
+        "x_indptr": np.array([0, 1, 1, 3, 4, 5], np.int32),
+        "x_indices": np.array([0, 0, 2, 1, 2], np.int32),
+        "x_shape": np.array([5, 3]),
+        "y": np.array([1, 1, 2, 2, 2]),
+        "train_masks": np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0]], bool),
+        "val_masks": np.array([[0, 1, 0, 0, 0], [1, 0, 0, 0, 0]], bool),
+        "test_masks": np.array([[0, 0, 0, 1, 1], [0, 0, 1, 0, 1]], bool),
+    }
+    (root / "kinds").mkdir(parents=True, exist_ok=True)
+    written = {key: value for key, value in {**usual, **arrays}.items() if value is not None}
+    np.savez(root / "kinds" / f"{name}.npz", **written)
+
+
 @pytest.fixture
 def tiny_cora(tmp_path: Path) -> Path:
     """A data folder whose `cora` is the six nodes above."""

@@ -8,6 +8,7 @@ from gpnn.data import DATASETS, fetch_dataset, list_datasets, verify_files
 from gpnn.data.diel import diel_files
 from gpnn.data.files import DataFile
 from gpnn.data.formats.ogb import OGB
+from gpnn.data.kinds import KINDS
 
 
 def test_every_dataset_is_listed_with_a_line_and_its_options(tmp_path: Path) -> None:
@@ -16,7 +17,8 @@ def test_every_dataset_is_listed_with_a_line_and_its_options(tmp_path: Path) -> 
     for info in infos.values():
         assert 20 < len(info.description) < 120
         assert info.options or info.name in OGB
-        assert info.present == (info.name not in ("cora", "citeseer", "pubmed", "nell", "diel", "babi", *OGB))
+        files = ("cora", "citeseer", "pubmed", "nell", "diel", "babi", *KINDS, *OGB)
+        assert info.present == (info.name not in files)
     assert infos["nell"].options == {"rate": 0.001}
 
 
@@ -40,7 +42,7 @@ def test_files_are_verified_one_by_one(tmp_path: Path) -> None:
 
 
 def test_the_real_files_are_ok(data_root: Path) -> None:
-    for name in ("cora", "citeseer", "pubmed", "babi"):
+    for name in ("cora", "citeseer", "pubmed", "babi", *KINDS):
         assert set(verify_files(name, data_root).values()) == {"ok"}
     assert set(verify_files("nell", data_root).values()) <= {"ok", "optional"}
 
@@ -61,6 +63,18 @@ def test_diel_is_present_or_missing_and_never_fetched(tmp_path: Path) -> None:
             path.write_text("")
     assert set(verify_files("diel", tmp_path).values()) == {"unverified"}
     assert fetch_dataset("diel", tmp_path) == []
+
+
+def test_a_kind_is_present_or_missing_and_never_fetched(tmp_path: Path) -> None:
+    assert verify_files("texas", tmp_path) == {"kinds/texas.npz": "missing"}
+    with pytest.raises(
+        ValueError, match=r"texas must be in .*texas\.npz, .* made from github\.com/yandex-research/.*\."
+    ):
+        fetch_dataset("texas", tmp_path)
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / "texas.npz").write_bytes(b"not it")
+    assert verify_files("texas", tmp_path) == {"kinds/texas.npz": "corrupt"}
+    assert fetch_dataset("texas", tmp_path) == []
 
 
 def test_fetching_asks_for_the_dataset_s_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from gpnn.data import DATASETS, check_data, load_dataset
+from gpnn.data.kinds import KINDS
 from gpnn.graph import Graph
 
 SMALL = {
@@ -23,7 +24,7 @@ SMALL = {
     "ring_transfer": {"num_graphs": 30},
     "tree_match": {"num_graphs": 30},
 }
-FILES = ("cora", "citeseer", "pubmed", "nell", "babi")
+FILES = ("cora", "citeseer", "pubmed", "nell", "babi", *KINDS)
 
 
 @cache

@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.data.files import HOMES, PREFIXES, SHA256, DataFile, data_folder, dataset_files, describe, file_state, require
+from gpnn.data.files import (
+    DERIVED,
+    HOMES,
+    PREFIXES,
+    SHA256,
+    DataFile,
+    data_folder,
+    dataset_files,
+    describe,
+    file_state,
+    require,
+)
 
 
 def test_the_folder_is_the_argument_then_the_variable_then_the_cache(
@@ -35,7 +46,7 @@ def test_every_file_has_a_checksum_and_a_home(name: str, count: int) -> None:
 
 def test_every_checksum_belongs_to_a_dataset() -> None:
     assert {file.path for name in PREFIXES for file in dataset_files(name)} == set(SHA256)
-    assert all(any(path.startswith(home) for home in HOMES) for path in SHA256)
+    assert all(path.startswith((*HOMES, *DERIVED)) for path in SHA256)
 
 
 def test_generated_datasets_have_no_files() -> None:
@@ -46,6 +57,11 @@ def test_homes_follow_the_folders() -> None:
     url = describe("babi/fold_2/test/15_graphs.txt").url
     assert url is not None
     assert url.endswith("/babi_data/processed_2/test/15_graphs.txt")
+
+
+def test_archives_made_from_several_sources_have_no_home() -> None:
+    (file,) = dataset_files("texas")
+    assert (file.path, file.url, file.optional) == ("kinds/texas.npz", None, False)
 
 
 def test_labels_of_nell_are_optional() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import gpnn
-from tests.data.conftest import write_planetoid
+from tests.data.conftest import write_kind, write_planetoid
 from tests.trust.reader import Reader
 
 
@@ -178,6 +178,7 @@ DATA_READERS: dict[str, Reader] = {
     "nell": Reader(_write_nell, _read_nell, sound_data),
     "babi": Reader(_write_babi, lambda root: gpnn.load_dataset("babi", root=root, num_train=1, num_val=1), sound_data),
     "diel": Reader(_write_diel, lambda folder: gpnn.load_dataset("diel", root=folder, split=3), sound_data),
+    "kinds": Reader(write_kind, lambda folder: gpnn.load_dataset("texas", root=folder), sound_data),
     "tables": Reader(_write_tables, gpnn.load_dataset, sound_data),
     "text tables": Reader(_write_text_tables, gpnn.load_dataset, sound_data),
     "sparse tables": Reader(_write_sparse_tables, gpnn.load_dataset, sound_data),
