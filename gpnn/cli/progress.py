@@ -98,27 +98,47 @@ def describe_validation(record: Record) -> str:
 
 
 class Interrupt:
-    """Ctrl-C ends the training after the epoch, with a checkpoint; a second one ends it at once."""
+    """A signal ends the training after the epoch, with a checkpoint; a second one ends it at once.
+
+    Besides Ctrl-C it answers SIGTERM and SIGHUP, where nothing else does: `nohup` ignores one, and where torchrun
+    started several processes, SIGTERM means that another is lost.
+
+    Attributes:
+        signal: the first signal that came, or None.
+    """
 
     def __init__(self, *, silent: bool = False) -> None:
-        self.asked, self.silent = False, silent
+        self.signal: signal.Signals | None = None
+        self.silent = silent
 
     def __enter__(self) -> Interrupt:
-        self.before: Any = signal.signal(signal.SIGINT, self._ask)
+        free = [each for each in POLITE if signal.getsignal(each) is signal.SIG_DFL]
+        self.before: dict[signal.Signals, Any] = {
+            each: signal.signal(each, self._receive) for each in (signal.SIGINT, *free)
+        }
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self.before)
+        for each, handler in self.before.items():
+            signal.signal(each, handler)
+
+    @property
+    def exit_code(self) -> int:
+        """128 and the number of the signal, as shells have it; without one, as after Ctrl-C."""
+        return 128 + (self.signal or signal.SIGINT)
 
     def start(self, history: list[Record]) -> None:
         """Nothing to do yet."""
 
     def epoch(self, record: Record) -> bool:
-        return self.asked
+        return self.signal is not None
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
             raise KeyboardInterrupt
-        self.asked = True
-        note = "stopping after this epoch; Ctrl-C again stops at once"
-        messages(silent=self.silent).print(note)
+        self.signal = signal.Signals(number)
+        again = "Ctrl-C" if self.signal is signal.SIGINT else self.signal.name
+        messages(silent=self.silent).print(f"stopping after this epoch; {again} again stops at once")
+
+
+POLITE = [each for name in ("SIGTERM", "SIGHUP") if (each := getattr(signal, name, None)) is not None]  # not on Windows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.errors import FAILED, INTERRUPTED
+from gpnn.cli.errors import FAILED
 from gpnn.cli.process import Launched, launched, set_process
 from gpnn.cli.progress import Interrupt, progress_callback, waiting
 from gpnn.cli.show import headline, messages, print_notes, show_result, show_trial
@@ -41,7 +41,7 @@ def train(
 ) -> None:
     """Train on a dataset, a folder of tables or a graph file; without one, on the embedded `digits`.
 
-    Ctrl-C leaves a run that `--resume` continues; the exit code is then 130.
+    Ctrl-C, SIGTERM and SIGHUP leave a run that `--resume` continues; the exit code is then 130, 143 or 129.
 
     Examples:
 
@@ -134,14 +134,15 @@ def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
 
 
 def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves: bool, report: bool) -> str | None:
-    """Train to the end; the problem if it ended badly. Ctrl-C exits with 130 and leaves a run to continue."""
+    """Train to the end; the problem if it ended badly. A signal to stop leaves a run to continue."""
     from gpnn.build import search_run
 
+    interrupt = Interrupt(silent=silent)
     try:
         with ExitStack() as stack:
             if here.on_rank0(lambda: _hold(run, stack)):
                 return None
-            interrupt = stack.enter_context(Interrupt(silent=silent))
+            stack.enter_context(interrupt)
             searched = search_run(run, built, callbacks=[interrupt], on_trial=_ignore if silent else show_trial)
             settings = {"silent": silent, "curves": curves and here.leads, "report": report}
             result = None if searched is None else _fit(run, searched, interrupt, **settings)
@@ -150,7 +151,7 @@ def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves
     if result is None or result.stopped == "interrupted":
         if here.leads:
             typer.echo(f"gpnn: stopped. Continue with: {here.resume}", err=True)
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(interrupt.exit_code)
     return result.problem
 
 

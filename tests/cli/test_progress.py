@@ -1,4 +1,5 @@
 import io
+import signal
 
 import pytest
 from rich.console import Console
@@ -43,7 +44,29 @@ def test_the_chosen_metric_is_shown():
 def test_the_second_interrupt_is_immediate():
     with Interrupt() as interrupt:
         assert interrupt.epoch(RECORD) is False
-        interrupt._ask(2, None)
+        signal.raise_signal(signal.SIGINT)
         assert interrupt.epoch(RECORD) is True
+        assert interrupt.exit_code == 130
         with pytest.raises(KeyboardInterrupt):
-            interrupt._ask(2, None)
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_other_signals_interrupt_too(name, code):
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    with Interrupt() as interrupt:
+        signal.raise_signal(number)
+        assert interrupt.epoch(RECORD) is True
+        assert interrupt.exit_code == code
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_or_handled_is_left_alone():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGHUP)
+            assert interrupt.epoch(RECORD) is False
+    finally:
+        signal.signal(signal.SIGHUP, before)

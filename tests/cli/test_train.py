@@ -282,17 +282,18 @@ def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
     assert history(whole / "history.jsonl") == history(resumed / "history.jsonl")
 
 
-def test_control_c_leaves_a_run_to_continue(gpnn, tiny, tmp_path):
+@pytest.mark.parametrize(("number", "name", "code"), [(signal.SIGINT, "Ctrl-C", 130), (signal.SIGTERM, "SIGTERM", 143)])
+def test_a_signal_leaves_a_run_to_continue(gpnn, tiny, tmp_path, number, name, code):
     words = [*tiny, "train.epochs=100000", "train.patience=0", "--out", "run"]
     process = start(words, tmp_path)
     try:
         wait_for(lambda: lines(tmp_path / "run" / "history.jsonl") > 3, process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=1200)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert "stopping after this epoch; Ctrl-C again stops at once" in errors
+    assert process.returncode == code
+    assert f"stopping after this epoch; {name} again stops at once" in errors
     assert "Continue with: gpnn train --resume run" in errors
     assert "Traceback" not in errors
     done = lines(tmp_path / "run" / "history.jsonl")
