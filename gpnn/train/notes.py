@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.graph import Graph, as_graph
 from gpnn.graph.convert import edge_weight
 from gpnn.partition import Partition
@@ -55,6 +56,7 @@ class Facts:
         num_parts: subgraphs of the partition.
         largest_part: share of the nodes in the largest of them.
         message: the model's message function, a name of :data:`gpnn.nn.MESSAGES`.
+        num_unseen_classes: classes of validation or test nodes that no training node has.
     """
 
     num_one_way: int
@@ -64,6 +66,7 @@ class Facts:
     num_parts: int | None = None
     largest_part: float | None = None
     message: str | None = None
+    num_unseen_classes: int = 0
 
     @classmethod
     def of(cls, data: Data, partition: Partition | None = None, message: str | None = None) -> Facts:
@@ -77,6 +80,7 @@ class Facts:
             num_parts=None if partition is None else partition.num_parts,
             largest_part=None if partition is None else int(partition.sizes.max()) / partition.num_nodes,
             message=message,
+            num_unseen_classes=_count_unseen(data),
         )
 
     @classmethod
@@ -87,7 +91,8 @@ class Facts:
             ValueError: when it holds others.
         """
         names = {field.name for field in fields(cls)}
-        if not isinstance(values, Mapping) or set(values) != names:
+        added = {"num_unseen_classes"}  # shards of older versions do not count them
+        if not isinstance(values, Mapping) or not names - added <= set(values) <= names:
             raise ValueError(f"{file} must hold the facts {', '.join(sorted(names))}. Got {shorten(values)}.")
         for name, value in values.items():
             if value is not None and not isinstance(value, str if name == "message" else int | float):
@@ -139,6 +144,18 @@ def _no_validation(facts: Facts) -> Note | None:
     )
 
 
+def _unseen_classes(facts: Facts) -> Note | None:
+    if not facts.num_unseen_classes:
+        return None
+    mend = "training nodes of these classes make them known; a split without a column is drawn class by class"
+    return Note(
+        f"{facts.num_unseen_classes:,} classes of validation or test nodes have no training node: none of them can be "
+        "predicted",
+        mend,
+        mend,
+    )
+
+
 def _degenerate_partition(facts: Facts) -> Note | None:
     if facts.num_parts is None or facts.num_parts < 2 or facts.largest_part is None:
         return None
@@ -158,6 +175,7 @@ CHECKS: dict[str, Callable[[Facts], Note | None]] = {
     "merged edge types": _merged_types,
     "unused edge attributes": _unused_attributes,
     "no validation": _no_validation,
+    "unseen classes": _unseen_classes,
     "degenerate partition": _degenerate_partition,
 }
 
@@ -193,6 +211,20 @@ def _count_validation(data: Data) -> int | None:
     if y is None:
         return None
     return 0 if mask is None else int((mask & labelled_nodes(y)).sum())
+
+
+def _count_unseen(data: Data) -> int:
+    y, masks = data.get("y"), [data.get(name) for name in ("train_mask", "val_mask", "test_mask")]
+    if y is None or are_numbers(y) or masks[0] is None:
+        return 0
+    seen, *judged = (_classes_in(y, mask) for mask in masks if mask is not None)
+    return len(set().union(*judged) - seen)
+
+
+def _classes_in(y: Tensor, mask: Tensor) -> set[int]:
+    """The classes of the labelled nodes of a mask."""
+    known = y[mask & labelled_nodes(y)]
+    return set((known.unique() if y.dim() == 1 else (known == 1).any(0).nonzero()[:, 0]).tolist())
 
 
 FAR = 10.0  # a last loss of so many times that of guessing is absurd

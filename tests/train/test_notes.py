@@ -30,6 +30,12 @@ NOTED = {
         "edge_weight",
     ),
     "no validation": ({"num_validation": 0}, {"num_validation": None}, "no node validates", "split"),
+    "unseen classes": (
+        {"num_unseen_classes": 2},
+        {"num_unseen_classes": 0},
+        "2 classes of validation or test nodes have no training node",
+        "training nodes of these classes",
+    ),
     "degenerate partition": (
         {"num_parts": 42, "largest_part": 0.77},
         {"num_parts": 42, "largest_part": 5 / 42},
@@ -76,6 +82,22 @@ def test_facts_are_those_of_the_data():
     assert bare == Facts(1, 1, 0)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_classes_that_training_lacks_are_counted(several):
+    y = torch.tensor([0, 1, 2, 3, -1])
+    if several:
+        y = torch.nn.functional.one_hot(y.clamp(min=0)).where(y[:, None] >= 0, -1)
+    masks = {"train_mask": [0, 1], "val_mask": [2], "test_mask": [1, 3, 4]}
+    data = Data(edge_index=torch.tensor([[0], [1]]), y=y, num_nodes=5)
+    for name, nodes in masks.items():
+        data[name] = torch.isin(torch.arange(5), torch.tensor(nodes))
+    assert Facts.of(data).num_unseen_classes == 2
+    data.train_mask[:] = True
+    assert Facts.of(data).num_unseen_classes == 0
+    data.y = torch.rand(5)
+    assert Facts.of(data).num_unseen_classes == 0
+
+
 def test_one_column_of_floats_is_the_weight_of_the_edges():
     edge_index = torch.tensor([[0, 1], [1, 2]])
     columns = {
@@ -102,6 +124,8 @@ def test_one_way_edges_are_distinct_edges_without_a_reverse(graph):
 def test_facts_go_through_a_file():
     facts = replace(QUIET, message="mlp")
     assert Facts.parse(asdict(facts), "shards.json") == facts
+    older = {name: value for name, value in asdict(facts).items() if name != "num_unseen_classes"}
+    assert Facts.parse(older, "shards.json") == facts
     for values, sentence in (
         ([], r"shards\.json must hold the facts"),
         ({**asdict(facts), "more": 1}, r"shards\.json must hold the facts"),
