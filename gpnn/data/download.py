@@ -21,6 +21,7 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 ATTEMPTS = 4
 CHUNK = 1 << 16
 TIMEOUT = 30.0
+MOST = 16 << 30  # bytes of a file: no dataset is larger, and a server may send without end
 
 
 def fetch_files(files: Iterable[DataFile], root: Path, progress: Progress | None = None) -> list[Path]:
@@ -96,6 +97,9 @@ def _transfer(url: str, part: Path, progress: Progress) -> bool:
                     return False
                 _append(stream, chunk, part)
                 have += len(chunk)
+                if have > MOST:
+                    part.unlink()
+                    raise ConnectionError(f"{url} must be at most {MOST >> 30} GiB. Got more; nothing was kept.")
                 progress(part.name.removesuffix(".part"), have, total)
     return total is None or have == total
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from gpnn.check import check_choice, check_count
 
 MOST_CLASSES = 1_000_000  # one score per class and node is kept
+SPARE = 10_000  # classes, with and without nodes, that any graph may name
 NO_LABEL = ("", "-1", "nan")  # as text, in any case
 FEW = 20  # classes that any graph may have
 TASKS = ("auto", "classification", "regression")
@@ -62,7 +63,9 @@ def count_classes(y: Tensor, num_classes: Any = None) -> int:
     found = y.shape[1] if y.dim() == 2 else int(y.max()) + 1
     if num_classes is None:
         return found
-    num_classes = check_count("num_classes", num_classes)
+    num_classes, most = check_count("num_classes", num_classes), max(found, len(y), SPARE)
+    if num_classes > most:  # a count of a few bytes must not decide on the size of a model
+        raise ValueError(f"`num_classes` must be at most {most:,} for {len(y):,} nodes. Got {num_classes:,}.")
     if y.dim() == 2 and num_classes != found:
         raise ValueError(f"`num_classes` must be the {found} columns of `y`. Got {num_classes}.")
     if found > num_classes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import chain
 from operator import index
@@ -17,7 +18,7 @@ from gpnn.data.features import from_scipy
 from gpnn.data.files import PREFIXES, require
 from gpnn.data.splits import Split, split_nodes, split_per_class
 from gpnn.data.unpickle import read_pickle
-from gpnn.storage.read import read_text
+from gpnn.storage.read import check_expansion, read_text
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -67,10 +68,13 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     check_choice("split", split, ("standard", "random"))
     require([PREFIXES[name] + suffix for suffix in SUFFIXES], root)
     parts = read_parts(root / PREFIXES[name])
-    y = parts.labels()
+    y, features = parts.labels(), parts.features()
+    if not sparse:
+        stored = features.data.nbytes + features.indptr.nbytes
+        check_expansion(f"{PREFIXES[name]}allx", 4 * math.prod(features.shape), stored)
     masks = parts.split(parts.validation_nodes()) if split == "standard" else _random_split(y, seed)
     return Data(
-        x=from_scipy(parts.features(), sparse=sparse, normalize=normalize_features),
+        x=from_scipy(features, sparse=sparse, normalize=normalize_features),
         edge_index=parts.edge_index,
         y=y,
         num_classes=parts.train_labels.shape[1],

@@ -12,18 +12,26 @@ from typing import Any
 
 SHARE = 0.5  # of the machine's memory
 UNKNOWN_MEMORY = 8 << 30  # bytes, where the system does not report it
+SMALL, EXPANSION = 1 << 28, 1000  # bytes that any file may take in memory; past that, so many times its own size
 
 
 def read_text(path: Path) -> str:
     """The text of a file in UTF-8.
 
     Raises:
-        ValueError: when it is not UTF-8.
+        ValueError: when it is not UTF-8, or no file but a pipe or a device, which may never end.
     """
+    check_regular(path)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} must be text in UTF-8. Got {error.reason} at byte {error.start}.") from None
+
+
+def check_regular(path: Path) -> None:
+    """Raise ValueError for what is no file: a pipe, a socket, a device or a folder."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path.name} must be a file. Got a pipe, a device or a folder.")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -116,6 +124,25 @@ def check_size(file: str, num_bytes: int) -> None:
     if num_bytes > limit:
         sizes = f"the {limit / 2**30:.1f} GiB that a file may take here. Got {num_bytes / 2**30:,.1f} GiB"
         raise ValueError(f"{file} must unpack to at most {sizes}.")
+
+
+def check_expansion(file: str, num_bytes: int, num_stored: int) -> None:
+    """Raise ValueError when a small file would take much memory: a few bytes may name a huge shape.
+
+    Args:
+        file: its name, for the error.
+        num_bytes: bytes of its content in memory.
+        num_stored: bytes of the file that it is made of.
+
+    >>> check_expansion("graph.pt", 8 * 10**9, 2000)
+    Traceback (most recent call last):
+        ...
+    ValueError: graph.pt must unpack to at most 1,000 times its size. Got 8,000,000,000 bytes from 2,000.
+    """
+    check_size(file, num_bytes)
+    if num_bytes > max(SMALL, EXPANSION * num_stored):
+        sizes = f"{num_bytes:,} bytes from {num_stored:,}"
+        raise ValueError(f"{file} must unpack to at most {EXPANSION:,} times its size. Got {sizes}.")
 
 
 @cache

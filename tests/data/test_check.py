@@ -96,6 +96,7 @@ class TestRefusing:
             ({"y": torch.ones(3, 2, 2).long()}, r"`y` must have shape \[3\], .* or \[3, C\], .*\. Got \[3, 2, 2\]\."),
             ({"y": torch.tensor([0, -2, 1])}, r"`y` must hold classes from 0, -1 where unknown\. Got -2 at node 1\."),
             ({"y": torch.tensor([0, 5, 1]), "num_classes": 2}, r"`y` must hold classes below 2\. Got 5 at node 1\."),
+            ({"num_classes": 10**6}, r"`num_classes` must be at most 10,000 for 3 nodes\. Got 1,000,000\."),
             ({"num_classes": 0}, r"`num_classes` must be an integer of at least 1\. Got 0\."),
             ({"num_classes": 2.0}, r"`num_classes` must be an integer of at least 1\. Got 2\.0\."),
             ({"train_mask": torch.tensor([0, 1, 0])}, r"`train_mask` must be a boolean tensor\. Got int64\."),

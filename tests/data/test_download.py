@@ -131,6 +131,17 @@ def test_a_wrong_checksum_leaves_nothing(server: Server, tmp_path: Path) -> None
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("sends_length", [True, False])
+def test_a_body_without_end_is_given_up(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sends_length: bool
+) -> None:
+    server.sends_length = sends_length
+    monkeypatch.setattr(module, "MOST", 1 << 18)
+    with pytest.raises(ConnectionError, match=r"must be at most 0 GiB\. Got more; nothing was kept\."):
+        download(server.url(), tmp_path / "file", SHA256)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_address_is_named(server: Server, tmp_path: Path) -> None:
     with pytest.raises(ConnectionError, match=r"could not be fetched from .*/other: the server returned 404\."):
         download(server.url("/other"), tmp_path / "file", SHA256)

@@ -9,6 +9,7 @@ import torch
 
 from gpnn.data import load_dataset
 from gpnn.graph import Graph
+from gpnn.storage import read
 from tests.data.conftest import write_planetoid
 
 
@@ -45,6 +46,13 @@ class TestSixNodes:
 
 
 class TestDamagedFiles:
+    def test_a_wide_matrix_is_not_made_dense(self, tiny_cora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(read, "SMALL", 0)
+        monkeypatch.setattr(read, "EXPANSION", 0)
+        assert load_dataset("cora", root=tiny_cora, sparse=True).x.shape == (6, 3)
+        with pytest.raises(ValueError, match=r"ind\.cora\.allx must unpack to at most 0 times its size\."):
+            load_dataset("cora", root=tiny_cora)
+
     @pytest.mark.parametrize(
         ("suffix", "content", "message"),
         [

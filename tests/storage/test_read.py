@@ -1,5 +1,6 @@
 """Files of others: what they hold, or one error that names the file; and how errors show values."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,16 @@ from typing import Any
 import pytest
 
 from gpnn.storage import read
-from gpnn.storage.read import check_size, memory_limit, read_json, read_text, read_toml, reason, shorten
+from gpnn.storage.read import (
+    check_expansion,
+    check_size,
+    memory_limit,
+    read_json,
+    read_text,
+    read_toml,
+    reason,
+    shorten,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +34,22 @@ def test_a_damaged_file_is_named(tmp_path: Path, reader: Callable[[Path], Any], 
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         reader(tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "metrics.json")  # opening it would wait for a writer
+    with pytest.raises(ValueError, match=r"^metrics\.json must be a file\. Got a pipe, a device or a folder\.$"):
+        read_json(tmp_path / "metrics.json")
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "missing.json")
+
+
+def test_a_small_file_may_not_unpack_to_much() -> None:
+    check_expansion("graph.pt", 1 << 28, 10)
+    check_expansion("graph.pt", 1 << 29, 1 << 20)
+    with pytest.raises(ValueError, match=r"graph\.pt must unpack to at most 1,000 times its size\."):
+        check_expansion("graph.pt", (1 << 28) + 1, 10)
 
 
 def test_a_file_may_use_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
     except ImportError:
         raise ImportError(f"{name} files need networkx: {install_command('networkx')}.") from None
     check_size(path.name, EXPANSION * path.stat().st_size)
-    if b"<!ENTITY" in path.read_bytes():
+    if b"<!ENTITY" in path.read_bytes().replace(b"\0", b""):  # UTF-16 and UTF-32 too
         raise ValueError(f"{path.name} must not define entities. Got <!ENTITY.")
     try:
         with warnings.catch_warnings():

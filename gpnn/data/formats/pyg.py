@@ -16,7 +16,7 @@ from torch import Tensor
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.data.pickle_machine import Name, refuse_call
 from gpnn.data.tables.binary import DAMAGES
-from gpnn.storage.read import check_size, reason
+from gpnn.storage.read import check_expansion, reason
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -150,7 +150,7 @@ def _graph(path: Path, fields: dict[str, Any]) -> Data:
         num_nodes = _count(fields)
     if num_nodes < 1:
         raise ValueError(f"{path.name}, num_nodes: must be an integer of at least 1. Got {num_nodes}.")
-    check_size(path.name, 8 * num_nodes)
+    check_expansion(path.name, 8 * num_nodes, path.stat().st_size)  # one edge may name any node
     data.num_nodes = num_nodes
     if data.get("x") is not None and data.x.layout == torch.strided and not data.x.is_floating_point():
         data.x = data.x.float()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gpnn.data.pickle_machine import Action, Constructors, Machine, Name, interpret, refuse_call
 from gpnn.data.unpickle import read_shape
-from gpnn.storage.read import check_size, reason
+from gpnn.storage.read import check_expansion, check_size, reason
 
 CHUNK = 1 << 20
 LAYOUTS = {"torch.sparse_coo": 2, "torch.sparse_csr": 3, "torch.sparse_csc": 3}  # and how many tensors each is made of
@@ -83,8 +83,9 @@ class TorchArchive:
                 raise ValueError(f"a sparse tensor does not hold together: {reason(error)}.") from None
 
     def _strided(self, note: StoredTensor) -> Tensor:
-        check_size(self._name, math.prod(note.size) * note.dtype.itemsize)  # a stride of 0 repeats without storage
         content = self._storage(note.storage.key)
+        shown = math.prod(note.size) * note.dtype.itemsize
+        check_expansion(self._name, shown, len(content))  # a stride of 0 repeats without storage
         values = content.ne(0) if note.dtype == torch.bool else content.view(note.dtype)
         if 0 in note.size:
             return values.new_empty(note.size)

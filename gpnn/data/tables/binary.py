@@ -25,6 +25,7 @@ DAMAGES = (
     ValueError, OSError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError,
     OverflowError, SyntaxError, TypeError, IndexError, MemoryError, UnicodeError, tokenize.TokenError,
 )  # fmt: skip
+CHUNK = 1 << 20  # bytes of an array read at a time
 ROWS = 1 << 20  # read at a time, so that a file that unpacks without end is noticed
 
 
@@ -80,9 +81,20 @@ def _read(file: IO[bytes], size: int) -> np.ndarray:
         raise ValueError(f"an array of type {dtype}")
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != size - file.tell():
         raise ValueError(f"an array of shape {list(shape)} and type {dtype} in {size} bytes")
-    content = file.read(size)
-    values = np.frombuffer(content, dtype) if dtype.itemsize else np.zeros(math.prod(shape), dtype)
+    values = np.empty(math.prod(shape), dtype)
+    if values.nbytes:
+        _fill(memoryview(values.view(np.uint8)), file)
     return values.reshape(shape, order="F" if by_columns else "C")
+
+
+def _fill(target: memoryview, file: IO[bytes]) -> None:
+    """Read as many bytes as `target` has, and to the end, where an archive checks them; no second copy is made."""
+    start = 0
+    while chunk := file.read(CHUNK):
+        target[start : start + len(chunk)] = chunk
+        start += len(chunk)
+    if start != len(target):
+        raise ValueError(f"{start} bytes of {len(target)}")
 
 
 def _name(member: zipfile.ZipInfo) -> str:

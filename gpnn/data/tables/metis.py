@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,8 +102,10 @@ def _neighbours(words: _Words, header: np.ndarray, num_nodes: int) -> tuple[np.n
 
 def _read_words(path: Path) -> _Words:
     content = path.read_bytes()
-    comments = [content.count(b"\n", 0, found.start()) + 1 for found in re.finditer(rb"(?m)^%", content)]
-    if comments:
+    letters = np.frombuffer(content, np.uint8)
+    begins = np.append(0, np.flatnonzero(letters == ord("\n")) + 1)
+    comments = np.flatnonzero(np.append(letters, 0)[begins] == ord("%")) + 1
+    if len(comments):
         content = re.sub(rb"(?m)^%.*\n?", b"", content)
     letters = np.frombuffer(content, np.uint8)
     blank = letters <= ord(" ")
@@ -117,7 +118,7 @@ def _read_words(path: Path) -> _Words:
     values = _integers(content, len(starts))
     if values is None:
         raise ValueError(_name_word(path, content, starts, line, comments))
-    return _Words(path.name, values, line, num_lines, np.array(comments, np.int64))
+    return _Words(path.name, values, line, num_lines, comments)
 
 
 def _integers(content: bytes, num_words: int) -> np.ndarray | None:
@@ -135,7 +136,7 @@ def _integers(content: bytes, num_words: int) -> np.ndarray | None:
     return words.to_numpy() if len(words) == num_words else None
 
 
-def _name_word(path: Path, content: bytes, starts: np.ndarray, line: np.ndarray, comments: list[int]) -> str:
+def _name_word(path: Path, content: bytes, starts: np.ndarray, line: np.ndarray, comments: np.ndarray) -> str:
     """The error for the first word that is not a whole number."""
     for begin, where in zip(starts.tolist(), line.tolist()):
         text = content[begin : begin + 40].split(maxsplit=1)[0]
@@ -145,8 +146,8 @@ def _name_word(path: Path, content: bytes, starts: np.ndarray, line: np.ndarray,
     return f"{path.name} must hold whole numbers. Got other bytes."
 
 
-def _number(line: int, comments: Iterable[int]) -> int:
+def _number(line: int, comments: np.ndarray) -> int:
     number = line + 1
-    for comment in comments:
+    for comment in comments.tolist():
         number += comment <= number
     return number

@@ -58,9 +58,10 @@ def test_what_is_no_graph(tmp_path: Path, name: str, content: bytes) -> None:
         load_dataset(tmp_path / name)
 
 
-def test_entities_are_refused(tmp_path: Path) -> None:
-    laughs = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>'
-    (tmp_path / "laughs.graphml").write_bytes(laughs)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be"])
+def test_entities_are_refused(tmp_path: Path, encoding: str) -> None:
+    laughs = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>'
+    (tmp_path / "laughs.graphml").write_bytes(laughs.encode(encoding))
     with pytest.raises(ValueError, match=r"laughs\.graphml must not define entities\. Got <!ENTITY\."):
         load_dataset(tmp_path / "laughs.graphml")
 

@@ -177,3 +177,18 @@ def test_a_graph_whose_parts_are_gone(tmp_path: Path) -> None:
     del data.__dict__["_store"]
     with pytest.raises(ValueError, match=r"graph\.pt must hold a Data of PyG 2\. Got one without its parts\."):
         read_pyg(save(data, tmp_path))
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    repeated = small(edge_weight=torch.ones(1).expand(3))  # honest repetition is read
+    assert read_pyg(save(repeated, tmp_path)).edge_weight.tolist() == [1, 1, 1]
+    huge = Data(x=torch.zeros(1, 1).expand(10**8, 8), edge_index=torch.tensor([[0], [1]]))
+    for content in (
+        huge,
+        Data(edge_index=torch.tensor([[0], [10**9]])),
+        Data(edge_index=small().edge_index, num_nodes=10**9),
+    ):
+        with pytest.raises(
+            ValueError, match=r"graph\.pt must unpack to at most 1,000 times its size\. Got [\d,]+ bytes"
+        ):
+            read_pyg(save(content, tmp_path))

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -89,3 +90,15 @@ def test_columns_that_are_no_values(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"id": [[1]]}), tmp_path / "n.parquet")
     with pytest.raises(ValueError, match=r"n\.parquet, column id: must hold text or numbers\. Got list"):
         read_parquet(tmp_path / "n.parquet")
+
+
+def test_an_array_is_read_without_a_second_copy(tmp_path: Path) -> None:
+    values = np.arange(3_000_000, dtype=np.int32).reshape(3, -1)
+    np.savez_compressed(tmp_path / "a.npz", values=np.asfortranarray(values), none=np.zeros((0, 4)))
+    tracemalloc.start()
+    arrays = read_archive(tmp_path / "a.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.array_equal(arrays["values"], values)
+    assert arrays["none"].shape == (0, 4)
+    assert peak < 1.5 * values.nbytes

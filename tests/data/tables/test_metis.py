@@ -59,3 +59,9 @@ def test_as_a_dataset_and_beside_a_table_of_nodes(tmp_path: Path) -> None:
 def test_mistakes_name_the_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_metis(write(tmp_path, text))
+
+
+def test_many_comments_are_counted_in_one_pass(tmp_path: Path) -> None:
+    text = "% before\n" * 300_000 + "2 1\n% within\n2\n1 x\n"  # minutes where each counts the lines before it
+    with pytest.raises(ValueError, match=r"small\.graph, line 300004: must hold whole numbers\. Got 'x'\."):
+        read_metis(write(tmp_path, text))
