@@ -26,7 +26,7 @@ from gpnn.distributed.checkpoint_rows import CheckpointRows
 from gpnn.distributed.plan import ShardedPlan, own_names
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
-from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, save_checkpoint
+from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, load_newest, save_checkpoint
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import digest_file
 from gpnn.storage.read import read_json, shorten
@@ -91,7 +91,7 @@ def _save_shard(path: Path, model: nn.Module, optimizer: Optimizer, progress: Pr
             header |= _numbers(progress)
             write_text(partial / "progress.json", json.dumps(seal(header)))
             _publish(partial, final)
-            for older in find_checkpoints(path)[:-1]:
+            for older in find_checkpoints(path)[:-2]:  # one stays to fall back on
                 shutil.rmtree(older, ignore_errors=True)
         plan.group.barrier()
 
@@ -100,9 +100,7 @@ def _load_shard(path: Path, model: nn.Module, optimizer: Optimizer, plan: Sharde
     found = find_checkpoints(path)
     if not found:
         return load_checkpoint(path, model, optimizer, _own_rows(model, optimizer, plan)) if path.exists() else None
-    folder = found[-1]
-    header = _read_header(folder)
-    _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], plan.group)
+    folder, header = load_newest(found[::-1], lambda each: _read_whole(each, plan.group))
     if header.pop("line") != order_key(plan) and list(own_names(model)):
         raise ValueError(f"The checkpoint {folder} must be of the same partition. Got another order of the nodes.")
     tensors = _read(folder, model, plan)
@@ -239,6 +237,13 @@ def _describe(folder: Path) -> dict[str, Any]:
         if name.count("/") < (2 if name.startswith("optimizer/") else 1):
             raise ValueError(f"{folder} must be a checkpoint. Got a tensor {shorten(name)}.")
     return dict(saved)
+
+
+def _read_whole(folder: Path, group: ProcessGroup) -> tuple[Path, dict[str, Any]]:
+    """The folder and the progress of a checkpoint whose files are as they were written; collective."""
+    header = _read_header(folder)
+    _check_files(folder, header.pop("files"), DIGESTS[header.pop("checkpoint")], group)
+    return folder, header
 
 
 def _read_header(folder: Path) -> dict[str, Any]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from gpnn.storage.read import shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -68,8 +72,10 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     """Write weights, best weights, optimiser and progress as one safetensors file, atomically.
 
     Its metadata holds the progress as JSON, so a kill at any moment leaves the old checkpoint or the new one,
-    never a mixture. Random state needs no place: masks depend on (seed, epoch, pass) alone.
+    never a mixture. The checkpoint before stays as `previous.safetensors`, to fall back on when the disk damages the
+    newer one. Random state needs no place: masks depend on (seed, epoch, pass) alone.
     """
+    _keep_previous(path)
     tensors = {f"model/{name}": tensor.detach() for name, tensor in model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
     for number, state in optimizer.state_dict()["state"].items():
@@ -85,16 +91,21 @@ def load_checkpoint(
 ) -> Progress:
     """Bring a model and its optimiser to where the checkpoint was written, and return the progress.
 
+    Where its file is damaged and the one before is whole, that one is loaded.
+
     Args:
         path: the checkpoint.
         model: its weights are replaced.
         optimizer: its state is replaced.
         select: what the model has of each tensor, by its name in the file.
 
+    Warns:
+        DamageWarning: where the checkpoint before was loaded instead.
+
     Raises:
         ValueError: when the file is no checkpoint of this model.
     """
-    tensors, header = _read(path)
+    tensors, header = load_newest([path, *filter(Path.exists, [previous(path)])], _read)
     tensors = {name: select(name, tensor) for name, tensor in tensors.items()}
     device = next(model.parameters()).device
     weights, best = _under(tensors, "model/"), _under(tensors, "best/")
@@ -105,6 +116,47 @@ def load_checkpoint(
     model.load_state_dict(weights)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return Progress(**header, best_weights={name: tensor.to(device) for name, tensor in best.items()})
+
+
+class DamageWarning(UserWarning):
+    """A damaged checkpoint was left aside for the one before it."""
+
+
+def load_newest(paths: Sequence[Path], read: Callable[[Path], T]) -> T:
+    """What `read` gives of the first path that is not damaged.
+
+    Args:
+        paths: checkpoints, the newest first; at least one.
+        read: raises ValueError where one is damaged.
+
+    Warns:
+        DamageWarning: of a damaged one that another replaces.
+
+    Raises:
+        ValueError: of the newest, when all are damaged.
+    """
+    newest, *older = paths
+    try:
+        return read(newest)
+    except ValueError as error:
+        for each in older:
+            with contextlib.suppress(ValueError):
+                found = read(each)
+                warnings.warn(f"{error} The training goes on from {each.name}.", DamageWarning, stacklevel=4)
+                return found
+        raise
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before that at `path` is kept."""
+    return path.with_name(f"previous{path.suffix}")
+
+
+def _keep_previous(path: Path) -> None:
+    if path.exists():
+        previous(path).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a file system without links: then there is none to fall back on
+            previous(path).hardlink_to(path)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -107,7 +107,7 @@ def test_a_checkpoint_continues_with_another_number_of_processes(processes, tmp_
     halted = processes(train, {**options, "stop": 5}, {}, path, size=first)[0]
     assert len(halted[0]) == 5
     assert halted[1] == {}
-    assert [each.name for each in path.parent.iterdir()] == ["epoch-000005"]
+    assert sorted(each.name for each in path.parent.iterdir()) == ["epoch-000004", "epoch-000005"]
     for other_history, other, other_rows in processes(train, options, {}, path, size=then):
         assert [record["epoch"] for record in other_history] == list(range(1, 9))
         for ours, theirs in zip(history, other_history):
@@ -138,6 +138,17 @@ def test_a_damaged_checkpoint_is_refused_by_every_process(processes, tmp_path, d
         processes(train, {"cell": "gru"}, {}, path, size=2)
     with pytest.raises(AssertionError, match=r"must be (a checkpoint )?as it was written"):
         processes(train, {"cell": "gru"}, {}, path, size=1)
+
+
+def test_the_checkpoint_before_replaces_a_damaged_one(processes, tmp_path):
+    path, options = tmp_path / "training.safetensors", {"cell": "gru", "recipe": {"checkpoint_every": 1, "epochs": 4}}
+    whole = processes(train, options, {}, size=2)[0]
+    processes(train, {**options, "stop": 3}, {}, path, size=2)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["epoch-000002", "epoch-000003"]
+    file = next((tmp_path / "epoch-000003").glob("shard-00002*"))
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    resumed = processes(train, options, {}, path, size=2)[0]
+    assert [record["loss"] for record in resumed[0]] == [record["loss"] for record in whole[0]]
 
 
 def test_a_checkpoint_of_an_older_version_continues(processes, tmp_path):

@@ -7,7 +7,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from gpnn.run.checkpoint import Progress, copy_weights, load_checkpoint, save_checkpoint
+from gpnn.run.checkpoint import DamageWarning, Progress, copy_weights, load_checkpoint, previous, save_checkpoint
 from gpnn.train.optimizer import make_optimizer
 
 
@@ -96,3 +96,20 @@ def test_best_weights_are_a_copy():
     with torch.no_grad():
         model.weight += 1
     assert torch.equal(progress.best_weights["weight"], kept)
+
+
+def test_the_checkpoint_before_replaces_a_damaged_one(tmp_path):
+    path = tmp_path / "training.safetensors"
+    model, optimizer = trained(1)
+    for epoch in (1, 2, 3):
+        save_checkpoint(path, model, optimizer, Progress(epoch=epoch))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["previous.safetensors", "training.safetensors"]
+    assert load_checkpoint(path, *trained(1)).epoch == 3
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.warns(DamageWarning, match=r"The training goes on from previous\.safetensors\."):
+        assert load_checkpoint(path, *trained(1)).epoch == 2
+    previous(path).write_bytes(b"")
+    with pytest.raises(ValueError, match=r"training\.safetensors must be a checkpoint"):
+        load_checkpoint(path, *trained(1))
