@@ -22,7 +22,7 @@ from gpnn.data.check import digest_data, digest_labels
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.run.environment import describe_environment
-from gpnn.run.folder import HistoryFile, RunFolder, check_free, default_run_path
+from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
 from gpnn.storage.atomic import finite, staging_folder
 from gpnn.storage.read import read_json
 from gpnn.train.fit import Callback, FitResult, fit
@@ -156,7 +156,7 @@ def _prepare(config: Config, out: Path | None, processes: Processes, stack: Exit
     """The start of a new run; the shards of a dataset that came without are written beside it until it is there."""
     if searches and (processes.group.size > 1 or is_shard_folder(config.data.name)):
         raise ValueError("`--search` is for one process: search first, then train the best with torchrun.")
-    path = out or default_run_path(Path(config.data.name).name)
+    path = out or stack.enter_context(reserve_run_path(Path(config.data.name).name))
     check_free(path)
     if is_shard_folder(config.data.name):
         shards = Path(config.data.name)

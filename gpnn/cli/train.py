@@ -72,6 +72,8 @@ def train(
         here.run, problem = run.path, None
         if built is not None:
             problem = _train(run, built, here, silent=silent or not here.leads, curves=tensorboard, report=report)
+        elif report and here.leads:
+            _write_missing_report(run)
         if here.leads:
             _end(run, problem, quiet=quiet, json=json)
 
@@ -131,6 +133,15 @@ def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
     run, built = open_run(path, here.processes)
     set_process(built)
     return run, built
+
+
+def _write_missing_report(run: RunFolder) -> None:
+    """Write the report of a finished run that was killed before it had one."""
+    from gpnn.build import report_run
+    from gpnn.report import can_write
+
+    if can_write() and not run.report.exists():
+        report_run(run.path)
 
 
 def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves: bool, report: bool) -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -230,10 +231,24 @@ def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(finite(record), allow_nan=False) + "\n"
 
 
-def default_run_path(name: str, parent: Path = Path("runs")) -> Path:
-    """`runs/NAME-YYYYmmdd-HHMMSS`, numbered where that is taken."""
-    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    path, number = parent / stem, 2
-    while path.exists():
-        path, number = parent / f"{stem}-{number}", number + 1
-    return path
+@contextmanager
+def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
+    """A new, empty folder `runs/NAME-YYYYmmdd-HHMMSS`, numbered where that is taken, for the run to be made in.
+
+    It is this process's, also where others start at the same time; it is removed where it stays empty.
+    """
+    stem, number = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1
+    parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        path = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        break
+    try:
+        yield path
+    finally:
+        with suppress(OSError):  # a run is in it
+            path.rmdir()

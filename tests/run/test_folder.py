@@ -4,7 +4,7 @@ import re
 import pytest
 import torch
 
-from gpnn.run.folder import RunFolder, default_run_path
+from gpnn.run.folder import RunFolder, reserve_run_path
 
 
 @pytest.fixture
@@ -70,11 +70,12 @@ def test_a_missing_or_damaged_model_is_refused(run):
 
 
 def test_default_names_do_not_collide(tmp_path):
-    first = default_run_path("digits", tmp_path)
-    assert re.fullmatch(r"digits-\d{8}-\d{6}", first.name)
-    first.mkdir()
-    second = default_run_path("digits", tmp_path)
-    assert second != first
+    with reserve_run_path("digits", tmp_path) as first, reserve_run_path("digits", tmp_path) as second:
+        assert re.fullmatch(r"digits-\d{8}-\d{6}", first.name)
+        assert second != first
+        assert {first, second} == set(tmp_path.iterdir())
+        (second / "config.toml").touch()
+    assert list(tmp_path.iterdir()) == [second]  # what stayed empty is gone
 
 
 @pytest.mark.parametrize(
