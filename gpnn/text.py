@@ -28,6 +28,15 @@ def metric_text(name: str, value: float | None) -> str:
     return f"{value:.4g}"
 
 
+def printable(text: str) -> str:
+    """The text with control characters written out: a file's names must not steer the terminal.
+
+    >>> print(printable("a\\x1b[31mb"))
+    a\\x1b[31mb
+    """
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+
+
 def size(num_bytes: float) -> str:
     """A number of bytes in the unit that suits it.
 
@@ -55,4 +64,4 @@ def value_text(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
-    return str(value)
+    return printable(str(value))

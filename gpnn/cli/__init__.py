@@ -14,6 +14,7 @@ from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
 from gpnn.cli.report import report
 from gpnn.cli.schedule import schedule
+from gpnn.cli.show import messages, print_notes
 from gpnn.cli.train import train
 
 app = typer.Typer(
@@ -38,7 +39,13 @@ def main() -> None:
     """Run the command line."""
     # torch warns of a line in torch_geometric, which the user cannot change
     warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated")
+    warnings.showwarning = _print_warning
     app()
+
+
+def _print_warning(message: Warning | str, *place: object) -> None:
+    """A warning as one line, without the place in our code."""
+    print_notes([message], messages())
 
 
 def _show_version(asked: bool) -> None:

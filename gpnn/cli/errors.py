@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gpnn.storage.atomic import DISK_FAILURES
+from gpnn.text import printable
 
 FAILED, USER_MISTAKE, INTERRUPTED = 1, 2, 130
 
@@ -32,7 +33,7 @@ class Commands(TyperGroup):
             sentence = explain(error)
             if sentence is None:
                 raise
-            typer.echo(f"gpnn: {sentence}", err=True)
+            typer.echo(f"gpnn: {printable(sentence)}", err=True)
             raise typer.Exit(exit_code(error)) from None
 
 

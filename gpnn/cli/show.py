@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gpnn.text import metric_text, value_text
+from gpnn.text import metric_text, printable, value_text
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -43,7 +43,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 def print_notes(notes: Iterable[Any] | None, console: Console) -> None:
     """Print notes, whatever prints as a sentence, one per line."""
     for note in notes or ():
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {printable(str(note))}", markup=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:

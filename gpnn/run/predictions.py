@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".parquet", ".csv")
 SPLITS = ("train", "val", "test")
+FORMULA = r"\A([=+@\t\r-])"  # what a cell that a spreadsheet runs begins with
 CSV_CELLS = 1 << 26  # a run's table with more is written as Parquet alone
 
 
@@ -73,6 +74,8 @@ def split_names(data: Data) -> np.ndarray:
 def write_predictions(table: pyarrow.Table, path: Path) -> None:
     """Write the table atomically, as Parquet or CSV by the name's ending.
 
+    In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
+
     Raises:
         ValueError: for another ending.
     """
@@ -80,11 +83,22 @@ def write_predictions(table: pyarrow.Table, path: Path) -> None:
     if path.suffix == ".csv":
         from pyarrow import csv
 
-        replace_file(path, lambda partial: csv.write_csv(table, partial))
+        safe = _without_formulas(table)
+        replace_file(path, lambda partial: csv.write_csv(safe, partial))
     else:
         from pyarrow import parquet
 
         replace_file(path, lambda partial: parquet.write_table(table, partial, write_page_checksum=True))
+
+
+def _without_formulas(table: pyarrow.Table) -> pyarrow.Table:
+    from pyarrow import compute, types
+
+    for place, field in enumerate(table.schema):
+        if types.is_string(field.type) or types.is_large_string(field.type):
+            safe = compute.replace_substring_regex(table.column(place), FORMULA, r"'\1")
+            table = table.set_column(place, field.name, safe)
+    return table
 
 
 def write_both(table: pyarrow.Table, path: Path) -> list[Path]:

@@ -45,6 +45,28 @@ def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
         pass
 
 
+def test_names_in_errors_do_not_steer_the_terminal(gpnn, tmp_path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label,\x1b[31mred\n1,a,x\n2,b,3\n")
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
+    result = gpnn("train", ".", "--out", "run")
+    assert result.exit_code == 2
+    assert "\x1b" not in result.stderr
+    assert "\\x1b[31mred" in result.stderr
+
+
+def test_a_report_that_a_kill_prevented_is_written_by_a_resume(gpnn, tiny, tmp_path) -> None:
+    pytest.importorskip("plotly")
+    assert gpnn("train", *tiny, "--out", "run", "-q").exit_code == 0
+    page = tmp_path / "run" / "report.html"
+    page.unlink()
+    assert gpnn("train", "--resume", "run", "--no-report", "-q").exit_code == 0
+    assert not page.exists()
+    result = gpnn("train", "--resume", "run", "-q")
+    assert result.exit_code == 0, result.stderr
+    assert "this run is finished" in result.stderr
+    assert page.stat().st_size > 1000
+
+
 def test_a_run_that_another_process_finished_meanwhile_is_left_as_it_is(gpnn, tiny, tmp_path, monkeypatch) -> None:
     from gpnn import build
 

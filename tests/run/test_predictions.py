@@ -59,3 +59,14 @@ def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
     (tmp_path / "p.parquet").write_bytes(content)
     with pytest.raises(ValueError, match=r"p\.parquet must be a Parquet file\. Got"):
         read_parquet_columns(tmp_path / "p.parquet")
+
+
+def test_text_that_a_spreadsheet_would_run_is_not_a_formula(tmp_path):
+    nodes = ["=1+1", "+7", "-x", "@a", "a=b", "plain"]
+    table = predictions_table(({"prediction": nodes, "confidence": [-0.5] * 6}, {}), nodes=nodes)
+    write_predictions(table, tmp_path / "p.csv")
+    write_predictions(table, tmp_path / "p.parquet")
+    written = csv.read_csv(tmp_path / "p.csv", convert_options=csv.ConvertOptions(column_types={"node": "string"}))
+    assert written["node"].to_pylist() == ["'=1+1", "'+7", "'-x", "'@a", "a=b", "plain"]
+    assert written["confidence"].to_pylist() == [-0.5] * 6
+    assert parquet.read_table(tmp_path / "p.parquet")["node"].to_pylist() == nodes
