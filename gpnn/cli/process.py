@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import signal
 import sys
@@ -18,6 +20,7 @@ from gpnn.cli.errors import FAILED, USER_MISTAKE
 
 if TYPE_CHECKING:
     from gpnn.build import Built
+    from gpnn.distributed import ProcessGroup
     from gpnn.distributed.launch import Launch, Processes
 
 T = TypeVar("T")
@@ -68,9 +71,25 @@ def launched(timeout: float) -> Iterator[Launched]:
     with _losses(launch, timeout) as lost:
         lost.append(Launched(join(launch, timeout)))
         try:
+            check_command(sys.argv[1:], lost[0].processes.group)
             yield lost[0]
         except RankFailed:
             raise typer.Exit(USER_MISTAKE) from None
+
+
+def check_command(words: list[str], group: ProcessGroup) -> None:
+    """Raise ValueError unless all processes were started with the same words; collective."""
+    import torch
+
+    digest = hashlib.sha256(json.dumps(words).encode()).digest()
+    digests = group.all_gather(torch.tensor(list(digest), dtype=torch.uint8))
+    others = [rank for rank, each in enumerate(digests) if not torch.equal(each, digests[0])]
+
+    def refuse() -> None:
+        if others:
+            raise ValueError(f"All processes must be started with one command. Got another in process {others[0]}.")
+
+    group.run_on_rank0(refuse)
 
 
 @contextmanager

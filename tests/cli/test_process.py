@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from gpnn.cli.process import check_command
+from gpnn.distributed import ProcessGroup
+
 ROOT = Path(__file__).parents[2]
 DATA = ["data.num_nodes=300", "data.num_classes=3", "data.num_features=20", "data.label_rate=0.2"]
 TRAIN = ["model.hidden_channels=8", "train.patience=0", "train.checkpoint_every=5"]
@@ -289,3 +292,18 @@ def test_recall_and_process_settings_hold_under_torchrun(gpnn, tmp_path):
     assert two["val_loss"] == pytest.approx(one["val_loss"], abs=1e-4)
     assert {path.name for path in (tmp_path / "two").iterdir()} >= {"shards", "predictions.csv", "model.safetensors"}
     assert_same_nodes(tmp_path / "alone", tmp_path / "two")
+
+
+def started(group: ProcessGroup, commands: list[list[str]]) -> str:
+    try:
+        check_command(commands[group.rank], group)
+    except ValueError as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def test_all_processes_have_the_same_command(processes):
+    assert processes(started, [["train", "a b"]] * 2, size=2) == [""] * 2
+    sentence = "All processes must be started with one command. Got another in process 1."
+    answers = processes(started, [["train", "seed=1"], ["train", "seed=2"]], size=2)
+    assert answers == [f"ValueError: {sentence}", f"RankFailed: {sentence}"]
