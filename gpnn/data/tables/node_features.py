@@ -184,9 +184,10 @@ def _sparse(nodes: Table, columns: Sequence[Any], width: int, notes: list[str]) 
 
 
 def _standard(nodes: Table, column: NumberColumn) -> np.ndarray:
+    numbers = nodes.numbers(column.name)
     with np.errstate(over="ignore"):
-        scaled = ((nodes.numbers(column.name) - column.mean) / column.deviation).astype(np.float32)
-    bad = ~np.isfinite(scaled)
+        scaled = ((numbers - column.mean) / column.deviation).astype(np.float32)
+    bad = ~np.isfinite(scaled) | (np.abs(numbers) > np.finfo(np.float32).max)  # which scaling would hide
     if bad.any():
         nodes.refuse(column.name, int(bad.argmax()), "must be a finite number of 32 bits")
     return scaled

@@ -63,3 +63,12 @@ def test_too_many_categories_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_dataset(tmp_path)
     assert load_dataset(tmp_path, ignore="name").get("x") is None
+
+
+def test_a_number_past_32_bits_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,mass\na,1\nb,1e39\nc,3\n")  # scaled it would fit
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    with pytest.raises(
+        ValueError, match=r"nodes\.csv, line 3, column mass: must be a finite number of 32 bits\. Got '?1e\+?39'?\."
+    ):
+        load_dataset(tmp_path)
