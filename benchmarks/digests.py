@@ -2,32 +2,30 @@
 
     python benchmarks/digests.py --out benchmarks/results/digests.md
 
-A shard of a graph of a million nodes, a checkpoint as large, and the resume of a run. A measurement is a fresh
-process that reads the file once, all of it, imports not counted: `read_shard`, then every feature; `read_tensors`,
-which copies every tensor out of the file. "Without" is the same code with a digest that does nothing; "plain" is
-safetensors' `load_file` and a copy of each tensor. A resume is measured from the start of the command until its
-checkpoint is loaded and an epoch would begin; the run trains embeddings of 128 channels. "Disk": the file is dropped
-from the page cache before; "page cache": it has just been read. The ways take turns; "more" is a ratio less one.
+A shard of a graph of a million nodes and a checkpoint as large. A measurement is a fresh process that reads the file
+once, all of it, imports not counted: `read_shard`, then every feature; `read_tensors`, which copies every tensor out of
+the file. "Without" is the same code with a digest that does nothing; "plain" is safetensors' `load_file` and a copy of
+each tensor. "Disk": the file is dropped from the page cache before; "page cache": it has just been read. The ways take
+turns; "more" is a ratio less one.
 """
 
 import argparse
-import hashlib
 import importlib
+import multiprocessing
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 WAYS = ("with", "without", "plain")
-HASHES = ("sha256", "blake2b", "blake2s", "sha512", "sha3_256")
+HASHES = ("xxh3_128", "sha256", "blake2b")
 
 
 def write_shard(folder: Path, num_nodes: int) -> Path:
@@ -58,41 +56,6 @@ def write_checkpoint(folder: Path, num_nodes: int) -> Path:
     return folder / "training.safetensors"
 
 
-def write_run(folder: Path, num_nodes: int) -> Path:
-    """A run that was stopped after its first checkpoint."""
-    from gpnn.run.folder import RunFolder
-
-    run = RunFolder(folder / "run")
-    data = ["planted", f"data.num_nodes={num_nodes // 5}", "data.num_features=64"]
-    settings = ["model.input=embedding", "train.epochs=3", "train.checkpoint_every=1"]
-    words = ["train", *data, *settings, "--out", str(run.path), "--quiet"]
-    subprocess.run([sys.executable, __file__, "--stop", "save_checkpoint", *words], check=True)
-    return run.checkpoint
-
-
-def command_until(name: str, words: list[str]) -> None:
-    """Run `gpnn` with these words until the training has called a function of `gpnn.train.fit` for the first time."""
-    from gpnn.cli import app
-
-    module = importlib.import_module("gpnn.train.fit")
-    called = getattr(module, name)
-
-    def call_and_stop(*arguments: object) -> None:
-        called(*arguments)
-        raise Stop
-
-    setattr(module, name, call_and_stop)
-    try:
-        app(words, standalone_mode=False)
-    except Stop:
-        return
-    raise RuntimeError(f"`gpnn {' '.join(words)}` ended before {name}.")
-
-
-class Stop(BaseException):
-    """The end of what is measured."""
-
-
 def read_shard_file(path: Path, way: str) -> None:
     """Read the shard, and the features that training would read first."""
     from gpnn.distributed import read_index, read_shard
@@ -115,18 +78,8 @@ def read_checkpoint(path: Path, way: str) -> None:
     sum(float(tensor[0, 0]) for tensor in tensors.values())
 
 
-def resume(path: Path, way: str) -> None:
-    """`gpnn train --resume`, until it has read the checkpoint and would begin the next epoch."""
-    del way
-    command_until("load_checkpoint", ["train", "--resume", str(path.parents[1]), "--quiet"])
-
-
-READ: dict[str, Callable[[Path, str], None]] = {
-    "shard": read_shard_file,
-    "checkpoint": read_checkpoint,
-    "resume": resume,
-}
-WRITE = {"shard": write_shard, "checkpoint": write_checkpoint, "resume": write_run}
+READ: dict[str, Callable[[Path, str], None]] = {"shard": read_shard_file, "checkpoint": read_checkpoint}
+WRITE = {"shard": write_shard, "checkpoint": write_checkpoint}
 
 
 def leave_out_digests() -> None:
@@ -139,36 +92,26 @@ def leave_out_digests() -> None:
         def hexdigest(self) -> str:
             return ""
 
-    class Digests:
-        sha256 = Nothing
-
     check = tensors._is_sealed
-    blocks.hashlib = Digests
+    blocks._hasher = lambda algorithm: Nothing()
     tensors._is_sealed = lambda *arguments: check(*arguments) or True
 
 
 def measure(kind: str, path: Path, way: str, *, alone: bool) -> list[float]:
-    """The wall and CPU seconds of one reading in a process of its own; of a resume, from the start of that."""
-    words = [sys.executable, __file__, "--one", kind, str(path), way] + ["--alone"] * alone
-    started = os.environ | {"STARTED": str(time.time())}
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=started)
-    return [float(word) for word in done.stdout.splitlines()[-1].split()]
+    """The wall and CPU seconds of one reading in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(read_alone, kind, path, way, alone=alone).result()
 
 
-def read_alone(kind: str, path: Path, way: str, *, alone: bool) -> None:
-    """Print the wall and CPU seconds of one reading in this process, or of a resume since its start."""
+def read_alone(kind: str, path: Path, way: str, *, alone: bool) -> list[float]:
+    """The wall and CPU seconds of one reading in this process."""
     if alone:
         come_first()
     if way == "without":
         leave_out_digests()
-    began, used = float(os.environ["STARTED"]), 0.0
-    if kind != "resume":
-        for name in ("gpnn.distributed", "gpnn.storage.tensors", "safetensors.torch"):
-            importlib.import_module(name)
-        torch.set_num_threads(1)
-        began, used = time.time(), time.process_time()
+    began, used = time.perf_counter(), time.process_time()
     READ[kind](path, way)
-    print(time.time() - began, time.process_time() - used)
+    return [time.perf_counter() - began, time.process_time() - used]
 
 
 def come_first() -> None:
@@ -205,14 +148,17 @@ def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> d
 
 
 def speeds(path: Path) -> dict[str, float]:
-    """GB/s of each hash in one thread, and of reading the file from disk and cached."""
-    size, block = path.stat().st_size / 1e9, os.urandom(1 << 26)
+    """GB/s of each hash in one thread, of a piece in its cache, and of reading the file from disk and cached."""
+    from gpnn.storage.blocks import PIECE, _hasher
+
+    size, piece = path.stat().st_size / 1e9, os.urandom(PIECE)
     drop(path)
     found = {"disk": size / warm(path), "cache": size / warm(path)}
     for name in HASHES:
-        began = time.perf_counter()
-        hashlib.new(name, block).hexdigest()
-        found[name] = len(block) / 1e9 / (time.perf_counter() - began)
+        digest, began = _hasher(name), time.perf_counter()
+        for _ in range(1000):
+            digest.update(piece)
+        found[name] = 1000 * PIECE / 1e9 / (time.perf_counter() - began)
     return found
 
 
@@ -228,19 +174,6 @@ def line(kind: str, path: Path, cold: bool, found: dict[str, list[list[float]]])
     columns = [seconds("with", 0), seconds("without", 0), more("without"), seconds("plain", 0), more("plain")]
     columns += [seconds("with", 1), seconds("without", 1)]
     return f"| {kind} | {size:,.0f} | {where} | {' | '.join(columns)} |"
-
-
-def needed_speed(path: Path, found: dict[str, list[list[float]]]) -> float:
-    """GB/s that a hash must have in every thread to take 5 % of reading a file."""
-    from gpnn.storage.blocks import MOST_THREADS
-
-    threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    return path.stat().st_size / 1e9 / (0.05 * found["without"][0][0]) / threads
-
-
-def added_seconds(path: Path, found: dict[str, list[list[float]]]) -> float:
-    """Seconds that a digest adds to reading a GB."""
-    return (found["with"][0][0] - found["without"][0][0]) / (path.stat().st_size / 1e9)
 
 
 def report(rows: list[str], found: dict[str, float], options: argparse.Namespace) -> str:
@@ -263,50 +196,29 @@ def report(rows: list[str], found: dict[str, float], options: argparse.Namespace
         *rows,
         "",
         f"One thread reads a file at {found['disk']:.2f} GB/s from disk and at {found['cache']:.2f} GB/s from the page",
-        f"cache, into a buffer that it has. Hashes of Python's library, GB/s in one thread: {hashes}.",
+        f"cache, into a buffer that it has. Hashes of what lies in the cache, GB/s in one thread: {hashes}.",
+        "The files have xxh3_128; those of older versions have sha256, and are compared by that.",
     ]
-    if "needed" in found:
-        fastest = max(found[name] for name in HASHES)
-        lines += [
-            "",
-            "To take 5 % of what the checkpoint takes from the page cache, a hash must do",
-            f"{found['needed']:.0f} GB/s in each thread; the fastest cryptographic one here does {fastest:.2f} GB/s.",
-            "A checksum that is not cryptographic does not tell a file that was changed on purpose.",
-        ]
-    if "added" in found and "resume" in found:
-        added = found["added"] * found["size"]
-        lines += [
-            "",
-            f"By the checkpoint's row the digest adds {added:.2f} s to a resume,",
-            f"{100 * added / found['resume']:.1f} % of it;",
-            "the resumes themselves differ by more between one measurement and the next on a busy machine.",
-        ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Measure all kinds, or one in this process."""
+    """Measure all kinds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--alone", action="store_true", help="read with real-time priority (needs root)")
     parser.add_argument("--only", nargs="+", default=tuple(READ), choices=READ)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--one", nargs=3, metavar=("KIND", "PATH", "WAY"))
-    parser.add_argument("--stop", nargs=argparse.REMAINDER, metavar=("NAME", "WORD"))
-    options = parser.parse_args()
-    if options.one:
-        kind, path, way = options.one
-        read_alone(kind, Path(path), way, alone=options.alone)
-    elif options.stop:
-        command_until(options.stop[0], options.stop[1:])
-    else:
-        compare_all(options)
+    compare_all(parser.parse_args())
 
 
 def compare_all(options: argparse.Namespace) -> None:
     """Write and print the page."""
-    options.load, rows, argument = os.getloadavg()[0], [], {}
+    for name in ("gpnn.distributed", "gpnn.storage.tensors", "safetensors.torch"):  # in every child
+        importlib.import_module(name)
+    torch.set_num_threads(1)
+    options.load, rows = os.getloadavg()[0], []
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.only:
             path = WRITE[kind](Path(folder), options.nodes)
@@ -314,13 +226,9 @@ def compare_all(options: argparse.Namespace) -> None:
                 found = compare(kind, path, cold, options)
                 rows.append(line(kind, path, cold, found))
                 print(rows[-1], flush=True)
-                if kind == "checkpoint":
-                    argument |= {"needed": needed_speed(path, found), "added": added_seconds(path, found)}
-                elif kind == "resume":
-                    argument |= {"resume": found["with"][0][0], "size": path.stat().st_size / 1e9}
         if options.alone:
             come_first()
-        speed = speeds(path) | argument
+        speed = speeds(path)
     text = report(rows, speed, options)
     if options.out:
         options.out.write_text(text)

@@ -28,12 +28,12 @@ from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
 from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, load_newest, save_checkpoint
 from gpnn.storage.atomic import sync_folder, write_text
-from gpnn.storage.blocks import digest_file
+from gpnn.storage.blocks import SHA256, digest_file
 from gpnn.storage.read import read_json, shorten
 from gpnn.storage.seal import seal, unseal
 
-FORMAT = 3
-DIGESTS = {2: sha256_of, 3: digest_file}  # of a file, by format
+FORMAT = 4
+DIGESTS = {2: sha256_of, 3: lambda path: digest_file(path, SHA256), 4: digest_file}  # of a file, by format
 DIGEST = 32  # bytes of a sha256
 SCALAR = "scalar"  # ends the name of a number, which is stored as a vector of one
 

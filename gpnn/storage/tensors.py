@@ -16,12 +16,12 @@ from torch import Tensor
 
 from gpnn.pages import advise_large
 from gpnn.storage.atomic import naming, replace_file
-from gpnn.storage.blocks import digest_bytes
+from gpnn.storage.blocks import SHA256, XXH3, digest_bytes
 from gpnn.storage.read import parse_json
 from gpnn.storage.seal import digest_json
 
-BY_BLOCKS = "sha256_of_blocks"  # the digest of a file
-IN_ONE = "sha256"  # that of files of older versions, which one thread alone can compute
+BY_BLOCKS = {"xxh3_of_blocks": XXH3, "sha256_of_blocks": SHA256}  # names of a file's digest; new files have the first
+IN_ONE = "sha256"  # that of files of the oldest version, which one thread alone can compute
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
@@ -33,8 +33,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], description: Mappin
         OSError: when the disk is full or the folder cannot be written.
     """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    name, algorithm = next(iter(BY_BLOCKS.items()))
+    digest = _digest_blocks(stored, description, algorithm)
     # one key only: safetensors writes several in random order
-    metadata = {"gpnn": json.dumps({**description, BY_BLOCKS: _digest_blocks(stored, description)}, sort_keys=True)}
+    metadata = {"gpnn": json.dumps({**description, name: digest}, sort_keys=True)}
     save_tensors(path, stored, metadata)
 
 
@@ -120,16 +122,20 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _is_sealed(mapped: Mapping[str, Tensor], description: dict[str, Any], copies: Mapping[str, Tensor]) -> bool:
     """Copy the tensors; whether the digest in the description, which is taken out of it, is that of the copies."""
-    by_blocks, in_one = description.pop(BY_BLOCKS, None), description.pop(IN_ONE, None)
-    if by_blocks is not None:
-        return by_blocks == _digest_blocks(mapped, description, copies)
+    stored = {name: description.pop(name) for name in (*BY_BLOCKS, IN_ONE) if name in description}
+    name = next((name for name in BY_BLOCKS if name in stored), None)
+    if name is not None:
+        return bool(stored[name] == _digest_blocks(mapped, description, BY_BLOCKS[name], copies))
     for name, tensor in mapped.items():
         copies[name].copy_(tensor)
-    return in_one == _digest_in_one(copies, description)
+    return stored.get(IN_ONE) == _digest_in_one(copies, description)
 
 
 def _digest_blocks(
-    tensors: Mapping[str, Tensor], description: Mapping[str, Any], copies: Mapping[str, Tensor] | None = None
+    tensors: Mapping[str, Tensor],
+    description: Mapping[str, Any],
+    algorithm: str,
+    copies: Mapping[str, Tensor] | None = None,
 ) -> str:
     """A sha256 over the description and, of each tensor, over its name, type, shape and the digests of its blocks.
 
@@ -137,7 +143,7 @@ def _digest_blocks(
     """
     names = sorted(tensors)
     kept = None if copies is None else [_bytes(copies[name]) for name in names]
-    digests = digest_bytes([_bytes(tensors[name]) for name in names], kept)
+    digests = digest_bytes([_bytes(tensors[name]) for name in names], kept, algorithm)
     parts = [[name, str(tensors[name].dtype), list(tensors[name].shape), each] for name, each in zip(names, digests)]
     return digest_json({"description": description, "tensors": parts})
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpnn.data.files import sha256_of
+from gpnn.storage.blocks import SHA256, digest_file
 from gpnn.storage.seal import seal
 from tests.oracle.training_cases import planted, train, train_on_another_graph
 
@@ -151,14 +152,15 @@ def test_the_checkpoint_before_replaces_a_damaged_one(processes, tmp_path):
     assert [record["loss"] for record in resumed[0]] == [record["loss"] for record in whole[0]]
 
 
-def test_a_checkpoint_of_an_older_version_continues(processes, tmp_path):
-    """Format 2 has the sha256 of each file as a whole."""
+@pytest.mark.parametrize(("number", "digest"), [(2, sha256_of), (3, lambda path: digest_file(path, SHA256))])
+def test_a_checkpoint_of_an_older_version_continues(processes, tmp_path, number, digest):
+    """Format 2 has the sha256 of each file as a whole, format 3 that of its blocks."""
     path = tmp_path / "training.safetensors"
     options = {"cell": "gru", "recipe": {"checkpoint_every": 2, "epochs": 4}}
     processes(train, {**options, "stop": 2}, {}, path, size=2)
     progress = tmp_path / "epoch-000002" / "progress.json"
     header = json.loads(progress.read_text())
-    header |= {"checkpoint": 2, "files": {name: sha256_of(progress.with_name(name)) for name in header["files"]}}
+    header |= {"checkpoint": number, "files": {name: digest(progress.with_name(name)) for name in header["files"]}}
     del header["sha256"]
     progress.write_text(json.dumps(seal(header)))
     assert [len(history) for history, *_ in processes(train, options, {}, path, size=2)] == [4, 4]

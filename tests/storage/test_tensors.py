@@ -3,9 +3,11 @@ import json
 
 import pytest
 import torch
+import xxhash
 
 from gpnn import pages
 from gpnn.storage import tensors
+from gpnn.storage.seal import digest_json
 from gpnn.storage.tensors import read_tensors, save_tensors, write_tensors
 
 
@@ -62,6 +64,24 @@ def test_files_of_older_versions_are_read_by_their_digest(tmp_path):
     save_tensors(path, values, {"gpnn": json.dumps({"epoch": 4, "sha256": digest})})
     assert read_tensors(path, "a model")[1] == {"epoch": 4}
     save_tensors(path, {"x": torch.arange(1, 4)}, {"gpnn": json.dumps({"epoch": 4, "sha256": digest})})
+    with pytest.raises(ValueError, match="as it was written"):
+        read_tensors(path, "a model")
+
+
+@pytest.mark.parametrize(("name", "algorithm"), [("xxh3_of_blocks", "xxh3_128"), ("sha256_of_blocks", "sha256")])
+def test_a_file_names_the_hash_of_its_blocks(tmp_path, name, algorithm):
+    """New files have xxh3_128, older ones sha256."""
+    path, x = tmp_path / "a.safetensors", torch.arange(3)
+    block = (xxhash.xxh3_128 if algorithm == "xxh3_128" else hashlib.sha256)(x.numpy().tobytes()).hexdigest()
+    digest = digest_json({"description": {"epoch": 4}, "tensors": [["x", "torch.int64", [3], [block]]]})
+    save_tensors(path, {"x": x}, {"gpnn": json.dumps({"epoch": 4, name: digest}, sort_keys=True)})
+    tensors, description = read_tensors(path, "a model")
+    assert tensors["x"].equal(x)
+    assert description == {"epoch": 4}
+    if algorithm == "xxh3_128":
+        write_tensors(tmp_path / "b.safetensors", {"x": x}, {"epoch": 4})
+        assert (tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
+    save_tensors(path, {"x": x + 1}, {"gpnn": json.dumps({"epoch": 4, name: digest})})
     with pytest.raises(ValueError, match="as it was written"):
         read_tensors(path, "a model")
 

@@ -17,6 +17,7 @@ from gpnn.build.shard_data import read_data
 from gpnn.cli import app
 from gpnn.distributed import SINGLE, read_index, read_shard
 from gpnn.storage import blocks
+from gpnn.storage.blocks import SHA256, XXH3, digest_blocks
 from gpnn.storage.seal import seal
 from gpnn.storage.tensors import tensor_places
 from tests.oracle.processes import Processes
@@ -68,11 +69,11 @@ def edit(shards: Path, change: Callable[[dict], None]) -> None:
     (shards / "shards.json").write_text(json.dumps(index))
 
 
-def sign(shards: Path) -> None:
+def sign(shards: Path, algorithm: str = XXH3) -> None:
     """Give changed files the digests of what they hold now, as a forger would."""
     index = json.loads((shards / "shards.json").read_text())
     index.pop("sha256")
-    index["digests"] = {name: blocks.digest_blocks(shards / name) for name in index["digests"]}
+    index["digests"] = {name: digest_blocks(shards / name, algorithm) for name in index["digests"]}
     (shards / "shards.json").write_text(json.dumps(seal(index)))
 
 
@@ -225,7 +226,15 @@ def test_only_blocks_that_are_read_are_compared(folder: Path, monkeypatch: pytes
         read_shard(index, 3, 4)
 
 
-def test_folders_of_older_versions_are_read_with_a_note(folder: Path) -> None:
+def test_folders_of_older_versions_are_compared_by_sha256(folder: Path) -> None:
+    sign(folder / "shards", SHA256)
+    code, error = run("train", "shards", *TRAIN, "--out", "new")
+    assert code == 0, error
+    flip_two_bits(folder / "shards")
+    assert "have another digest" in run("train", "shards", *TRAIN, "--out", "newer")[1]
+
+
+def test_folders_of_the_oldest_version_are_read_with_a_note(folder: Path) -> None:
     """They tell no digests: what they hold is checked all the same."""
 
     def age(index: dict) -> None:
