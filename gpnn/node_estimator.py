@@ -242,6 +242,7 @@ class NodeEstimator(BaseEstimator):
         start = options.pop("embedding_start", pipeline.embedding_start)
         own = self._given("partition", "k", "schedule", "rounds", "schedule_options", "normalization", "self_loops")
         own |= self._given("hidden_channels", "seed", "device", "engine", "disk")
+        own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
         memory = None if self.memory is None else self.memory * 1e9
         return replace(pipeline, **own, model_options=options, embedding_start=start, memory=memory)
 

@@ -23,9 +23,11 @@ from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import Schedule
+from gpnn.schedule.choose_schedule import choose_schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.train.notes import Note
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import task_of
 
@@ -56,6 +58,7 @@ class Assembly:
         model: on the plan's device, at its initial weights, with its runner.
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run and the memory that this is estimated to take; None for a runner of the model's own.
+        notes: what was decided on the user's behalf.
     """
 
     pipeline: Pipeline
@@ -65,6 +68,7 @@ class Assembly:
     model: GPNN
     model_arguments: dict[str, Any]
     engine: EngineChoice | None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ class Pipeline:
         k: number of subgraphs K, or "auto".
         partition_file: a saved partition to take instead, or None.
         partition_options: the partitioner's own.
-        schedule: a name of :data:`gpnn.schedule.SCHEDULES`.
+        schedule: a name of :data:`gpnn.schedule.SCHEDULES`, or "auto"; options that are given are then the partition
+            schedule's.
         rounds: number of rounds T, or "auto".
         schedule_options: the schedule's own, such as `intra` and `cut`.
         normalization: a rule of :mod:`gpnn.engine.normalize`.
@@ -126,6 +131,19 @@ class Pipeline:
         width = choose_hidden(num_outputs) if self.hidden_channels == "auto" else self.hidden_channels
         return replace(self, k=totals.num_parts, rounds=rounds, hidden_channels=width)
 
+    def resolve_schedule(self, num_nodes: int, num_processes: int = 1) -> Pipeline:
+        """The same with a schedule chosen where it is "auto", for the whole graph's nodes; rounds must be known.
+
+        An engine that streams counts where it is named: what is learnt must not follow from the memory that is free.
+        """
+        if self.schedule != "auto":
+            return self
+        if self.schedule_options:
+            return replace(self, schedule="partitioned")
+        streamed = self.engine not in ("auto", "fused")
+        made = choose_schedule(num_nodes, int(self.rounds), num_processes=num_processes, streamed=streamed)
+        return replace(self, schedule=made.name, rounds=made.rounds, schedule_options=made.options)
+
     def resolve(self, data: Data) -> Pipeline:
         """The same with all sizes chosen for the graph where they are "auto"."""
         width = choose_hidden(task_of(data).num_outputs) if self.hidden_channels == "auto" else self.hidden_channels
@@ -145,13 +163,14 @@ class Pipeline:
             ValueError: when the arguments do not suit the data, or the training would not fit in memory.
         """
         free = self.k == "auto" and self.partition_file is None
-        resolved = self.resolve(data)
+        resolved = self.resolve(data).resolve_schedule(data.num_nodes)
         k = int(resolved.k)
 
         def divided(parts: int) -> Assembly:
             return replace(resolved, k=parts)._assemble(data, recipe, keep_schedule)
 
-        return build_within_memory(divided, k, most_parts(data, data.num_nodes) if free else k)
+        made = build_within_memory(divided, k, most_parts(data, data.num_nodes) if free else k)
+        return replace(made, notes=_schedule_notes(self, resolved, f"the engine {self.engine}"))
 
     def assemble_shard(
         self, shard: Shard, data: Data, group: ProcessGroup, recipe: Recipe, *, sharing: int = 1
@@ -168,24 +187,26 @@ class Pipeline:
         Raises:
             ValueError: when the arguments do not suit shards, or this process's share does not fit in memory.
         """
-        check_choice("schedule", self.schedule, SHARD_SCHEDULES)
+        check_choice("schedule", self.schedule, ("auto", *SHARD_SCHEDULES))
         if self.disk is not None:
             raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
-        resolved = self.resolve_shards(shard.totals, task_of(data).num_outputs)
+        sized, num_nodes = self.resolve_shards(shard.totals, task_of(data).num_outputs), shard.totals.num_nodes
+        resolved = sized.resolve_schedule(num_nodes, group.size)
         plan = lower_shard(
             shard,
             group,
-            schedule=self.schedule,
+            schedule=resolved.schedule,
             rounds=int(resolved.rounds),
-            options=self.schedule_options,
+            options=resolved.schedule_options,
             device=choose_device(self.device),
             normalization=self.normalization,
             self_loops=self.self_loops,
         )
-        model, arguments = resolved.make_model(data, plan, shard.totals.num_nodes)
+        model, arguments = resolved.make_model(data, plan, num_nodes)
         choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
         model.runner = choice.runner
-        return Assembly(resolved, data, None, plan, model, arguments, choice)
+        notes = _schedule_notes(self, resolved, f"{group.size} processes")
+        return Assembly(resolved, data, None, plan, model, arguments, choice, notes)
 
     def divide(self, data: Data) -> Partition | None:
         """The partition that the schedule needs: from its file, or made by its method."""
@@ -260,6 +281,15 @@ class Pipeline:
         data = copy(data)
         data.x = map_features(data.x, self.disk)
         return data
+
+
+def _schedule_notes(asked: Pipeline, chosen: Pipeline, why: str) -> tuple[Note, ...]:
+    """The note on a schedule that was "auto" and is not the paper's."""
+    if asked.schedule != "auto" or chosen.schedule == "partitioned":
+        return ()
+    held = f"schedule {chosen.schedule}, {chosen.rounds} rounds of {chosen.schedule_options['intra']} steps"
+    what = f"{held}, is taken for a large graph and {why}: messages over the cut are sent once per round"
+    return (Note(what, "schedule.name=partitioned takes the paper's", 'schedule="partitioned" takes the paper\'s'),)
 
 
 def most_parts(data: Data, k: int) -> int:

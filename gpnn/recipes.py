@@ -30,6 +30,7 @@ RECIPES: dict[str, NamedRecipe] = {
     "spread": NamedRecipe(
         "scores of the features, propagated by the linear cell; random passes agree with their sharpened average",
         Pipeline(
+            schedule="auto",
             normalization="symmetric_split",
             self_loops=True,
             model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
@@ -38,7 +39,12 @@ RECIPES: dict[str, NamedRecipe] = {
     ),
     "gated": NamedRecipe(
         "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
-        Pipeline(rounds=10, normalization="graph", model_options={"cell": "gru", "norm": "batch", "dropout": 0.2}),
+        Pipeline(
+            schedule="auto",
+            rounds=10,
+            normalization="graph",
+            model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
+        ),
         Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
     ),
 }

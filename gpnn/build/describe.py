@@ -108,7 +108,7 @@ def _numbers(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
 def _choices(config: Config, data: Data) -> dict[str, Any]:
     """The sizes and the kind of model of a training; without labels, of its partition and schedule only."""
     labelled = data.get("y") is not None and bool(labelled_nodes(data.y).any())
-    chosen = resolve(config, data) if labelled else resolve_structure(config, data)
+    chosen = resolve_structure(resolve(config, data) if labelled else config, data)
     choices: dict[str, Any] = {
         "partition": chosen.partition.method,
         "subgraphs": chosen.partition.k,

@@ -54,7 +54,7 @@ def check_names(config: Config) -> list[str]:
     for section, key, table, options in (
         ("data", "name", _datasets(config.data.name), dataset_options),
         ("partition", "method", PARTITIONERS, partition_options),
-        ("schedule", "name", SCHEDULES, schedule_options),
+        ("schedule", "name", ("auto", *SCHEDULES), _schedule_options),
     ):
         settings = getattr(config, section)
         name = getattr(settings, key)
@@ -94,6 +94,11 @@ def partition_options(method: str) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(PARTITIONERS[method]).parameters
     given = ("graph", "k", "seed", "train_nodes")
     return {key: value for key, value in parameters.items() if key not in given}
+
+
+def _schedule_options(name: str) -> dict[str, inspect.Parameter]:
+    """The options of a schedule, by name; those that "auto" takes are the partition schedule's."""
+    return schedule_options("partitioned" if name == "auto" else name)
 
 
 def _datasets(name: str) -> list[str]:

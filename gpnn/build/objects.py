@@ -81,7 +81,7 @@ def build(config: Config, data: Data | None = None) -> Built:
     made = pipeline.assemble(data, config.train)
     recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    notes = take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes"))
+    notes = [*take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes")), *made.notes]
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     return Built(replace(config, engine=made.pipeline.engine), *objects, notes)
 
@@ -115,7 +115,7 @@ def build_shard(
     made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
     recipe = resolve_target_scale(made.model, data, made.plan, recipe, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    notes = shard_notes(index, config.model.message)
+    notes = [*shard_notes(index, config.model.message), *made.notes]
     return Built(config, data, None, made.plan, made.model, made.model_arguments, made.engine, notes)
 
 
@@ -172,16 +172,17 @@ def resolve(config: Config, data: Data) -> Config:
 
 
 def resolve_structure(config: Config, data: Data) -> Config:
-    """The configuration with K and rounds chosen for the graph where they are "auto"; it needs no labels."""
-    return _with_sizes(config, pipeline_of(config).resolve_structure(data))
+    """The configuration with K, rounds and schedule chosen for the graph where they are "auto"; it needs no labels."""
+    return _with_sizes(config, pipeline_of(config).resolve_structure(data).resolve_schedule(data.num_nodes))
 
 
 def _with_sizes(config: Config, chosen: Pipeline) -> Config:
-    """The configuration with the sizes of resolved arguments."""
+    """The configuration with the sizes of resolved arguments, and with their schedule."""
+    options = dict(chosen.schedule_options)
     return replace(
         config,
         partition=replace(config.partition, k=chosen.k),
-        schedule=replace(config.schedule, rounds=chosen.rounds),
+        schedule=replace(config.schedule, name=chosen.schedule, rounds=chosen.rounds, options=options),
         model=replace(config.model, hidden_channels=chosen.hidden_channels),
     )
 

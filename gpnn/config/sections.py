@@ -38,9 +38,13 @@ class PartitionConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """[schedule]: the schedule and how its messages are normalised; other keys are the schedule's own."""
+    """[schedule]: the schedule and how its messages are normalised; other keys are the schedule's own.
 
-    name: str = "partitioned"
+    "auto" is the partition schedule, with its options, or another where that is the better choice
+    (:func:`gpnn.schedule.choose_schedule.choose_schedule`).
+    """
+
+    name: str = "auto"
     rounds: int | Auto = "auto"
     normalization: str = "phase"
     self_loops: bool = False

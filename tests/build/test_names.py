@@ -34,7 +34,7 @@ def test_many_problems_and_long_values_are_cut():
     [
         ("data.name=coral", "`data.name` must be one of digits, cora"),
         ("partition.method=x", "`partition.method` must be one of flood_fill"),
-        ("schedule.name=x", "`schedule.name` must be one of synchronous"),
+        ("schedule.name=x", "`schedule.name` must be one of auto, synchronous"),
         ("schedule.normalization=x", "`schedule.normalization` must be one of phase"),
         ("model.dropout=1.5", "`model.dropout` must be at least 0 and below 1. Got 1.5."),
         ("model.readout=x", "`model.readout` must be one of last"),

@@ -122,3 +122,35 @@ def test_resolve_leaves_what_was_said(tmp_path):
     config = tiny("partition.k=4", "schedule.rounds=7")
     resolved = resolve(config, build_data(config))
     assert (resolved.partition.k, resolved.schedule.rounds, resolved.model.hidden_channels) == (4, 7, 4)
+
+
+@pytest.fixture
+def all_graphs_are_large(monkeypatch):
+    monkeypatch.setattr("gpnn.schedule.choose_schedule.LARGE_NODES", 1)
+
+
+def test_auto_is_the_papers_schedule_in_one_process(all_graphs_are_large):
+    built = build(tiny("schedule.rounds=5"))
+    assert (built.config.schedule.name, built.plan.num_rounds) == ("partitioned", 5)
+    assert not [note for note in built.notes if "schedule" in note.what]
+
+
+def test_auto_holds_the_cut_where_a_large_graph_is_streamed_and_says_so(all_graphs_are_large):
+    built = build(tiny("schedule.rounds=5", "engine=streamed"))
+    schedule = built.config.schedule
+    assert (schedule.name, schedule.rounds, schedule.options) == ("held_cut", 3, {"intra": 2})
+    assert built.plan.schedule.num_steps == 6
+    (note,) = [str(note) for note in built.notes if "held_cut" in note.what]
+    assert note == (
+        "schedule held_cut, 3 rounds of 2 steps, is taken for a large graph and the engine streamed: messages over the "
+        "cut are sent once per round; schedule.name=partitioned takes the paper's"
+    )
+    named = build(tiny("schedule.rounds=5", "engine=streamed", "schedule.name=partitioned"))
+    assert (named.config.schedule.name, named.plan.num_rounds) == ("partitioned", 5)
+
+
+def test_options_of_the_partition_schedule_choose_it(all_graphs_are_large):
+    built = build(tiny("schedule.rounds=5", "engine=streamed", "schedule.cut=2"))
+    assert (built.config.schedule.name, built.config.schedule.options) == ("partitioned", {"cut": 2})
+    with pytest.raises(ValueError, match=r"schedule\.batches"):
+        tiny("schedule.batches=2")

@@ -9,7 +9,7 @@ from gpnn.build import build, create_run, load_config, open_run, train_run
 from gpnn.data import load_dataset
 from gpnn.distributed import SINGLE
 from tests.oracle.multi_hot import multi_hot_graph
-from tests.oracle.run_cases import begin_case, reads_case, resume_case
+from tests.oracle.run_cases import begin_case, reads_case, resume_case, schedule_case
 
 
 def test_recall_is_measured_where_there_are_gold_pairs(tmp_path):
@@ -142,6 +142,15 @@ def test_rank_0_reads_the_configuration_for_all(processes, tmp_path):
     assert configs[0] == (tmp_path / "run" / "config.toml").read_text().splitlines()
     assert {"threads = 3", "deterministic = true", "memory = 64.0", "rounds = 3"} <= set(configs[0])
     assert all(engine.estimate.peak > 0 for engine in engines)
+
+
+def test_several_processes_hold_the_cut_of_a_large_graph(processes, tmp_path):
+    """They say so, and the run goes on in one process under the same schedule."""
+    results = processes(schedule_case, tmp_path / "run", [*SMALL, "schedule.rounds=4"])
+    assert {result[:3] for result in results} == {("held_cut", 2, 4)}
+    (note,) = results[0][3]
+    assert note.startswith("schedule held_cut, 2 rounds of 2 steps, is taken for a large graph and 4 processes")
+    assert open_run(tmp_path / "run")[1].config.schedule.name == "held_cut"
 
 
 def test_settings_that_several_processes_refuse_leave_no_run(processes, tmp_path):

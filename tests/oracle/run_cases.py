@@ -47,3 +47,15 @@ def resume_case(group: ProcessGroup, path: Path) -> str:
     """Continue a run to its end."""
     run, built = open_run(path, Processes(Launch(group.rank, group.size, group.rank, group.size), group))
     return train_run(run, built, report=False).stopped
+
+
+def schedule_case(group: ProcessGroup, path: Path, settings: list[str]) -> tuple[str, int, int, list[str]]:
+    """The schedule of a run whose graph counts as large, its rounds and steps, and the notes on it."""
+    from unittest.mock import patch
+
+    processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
+    with patch("gpnn.schedule.choose_schedule.LARGE_NODES", 1):
+        run, built = begin_run(lambda: load_config(overrides=settings), path, processes)
+    notes = [note.what for note in built.notes if "schedule" in note.what]
+    train_run(run, built, report=False)
+    return built.config.schedule.name, built.plan.num_rounds, built.plan.schedule.num_steps, notes
