@@ -54,6 +54,8 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
         OSError: when the disk is full or the folder cannot be written; what came is kept to resume.
     """
     part = path.with_name(path.name + ".part")
+    if part.is_symlink():  # never write through one
+        part.unlink()
     resumed = part.exists()
     _complete(url, part, progress or _silent)
     if resumed and sha256_of(part) != sha256:  # the old part was not the beginning of this file

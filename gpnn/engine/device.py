@@ -23,7 +23,9 @@ def choose_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N. Got {shorten(name)}.") from None
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N. Got {shorten(name)}.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"`device` must be here: this machine has {torch.cuda.device_count()} GPUs. Got {name!r}.")
     return device

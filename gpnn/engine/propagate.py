@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
@@ -16,6 +17,7 @@ from gpnn.engine.streamed import Streamed
 from gpnn.pages import move_to_large
 
 Runner = Callable[..., list[Tensor]]
+DTYPES = (torch.float32, torch.float64, torch.bfloat16)  # that every kernel has; float16 overflows in sums of states
 
 
 def recomputes(runner: str | Runner | None) -> bool:
@@ -48,14 +50,17 @@ def propagate(
         collect: return the states after each round, a list of T, instead of the last one.
 
     Raises:
-        ValueError: when the runner is unknown, `state` does not fit the plan, or the plan holds messages and the cell
-            is not `local`.
+        ValueError: when the runner is unknown, `state` does not fit the plan or is not of `DTYPES`, or the plan holds
+            messages and the cell is not `local`.
     """
     if not cell.local and any(phase.num_held for phase in plan.distinct_phases()):
         raise ValueError(
             "A schedule that holds messages, such as held_cut, needs a cell whose rows follow from their own states "
             "and those of their senders alone (`local`); a convolution that reads the degrees of senders does not."
         )
+    if state.dtype not in DTYPES:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+        raise ValueError(f"States must be of type {names}. Got {str(state.dtype).removeprefix('torch.')}.")
     table = RUNNERS if plan.runners is None else plan.runners
     run = runner or "fused"
     if isinstance(run, str):

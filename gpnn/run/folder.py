@@ -110,11 +110,14 @@ class RunFolder:
         """The run at `path`.
 
         Raises:
-            ValueError: when there is none.
+            ValueError: when there is none, or a folder in it is a link: what is written there would lie elsewhere.
         """
         run = cls(path)
         if not run.config.is_file():
             raise ValueError(f"A run folder must hold config.toml. {str(path)!r} does not.")
+        for folder in (run.checkpoint.parent, run.tensorboard):
+            if folder.is_symlink():
+                raise ValueError(f"The folders of a run must not be links. {str(folder)!r} is one.")
         return run
 
     def write_failure(self, problem: str) -> None:

@@ -142,6 +142,13 @@ def test_a_body_without_end_is_given_up(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_in_the_place_of_a_part_is_not_followed(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / "file.part").symlink_to(tmp_path / "other")
+    assert download(server.url(), tmp_path / "file", SHA256).read_bytes() == CONTENT
+    assert (tmp_path / "other").read_text() == "kept"
+
+
 def test_a_missing_address_is_named(server: Server, tmp_path: Path) -> None:
     with pytest.raises(ConnectionError, match=r"could not be fetched from .*/other: the server returned 404\."):
         download(server.url("/other"), tmp_path / "file", SHA256)

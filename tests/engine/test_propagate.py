@@ -136,3 +136,9 @@ def test_refuses_what_does_not_fit():
         propagate(cell, plan, states()[:, 0])
     with pytest.raises(ValueError, match=r"knows edge types from 0 to 1.*Got type 2"):
         propagate(make_cell(message="linear", num_edge_types=2), plan, states())
+
+
+def test_states_of_16_bits_with_a_small_range_are_refused(planted, plan):
+    model = gpnn.nn.GPNN(planted.x.shape[1], 8, 3).half()
+    with pytest.raises(ValueError, match=r"States must be of type float32, float64, bfloat16\. Got float16\."):
+        model(planted.x, plan)

@@ -99,3 +99,14 @@ def test_figures_are_checked_where_they_are_read(tmp_path, name, text, sentence)
     run = RunFolder.create(tmp_path / "run", {"config.toml": "", name: text})
     with pytest.raises(ValueError, match=sentence):
         run.read_metrics() if name == "metrics.json" else run.read_history()
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "tensorboard"])
+def test_a_link_in_a_received_run_is_not_followed(tmp_path, name):
+    run = RunFolder.create(tmp_path / "run", {"config.toml": ""})
+    (tmp_path / "elsewhere").mkdir()
+    if name == "checkpoint":
+        run.checkpoint.parent.rmdir()
+    (run.path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=rf"The folders of a run must not be links\. '.*{name}' is one\."):
+        RunFolder.open(run.path)
