@@ -26,6 +26,7 @@ from gpnn.train.notes import divergence
 from gpnn.train.objective import Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe, resolve_recipe
+from gpnn.train.solvers import Solver, make_solver
 from gpnn.train.task import Task, task_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def fit(
 ) -> FitResult:
     """Train the model on the labelled training nodes of `data`; it ends with its best weights.
 
-    An epoch is one step along the exact gradient of the whole graph. The best weights are those with the best
+    An epoch is one step along the exact gradient of the whole graph, or one setting of a model that has a solver of its
+    own (:data:`gpnn.train.solvers.SOLVERS`). The best weights are those with the best
     validation metric (ties: the smaller validation loss); without validation nodes, those of the last epoch.
     The same model, data, recipe and seed give the same bits, also through a checkpoint.
 
@@ -134,6 +136,7 @@ class _Trainer:
     metric: str
     group: ProcessGroup
     num_validation: int
+    solver: Solver | None
     progress: Progress = field(default_factory=Progress)
 
     @classmethod
@@ -159,7 +162,9 @@ class _Trainer:
         task = task_of(data, recipe.target_scale).prepare(target, group)
         metric = task.choose_metric(recipe.metric, target, group)
         objective = Objective.of(task, examples, recipe, group)
-        return cls(model, task, examples, plan, recipe, seed, objective, optimizer, rate, metric, group, counts[1])
+        solver = make_solver(model, task, examples, plan, recipe, metric, seed)
+        moving = (objective, optimizer, rate, metric, group, counts[1], solver)
+        return cls(model, task, examples, plan, recipe, seed, *moving)
 
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint, where there is one."""
@@ -168,7 +173,7 @@ class _Trainer:
     def run(self, checkpoint: Path | None, callbacks: Sequence[Callback]) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
         progress, last_saved = self.progress, time.monotonic()
-        while progress.epoch < self.recipe.epochs and not self._out_of_patience():
+        while progress.epoch < self.recipe.epochs and not self._out_of_patience() and not self._solved():
             problem = self._epoch()
             if problem is not None:
                 return "non_finite", problem
@@ -207,11 +212,12 @@ class _Trainer:
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""
         began, epoch = time.perf_counter(), self.progress.epoch + 1
-        loss, norm = self._step(epoch)
+        record, norm = self._step(epoch) if self.solver is None else self.solver.step(self.progress.history)
+        loss = record["loss"]
         if not math.isfinite(loss + norm):
             return divergence("gradient" if math.isfinite(loss) else "loss", epoch, loss, self.rate(epoch))
         self.progress.epoch = epoch
-        record: Record = {"epoch": epoch, "loss": loss}
+        record = {"epoch": epoch, **record}
         if epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs:
             record |= self._validate()
             if not math.isfinite(record.get("val_loss", 0.0)):
@@ -222,7 +228,7 @@ class _Trainer:
         self.progress.history.append(record)
         return None
 
-    def _step(self, epoch: int) -> tuple[float, float]:
+    def _step(self, epoch: int) -> tuple[Record, float]:
         """One optimiser step, unless loss or gradient is not finite; the loss and the gradient's norm."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(epoch)
@@ -237,7 +243,7 @@ class _Trainer:
         value, norm = float(self.group.all_reduce(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
         if math.isfinite(value + norm):
             self.optimizer.step()
-        return value, norm
+        return {"loss": value}, norm
 
     def _validate(self) -> Record:
         if not self.num_validation:
@@ -264,6 +270,9 @@ class _Trainer:
 
     def _out_of_patience(self) -> bool:
         return 0 < self.recipe.patience <= self.progress.checks_since_best
+
+    def _solved(self) -> bool:
+        return self.solver is not None and self.solver.next(self.progress.history) is None
 
     def _due(self, last_saved: float) -> bool:
         every, seconds = self.recipe.checkpoint_every, self.recipe.checkpoint_seconds

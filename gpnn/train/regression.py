@@ -88,7 +88,7 @@ class Regression(Task):
 
     def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Regression:
         mean, deviation = self._heads(outputs)
-        errors = torch.cat(group.all_gather((self._standardise(target) - mean).abs() / deviation))
+        errors = torch.cat(group.all_gather((self.standardise(target) - mean).abs() / deviation))
         if not errors.numel():
             return self
         count = errors.numel()
@@ -121,7 +121,7 @@ class Regression(Task):
         total: Tensor | None = None,
     ) -> Tensor:
         mean, log_variance = _split(outputs)
-        error = (self._standardise(target).to(mean.dtype) - mean).square()
+        error = (self.standardise(target).to(mean.dtype) - mean).square()
         each = error + error.detach() * torch.exp(-log_variance) + log_variance
         return each.mean() / 2 if total is None else each.sum() / 2 / total.to(each)
 
@@ -171,7 +171,8 @@ class Regression(Task):
             raise ValueError
         return cls(value["scale"], mean, deviation, errors, int(value["num_errors"]))
 
-    def _standardise(self, target: Tensor) -> Tensor:
+    def standardise(self, target: Tensor) -> Tensor:
+        """The numbers as the model predicts them, float64 `[M]`."""
         values = target.double()
         if self.scale == "log":  # a later number that is not positive counts as a very small one
             values = values.clamp(min=math.exp(self.mean - 10 * self.deviation)).log()

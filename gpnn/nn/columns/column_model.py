@@ -1,0 +1,170 @@
+"""ColumnModel: scores from a node's own columns and its neighbours', linear or by decision trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gpnn.check import check_choice, check_sizes
+from gpnn.engine import Plan
+from gpnn.nn.columns.label_columns import label_columns
+from gpnn.nn.columns.linear_columns import Columns, LinearColumns
+from gpnn.nn.columns.relations import MOST_PAIRS, Relations
+from gpnn.nn.columns.trees import Trees
+from gpnn.nn.layers import MaskKey
+
+LABELS = ("class", "several", "number")  # what a training label is: one of C, any of C, or a number
+SOLVERS = ("linear", "trees")
+KINDS = ("all", "unlabelled", "own")  # columns that count: all, all but the labels around, the node's own features
+
+
+class ColumnModel(nn.Module):
+    """Scores from a node's own columns and its neighbours', by edge type and direction.
+
+    Many features are the X of :class:`~gpnn.nn.columns.linear_columns.LinearColumns`. Its dense columns are the degrees
+    and the training labels around a node (:func:`~gpnn.nn.columns.label_columns.label_columns`) and, where features are
+    few, these and their mean, maximum and minimum over the neighbours. Decision trees may read the dense columns
+    instead.
+
+    Nothing here is trained by gradients: :mod:`gpnn.train.columns` solves for the weights.
+
+    Args:
+        in_channels: number of features F.
+        out_channels: number of outputs C.
+        num_types: edge types told apart.
+        directed: whether senders and receivers of a node are told apart.
+        hops: how far labels are read, 1 or 2.
+        many: whether features are many.
+        labels: what a training label is, of `LABELS`.
+        num_labels: number of training nodes whose labels are read; 0: none are.
+        solvers: how weights are found, of "linear" and "trees".
+        iterations: of boosting.
+        num_leaves: the most leaves of a tree.
+
+    Raises:
+        ValueError: naming the argument and the value.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        num_types: int = 1,
+        directed: bool = False,
+        hops: int = 2,
+        many: bool = True,
+        labels: str = "class",
+        num_labels: int = 0,
+        solvers: Sequence[str] = ("linear",),
+        iterations: int = 100,
+        num_leaves: int = 31,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_channels=in_channels, out_channels=out_channels, num_types=num_types, num_leaves=num_leaves)
+        check_choice("hops", hops, (1, 2))
+        check_choice("labels", labels, LABELS)
+        for solver in solvers:
+            check_choice("solvers", solver, SOLVERS)
+        self.in_channels, self.out_channels, self.num_types = in_channels, out_channels, num_types
+        self.directed, self.hops, self.many, self.labels = directed, hops, many, labels
+        self.num_labels, self.solvers = num_labels, tuple(solvers)
+        self.iterations, self.num_leaves = iterations, num_leaves
+        self.num_relations = num_types * (2 if directed else 1)
+        num_dense = self.num_dense + self._label_width(num_labels)
+        self.linear = LinearColumns(in_channels if many else 0, self.num_relations, num_dense, out_channels)
+        several = (out_channels,) if labels == "several" else ()
+        kind = torch.float32 if labels == "number" else torch.int64
+        self.register_buffer("label_node", torch.zeros(num_labels, dtype=torch.int64))
+        self.register_buffer("label_value", torch.zeros(num_labels, *several, dtype=kind))
+        per_iteration = 1 if labels == "number" or (labels == "class" and out_channels == 2) else out_channels
+        self.trees = Trees(iterations * per_iteration if "trees" in solvers else 0, 2 * num_leaves - 1)
+        self.runner: object = "columns"  # no schedule is run
+        self._row: Tensor | None = None
+
+    @property
+    def num_dense(self) -> int:
+        """Dense columns before those of the labels: degrees and, where features are few, theirs."""
+        aggregates = 0 if self.many else self.in_channels * (1 + 3 * self.num_relations)
+        return aggregates + self.num_relations
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Which columns there are to choose among, of `KINDS`."""
+        present = {"all": self.num_labels > 0, "unlabelled": True, "own": self.in_channels > 0}
+        return tuple(kind for kind in KINDS if present[kind])
+
+    def kept(self, kind: str) -> Tensor:
+        """Which dense columns count, booleans `[D]`."""
+        place = torch.arange(len(self.linear.dense_weight), device=self.linear.bias.device)
+        own = 0 if self.many else self.in_channels
+        return place < {"all": len(place), "unlabelled": self.num_dense, "own": own}[kind]
+
+    def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
+        """The scores of every node, `[N, C]`; nothing is random."""
+        del key
+        return self.scores(self.columns(x, plan))
+
+    def scores(self, columns: Columns) -> Tensor:
+        """The scores of nodes with these columns, `[n, C]`."""
+        scores = self.linear(columns)
+        if int(self.trees.get_buffer("count")):
+            scores = scores + self.trees(columns.dense, self.out_channels).to(scores)
+        return scores
+
+    def columns(self, x: Tensor | None, plan: Plan) -> Columns:
+        """The columns of every node of a graph.
+
+        Raises:
+            ValueError: when `x` does not fit the model or the plan.
+        """
+        width = 0 if x is None else x.shape[1]
+        if width != self.in_channels or (x is not None and x.shape[0] != plan.num_nodes):
+            shape = None if x is None else list(x.shape)
+            raise ValueError(f"`x` must have shape {[plan.num_nodes, self.in_channels]}. Got {shape}.")
+        device = self.linear.bias.device
+        graph = plan.schedule.graph
+        relations = Relations.of(graph, num_types=self.num_types, directed=self.directed, device=device)
+        dense = [relations.degrees.to(self.linear.bias.dtype).log1p()]
+        if not self.many and x is not None:
+            own = (x if x.layout == torch.strided else x.to_dense()).to(self.linear.bias.dtype)
+            dense = [own, *relations.aggregates(own), *dense]
+        if self.num_labels:
+            dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
+        return Columns(x if self.many else None, None, relations.means(), torch.cat(dense, 1))
+
+    def set_labels(self, nodes: Tensor, value: Tensor) -> None:
+        """Take the labels of the training nodes, as many as the model has a place for."""
+        self.get_buffer("label_node").copy_(nodes)
+        self.get_buffer("label_value").copy_(value)
+        self._row = None
+
+    def move_labels(self, row: Tensor) -> None:
+        """Read labels in another graph, whose node i was node `row[i]` of the training's, or is new where it is -1."""
+        self._row = row
+
+    def _label_targets(self, num_nodes: int) -> tuple[Tensor, Tensor]:
+        """Targets `[N, D]` and 1 for nodes that have one, `[N]`."""
+        value = self.get_buffer("label_value")
+        if self.labels == "class":
+            value = functional.one_hot(value, self.out_channels)
+        value = (value[:, None] if value.dim() == 1 else value).to(self.linear.bias.dtype)
+        nodes = self.get_buffer("label_node")
+        if self._row is None and len(nodes) and int(nodes.max()) >= num_nodes:
+            raise ValueError(f"Labels must belong to nodes of the graph. Got node {int(nodes.max())} of {num_nodes}.")
+        size = num_nodes if self._row is None else max(int(nodes.max()), int(self._row.max())) + 1
+        target, known = value.new_zeros(size, value.shape[1]), value.new_zeros(size)
+        target[nodes], known[nodes] = value, 1.0
+        if self._row is None:
+            return target, known
+        row = self._row.to(nodes.device)
+        there = row >= 0
+        return target[row] * there[:, None], known[row] * there
+
+    def _label_width(self, num_labels: int) -> int:
+        channels = 1 if self.labels == "number" else self.out_channels
+        pairs = self.num_relations**2 if self.num_relations**2 <= MOST_PAIRS else 1
+        return (self.num_relations + (pairs if self.hops > 1 else 0)) * (channels + 1) if num_labels else 0

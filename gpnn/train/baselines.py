@@ -1,0 +1,97 @@
+"""plain_baselines: what simple methods reach on a graph, to stand beside the result of a training."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.engine import lower
+from gpnn.nn.columns import ColumnModel
+from gpnn.schedule import synchronous
+from gpnn.train.columns import ColumnSolver
+from gpnn.train.columns.arguments import column_arguments
+from gpnn.train.columns.settings import Setting
+from gpnn.train.evaluate import score
+from gpnn.train.examples import SPLITS, Examples
+from gpnn.train.metrics import merit
+from gpnn.train.recipe import Recipe
+from gpnn.train.regression import Regression
+from gpnn.train.task import Task, task_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+STRENGTHS = (1.0, 0.1, 10.0, 100.0)  # of the ridge; the first where nothing validates
+KINDS = {"columns": "own", "neighbours": "unlabelled"}  # by name, the columns of a ColumnModel
+
+
+def plain_baselines(data: Data, recipe: Recipe | None = None, *, seed: int = 0) -> dict[str, dict[str, float]]:
+    """The metrics of plain methods on each split, by the name of the method.
+
+    "majority" predicts the frequencies of the training classes ("mean" their mean number); "columns" is a logistic
+    (ridge) regression on a node's own features; "neighbours" on these and their means over the neighbours, by edge type
+    and direction, and the degrees. The strength of the ridge is chosen on the validation nodes.
+
+    Args:
+        data: features, labels and masks; without features there is no "columns".
+        recipe: whose metric, class weights and target scale count; None is `Recipe()`.
+        seed: of random projections.
+
+    Returns:
+        For each method its loss and metrics as `{split}_{name}`, and `seconds`.
+
+    >>> from gpnn.data import load_dataset
+    >>> found = plain_baselines(load_dataset("digits"))
+    >>> found["majority"]["test_accuracy"] < found["columns"]["test_accuracy"] < found["neighbours"]["test_accuracy"]
+    True
+    """
+    recipe = recipe or Recipe()
+    examples, began = Examples.from_data(data), time.perf_counter()
+    target = examples.target("train")
+    task = task_of(data, recipe.target_scale).prepare(target)
+    name = "mean" if isinstance(task, Regression) else "majority"
+    found = {name: _scores(_constant(task, target).expand(len(examples.y), -1), task, examples, began)}
+    began = time.perf_counter()
+    model = ColumnModel(**column_arguments(data, hops=1, method="linear", labels=False))
+    plan = lower(data, synchronous(data, rounds=1))
+    metric = task.choose_metric(recipe.metric, target)
+    solver = ColumnSolver.of(model, task, examples, plan, recipe, metric, seed)
+    for name, kind in KINDS.items():
+        if kind in model.kinds:
+            found[name] = _scores(_best(solver, kind, metric), task, examples, began)
+            began = time.perf_counter()
+    return found
+
+
+def _constant(task: Task, target: Tensor) -> Tensor:
+    """The outputs that the training targets alone give, `[C]`."""
+    if isinstance(task, Regression):
+        return torch.zeros(task.num_outputs)
+    if target.dim() == 1:
+        return torch.bincount(target, minlength=task.num_outputs).add(0.5).log()
+    return torch.logit((target.float().sum(0) + 0.5) / (len(target) + 1))
+
+
+def _best(solver: ColumnSolver, kind: str, metric: str) -> Tensor:
+    """The outputs `[N, C]` of the strength that is best on the validation nodes."""
+    task, examples = solver.task, solver.examples
+    strengths = STRENGTHS if len(examples.nodes["val"]) else STRENGTHS[:1]
+    merits, outputs = [], []
+    for strength in strengths:
+        solver.solve(Setting("linear", kind, strength))
+        with torch.no_grad():
+            outputs.append(solver.model.scores(solver.columns))
+        found = score(outputs[-1], task, examples, "val", sorted({metric} - {"loss"}))
+        merits.append(merit(metric, found.get(f"val_{metric}", 0.0)))
+    return outputs[merits.index(max(merits))]
+
+
+def _scores(outputs: Tensor, task: Task, examples: Examples, began: float) -> dict[str, float]:
+    task = task.calibrate(outputs[examples.nodes["val"]], examples.target("val"))
+    found: dict[str, float] = {}
+    for split in SPLITS:
+        found |= score(outputs, task, examples, split)
+    return {**found, "seconds": time.perf_counter() - began}

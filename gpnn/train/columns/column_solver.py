@@ -1,0 +1,191 @@
+"""ColumnSolver: the weights of a ColumnModel, one setting per epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.distributed import group_of
+from gpnn.nn.columns import ColumnModel
+from gpnn.nn.columns.linear_columns import Columns
+from gpnn.nn.layers import feature_operator
+from gpnn.train.columns.boosting import Boosted, boost, join
+from gpnn.train.columns.linear import LinearProblem
+from gpnn.train.columns.settings import Setting, next_setting
+from gpnn.train.examples import Examples
+from gpnn.train.recipe import Recipe
+from gpnn.train.regression import Regression
+from gpnn.train.task import Task
+
+if TYPE_CHECKING:
+    from gpnn.engine import Plan
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSolver:
+    """Solves for the weights of a model, once per setting; see :class:`gpnn.train.solvers.Solver`.
+
+    Nothing but the training labels reaches the columns and the weights. Validation labels choose how many of a
+    setting's trees are kept and, in `fit`, the setting.
+
+    Attributes:
+        model: its weights are replaced.
+        task: what is learnt, with what the training targets tell of it.
+        examples: targets and nodes.
+        recipe: class weights and label smoothing.
+        metric: that selects.
+        seed: of random projections and of trees.
+        columns: of every node.
+        problem: the ridge regression.
+        class_weight: `[C]` or None.
+        scale: of each dense column, `[D]`.
+        block_scale: of the features, and of their means over neighbours, `[R + 1]`.
+    """
+
+    model: ColumnModel
+    task: Task
+    examples: Examples
+    recipe: Recipe
+    metric: str
+    seed: int
+    columns: Columns
+    problem: LinearProblem
+    class_weight: Tensor | None
+    scale: Tensor
+    block_scale: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(
+        cls, model: ColumnModel, task: Task, examples: Examples, plan: Plan, recipe: Recipe, metric: str, seed: int
+    ) -> ColumnSolver:
+        """The solver of a training; the model gets the training labels and the means of its columns."""
+        nodes, target = examples.nodes["train"], examples.target("train")
+        if model.num_labels:
+            model.set_labels(nodes, task.standardise(target) if isinstance(task, Regression) else target)
+        columns = model.columns(examples.x, plan)
+        linear = model.linear
+        mean, scale = _moments(columns.dense)
+        linear.get_buffer("mean").copy_(mean)
+        if columns.x is not None and feature_operator(columns.x) is None:
+            for name, value in zip(("x_mean", "x_scale"), _moments(columns.x)):
+                linear.get_buffer(name).copy_(value)
+        problem = LinearProblem.of(linear, columns, nodes)
+        block_scale = torch.ones_like(linear.get_buffer("block_scale"))
+        if columns.x is not None:
+            sizes = problem.block_sizes(linear, seed)
+            block_scale = torch.where(sizes > 0, 1 / sizes, 0.0)
+        weight = task.class_weight(recipe.class_weight, target, group_of(plan))
+        return cls(model, task, examples, recipe, metric, seed, columns, problem, weight, scale, block_scale)
+
+    def next(self, history: Sequence[Record]) -> Setting | None:
+        """The setting of the next epoch; None where nothing is left to try."""
+        validated = len(self.examples.nodes["val"]) > 0
+        return next_setting(
+            history, self.metric, kinds=self.model.kinds, solvers=self.model.solvers, validated=validated
+        )
+
+    def step(self, history: Sequence[Record]) -> tuple[Record, float]:
+        """Solve the next setting into the model; the setting with the training loss, and the gradient's norm."""
+        setting = self.next(history)
+        assert setting is not None
+        loss, norm = self.solve(setting)
+        return {"loss": loss, **setting._asdict()}, norm
+
+    def solve(self, setting: Setting) -> tuple[float, float]:
+        """Put the weights of a setting into the model; the training loss, and the norm of the gradient."""
+        return self._boost(setting) if setting.solver == "trees" else self._regress(setting)
+
+    def _regress(self, setting: Setting) -> tuple[float, float]:
+        """The ridge regression of a setting; its training loss, and the norm of the gradient."""
+        linear, nodes = self.model.linear, self.examples.nodes["train"]
+        self.model.trees.clear()
+        with torch.no_grad():
+            linear.get_buffer("scale").copy_(self.scale * self.model.kept(setting.columns).to(self.scale))
+            linear.get_buffer("block_scale").copy_(self.block_scale)
+            if setting.columns == "own":
+                linear.get_buffer("block_scale")[1:] = 0
+        loss, norm = self.problem.solve(linear, self._loss, setting.strength)
+        if isinstance(self.task, Regression):
+            self._set_variance(linear(self.columns)[nodes])
+        return loss, norm
+
+    def _boost(self, setting: Setting) -> tuple[float, float]:
+        """The trees of a setting, as many as the validation nodes are best with; the training loss and zero."""
+        chosen = self.model.kept(setting.columns).nonzero().flatten()
+        dense = self.columns.dense[:, chosen].cpu().numpy()
+        found = join([self._boost_target(dense, *each) for each in self._targets()])
+        found.arrays["feature"].copy_(chosen.cpu()[found.arrays["feature"].long()])
+        linear = self.model.linear
+        with torch.no_grad():
+            linear.weight.zero_()
+            linear.dense_weight.zero_()
+            linear.bias.copy_(found.baseline)
+        self.model.trees.store(found.arrays, found.output)
+        outputs = self.model.scores(self.columns)[self.examples.nodes["train"]].detach()
+        if isinstance(self.task, Regression):
+            self._set_variance(outputs)
+        return float(self._loss(outputs)), 0.0
+
+    def _targets(self) -> list[tuple[int | None, np.ndarray]]:
+        """What trees are grown for: the classes or the number at once, or each label alone, with its output."""
+        y = self.examples.y
+        if isinstance(self.task, Regression):
+            return [(None, self.task.standardise(y).cpu().numpy())]
+        if y.dim() == 1:
+            return [(None, y.cpu().numpy())]
+        return [(label, y[:, label].long().cpu().numpy()) for label in range(y.shape[1])]
+
+    def _boost_target(self, dense: np.ndarray, label: int | None, target: np.ndarray) -> Boosted:
+        """The trees of one target `[N]`, cut after the iteration with the least validation loss."""
+        train, val = (self.examples.nodes[split].cpu().numpy() for split in ("train", "val"))
+        weight = None
+        if self.class_weight is not None:
+            each = self.class_weight if label is None else torch.stack([torch.ones(()), self.class_weight[label].cpu()])
+            weight = each.cpu().numpy()[target[train]]
+        found, staged = boost(
+            dense[train],
+            target[train],
+            num_outputs=self.model.out_channels if label is None else 2,
+            iterations=self.model.iterations,
+            num_leaves=self.model.num_leaves,
+            weight=weight,
+            seed=self.seed,
+        )
+        if len(val):
+            losses = [self._validation_loss(outputs, target[val]) for outputs in staged(dense[val])]
+            found = found.first(int(np.argmin(losses)) + 1)
+        return found if label is None else found.moved(label, self.model.out_channels)
+
+    def _validation_loss(self, outputs: Tensor, target: np.ndarray) -> float:
+        truth = torch.from_numpy(target)
+        if isinstance(self.task, Regression):
+            return float((truth - outputs[:, 0]).square().mean())
+        return float(torch.nn.functional.cross_entropy(outputs, truth))
+
+    def _loss(self, scores: Tensor) -> Tensor:
+        """The training loss of the scores of the training nodes, `[M, C]`: what is made small."""
+        target, recipe = self.examples.target("train"), self.recipe
+        if isinstance(self.task, Regression):
+            return (self.task.standardise(target).to(scores) - scores[:, 0]).square().mean() / 2
+        return self.task.loss(scores, target, class_weight=self.class_weight, label_smoothing=recipe.label_smoothing)
+
+    @torch.no_grad()
+    def _set_variance(self, outputs: Tensor) -> None:
+        """The same variance for all nodes, that of the training errors."""
+        error = 2 * self._loss(outputs)
+        self.model.linear.bias[1] = error.clamp(min=1e-4).log()
+
+
+def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and 1 / deviation of each column, `[D]`; the latter is zero where it is constant."""
+    mean, deviation = x.double().mean(0), x.double().std(0, correction=0)
+    constant = deviation <= 1e-6 * mean.abs().clamp(min=1e-6)
+    return mean.to(x.dtype), torch.where(constant, 0.0, 1 / deviation.clamp(min=1e-30)).to(x.dtype)

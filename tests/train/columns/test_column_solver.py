@@ -1,0 +1,149 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch_geometric.data import Data
+
+import gpnn
+from gpnn.data.features import from_scipy
+from gpnn.nn.columns import ColumnModel
+from gpnn.train.columns.arguments import column_arguments
+from gpnn.train.fit import fit
+from gpnn.train.recipe import Recipe
+from tests.oracle.number_graph import number_graph
+from tests.oracle.planted import planted_graph
+
+
+@pytest.fixture(scope="module")
+def planted() -> Data:
+    """Three classes of a hundred nodes each."""
+    features = lambda y: torch.nn.functional.one_hot(y, 3) * 1.5  # noqa: E731
+    return planted_graph(300, 900, friends=0.9, features=features, splits=(120, 90))[0]
+
+
+RECIPE = Recipe(epochs=40, patience=0, checkpoint_every=1)
+
+
+def few(planted: Data) -> Data:
+    return planted
+
+
+def many(planted: Data) -> Data:
+    """The same classes with 300 columns, most of them zero."""
+    random = np.random.default_rng(0)
+    x = (
+        random.random((planted.num_nodes, 300)) < 0.02 + 0.2 * (np.arange(300) % 3 == planted.y.numpy()[:, None])
+    ).astype(np.float32)
+    return Data(**{**planted.to_dict(), "x": from_scipy(csr_array(x), sparse=True)})
+
+
+def multi_label(planted: Data) -> Data:
+    return Data(**{**planted.to_dict(), "y": torch.stack([planted.y == 0, planted.y != 1], 1).long(), "num_classes": 2})
+
+
+def numbers(planted: Data) -> Data:
+    del planted
+    return number_graph(120)
+
+
+CASES = {each.__name__: each for each in (few, many, multi_label, numbers)}
+
+
+def train(data: Data, recipe: Recipe = RECIPE, **options):
+    torch.manual_seed(0)
+    model = ColumnModel(**{**column_arguments(data, **options), "iterations": 6, "num_leaves": 5})
+    plan = gpnn.lower(data, gpnn.schedule.synchronous(data, rounds=2))
+    return model, fit(model, data, plan, recipe=recipe), plan
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_task_is_learnt(case, planted):
+    data = CASES[case](planted)
+    model, result, plan = train(data)
+    assert result.metrics[f"val_{result.metrics['metric']}"] > (0.5 if case == "numbers" else 0.8)
+    kinds = {(record["solver"], record["columns"]) for record in result.history}
+    assert kinds == {(solver, kind) for solver in model.solvers for kind in ("all", "unlabelled", "own")}
+    assert torch.equal(model(data.x, plan).detach(), result.logits)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_labels_of_validation_and_test_reach_neither_columns_nor_weights(case, planted):
+    """Shuffled, they change which setting and how many trees are best, so that these are held fixed."""
+    data = CASES[case](planted)
+    hidden = ~data.train_mask
+    shuffled = data.clone()
+    order = torch.from_numpy(np.random.default_rng(0).permutation(int(hidden.sum())))
+    shuffled.y[hidden] = data.y[hidden][order]
+    assert not torch.equal(shuffled.y, data.y)
+    for method, epochs in (("linear", 1), ("trees", 1)):
+        found = []
+        for each in (data, shuffled):
+            own = each.clone()
+            del own.val_mask
+            model, _, plan = train(own, replace(RECIPE, epochs=epochs), method=method)
+            found.append((model.columns(data.x, plan).dense, model.state_dict()))
+        assert torch.equal(found[0][0], found[1][0])
+        assert all(torch.equal(value, found[1][1][name]) for name, value in found[0][1].items())
+
+
+def test_a_training_goes_on_from_a_checkpoint_to_the_same_bits(planted, tmp_path):
+    model, result, _ = train(planted)
+    file = tmp_path / "checkpoint"
+
+    class Stop:
+        def start(self, history):
+            pass
+
+        def epoch(self, record):
+            return record["epoch"] == 4
+
+    arguments = {**column_arguments(planted), "iterations": 6, "num_leaves": 5}
+    plan = gpnn.lower(planted, gpnn.schedule.synchronous(planted, rounds=2))
+    begun = fit(ColumnModel(**arguments), planted, plan, recipe=RECIPE, checkpoint=file, callbacks=[Stop()])
+    assert begun.stopped == "interrupted"
+    resumed = ColumnModel(**arguments)
+    again = fit(resumed, planted, plan, recipe=RECIPE, checkpoint=file)
+    assert [each["loss"] for each in again.history] == [each["loss"] for each in result.history]
+    assert all(torch.equal(value, model.state_dict()[name]) for name, value in resumed.state_dict().items())
+
+
+def test_without_features_degrees_and_labels_are_left(planted):
+    data = Data(
+        **{name: value for name, value in planted.to_dict().items() if name != "x"}, num_nodes=planted.num_nodes
+    )
+    model, result, _ = train(data)
+    assert model.kinds == ("all", "unlabelled")
+    assert result.metrics["test_accuracy"] > 0.5
+
+
+def test_rare_classes_weigh_more_when_balanced(planted):
+    data = planted.clone()
+    data.train_mask = data.train_mask & ((data.y != 2) | (torch.arange(data.num_nodes) % 5 == 0))
+    for method in ("linear", "trees"):
+        plain, balanced = (
+            train(data, replace(RECIPE, class_weight=weight, epochs=1), method=method)[1]
+            for weight in ("none", "balanced")
+        )
+        count = [(each.logits.argmax(1) == 2).sum() for each in (plain, balanced)]
+        assert count[1] > count[0]
+
+
+def test_labels_move_with_their_nodes(planted):
+    """In a graph of the same nodes in another order, with new ones, known nodes have the columns that they had."""
+    model, _, plan = train(planted)
+    before = model.columns(planted.x, plan)
+    order = torch.from_numpy(np.random.default_rng(0).permutation(planted.num_nodes))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(planted.num_nodes)
+    new = 4
+    grown = Data(
+        x=torch.cat([planted.x[order], torch.zeros(new, planted.x.shape[1])]),
+        edge_index=place[planted.edge_index],
+        num_nodes=planted.num_nodes + new,
+    )
+    model.move_labels(torch.cat([order, torch.full((new,), -1)]))
+    after = model.columns(grown.x, gpnn.lower(grown, gpnn.schedule.synchronous(grown, rounds=2)))
+    torch.testing.assert_close(after.dense[: planted.num_nodes], before.dense[order])
+    assert torch.isfinite(after.dense).all()
