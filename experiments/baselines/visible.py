@@ -37,7 +37,7 @@ def visible_data(data: Data) -> Data:
     if checked.get("y") is None or checked.get("train_mask") is None:
         raise ValueError("`data` must have labels `y` and a `train_mask` to learn from. Got none.")
     if checked.y.dim() != 1:
-        raise ValueError(f"`y` must hold one class a node, [N], for a baseline. Got shape {list(checked.y.shape)}.")
+        raise ValueError(f"`y` must hold one class per node, [N], for a baseline. Got shape {list(checked.y.shape)}.")
     visible = checked.train_mask.clone()
     if checked.get("val_mask") is not None:
         visible |= checked.val_mask

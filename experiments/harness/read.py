@@ -88,7 +88,7 @@ def _order(name: str) -> tuple[int, list[Any]]:
 
 
 def typed(path: Path, name: str, value: Any, hint: Any) -> Any:
-    """The value as the type asks, of plain numbers, text, lists and tables.
+    """The value as the type requires, of plain numbers, text, lists and tables.
 
     Raises:
         ValueError: naming the file and the key.

@@ -27,7 +27,7 @@ def run_experiment(
         experiment: what to run.
         results: what is finished, and where it is kept.
         jobs: number of processes, each with one thread.
-        progress: told of each finished cell, with the number finished and the number of all.
+        progress: called for each finished cell, with the number finished and the number of all.
         only: the cells to run (:meth:`Experiment.select`); None: all.
     """
     cells = {cell.key: cell for cell in (experiment.cells() if only is None else only)}

@@ -96,7 +96,7 @@ def trained_task(run: RunFolder) -> Task:
 
 
 def _task(described: Mapping[str, Any], file: str) -> Task:
-    """The task of a run; runs of older versions tell whether a node may have several labels."""
+    """The task of a run; runs of older versions hold whether a node may have several labels."""
     if "task" in described:
         return parse_task(described["task"], file)
     return Classification(described["model"]["out_channels"], bool(described.get("multi_label")))

@@ -26,7 +26,7 @@ def parse_literal(text: str) -> Any:
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """The value as the type asks: whole numbers pass as floats, lists as tuples, nothing else changes.
+    """The value as the type requires: whole numbers pass as floats, lists as tuples, nothing else changes.
 
     Raises:
         TypeError: when it does not fit.

@@ -69,8 +69,8 @@ def check_columns(data: Data, task: str = "auto") -> Data:
     if data.get("x") is not None and data.x.dtype == torch.bfloat16 and data.x.layout == torch.sparse_csr:
         checked.x = data.x.float()  # sparse features go through numpy, which has no such type
     if data.get("y") is not None:
-        told = data.get("task")  # another's attribute of this name says nothing here
-        known = told if task == "auto" and isinstance(told, str) and told in TASKS else task
+        given = data.get("task")  # another program's attribute of this name is ignored
+        known = given if task == "auto" and isinstance(given, str) and given in TASKS else task
         checked.y = check_labels(data.y, data.num_nodes, known)
     if checked.get("y") is not None and are_numbers(checked.y):
         checked.task = "regression"

@@ -13,7 +13,7 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 class CheckpointRows(Tensor):
     """Rows `first` to `first + n` of a matrix of `num_rows` rows, over the memory of the tensor it is made of.
 
-    It implements the protocol by which tensors tell torch.distributed.checkpoint what part of a whole they are;
+    It implements the protocol by which tensors describe to torch.distributed.checkpoint what part of a whole they are;
     `DTensor` implements it too, but has only ranges of equal length.
     """
 

@@ -118,8 +118,8 @@ def _alone(do: Callable[..., Result]) -> Callable[..., Result]:
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Threads of this process: one that was forked has its parent's pool without the threads in it.
 
-    Each says for itself that torch has one thread there. What the caller said holds for a new thread only from the
-    first operation that torch itself shares; products before it would start threads of their own.
+    Each sets torch to one thread for itself. The caller's setting holds for a new thread only from the first operation
+    that torch itself runs in parallel; products before it would start threads of their own.
     """
     return ThreadPoolExecutor(
         threads, thread_name_prefix="gpnn-kernel", initializer=torch.set_num_threads, initargs=(1,)

@@ -16,7 +16,7 @@ _for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
 
 
 class StepUse(NamedTuple):
-    """What will be asked of a step: its values, its gradients, or both, and whether others keep its result."""
+    """What a step must compute: its values, its gradients, or both, and whether others keep its result."""
 
     values: bool
     gradients: bool

@@ -13,7 +13,7 @@ _UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest number of pag
 
 
 def resident_bytes(device: torch.device | str = "cpu") -> float:
-    """Bytes that this process holds on a device now; 0 where the system does not say."""
+    """Bytes that this process holds on a device now; 0 where the system does not report it."""
     if torch.device(device).type == "cuda":
         return float(torch.cuda.memory_allocated(device))
     status = Path("/proc/self/statm")

@@ -78,7 +78,7 @@ class MeanState(nn.Module):
 class LearnedState(nn.Module):
     """Σ γₜ hₜ with learned γ (GPR-GNN, Chien et al. 2021), started as α(1 − α)ᵗ, the rest on the last state.
 
-    Negative γ let neighbours be told apart, which serves graphs whose neighbours differ.
+    Negative γ distinguish a node from its neighbours, which serves graphs whose neighbours differ.
 
     Args:
         num_rounds: number of rounds T, which must be given; γ has T + 1 entries, the first for the initial state.

@@ -41,7 +41,7 @@ def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Ch
         text = [f"{percent(s)} of {n:,}" if n else "no node" for s, n in zip(share, total.tolist())]
         views[split] = [_class_bars(share, text, shown)]
     share, worst = min(zip(views[next(iter(views))][0]["x"], shown.tolist()))
-    alt = f"Of the classes, {record.classes[worst]} is told worst, {percent(share)}."
+    alt = f"Of the classes, {record.classes[worst]} is predicted worst, {percent(share)}."
     return Chart("accuracy", "Accuracy per class", alt, views, _by_class(record, shown), _height(shown))
 
 
@@ -122,7 +122,7 @@ class Reliability:
 
 
 def reliability(bins: Tensor) -> Reliability:
-    """What the bins of :func:`~gpnn.report.counts.bin_confidence` say.
+    """Confidence, accuracy and the expected calibration error of :func:`~gpnn.report.counts.bin_confidence`'s bins.
 
     >>> import torch
     >>> from gpnn.report.counts import bin_confidence
@@ -143,7 +143,7 @@ def calibration(record: Record) -> Section | None:
     errors = ", ".join(f"{percent(each.error)} on {name}" for name, each in found.items())
     lead = (
         f"Expected calibration error: {errors}. A model is calibrated when its points lie on the diagonal: "
-        "above it, it is right more often than it says; below, less often."
+        "above it, it is right more often than its confidence; below, less often."
     )
     if record.multi_label:
         lead += " Every label of a node is one prediction, yes or no."

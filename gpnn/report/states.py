@@ -88,7 +88,7 @@ def hover_texts(nodes: NodeFacts) -> list[str]:
         for line, part in zip(lines, nodes.parts.tolist()):
             line.append(f"subgraph {part}")
     if nodes.numbers is not None:
-        told = [
+        shown = [
             (f"prediction {number:.4g} ({low:.4g} to {high:.4g})", "unknown" if true != true else f"{true:.4g}")
             for true, number, low, high in nodes.numbers.tolist()
         ]
@@ -96,9 +96,9 @@ def hover_texts(nodes: NodeFacts) -> list[str]:
         given = [
             f"{label(nodes.classes[each])} ({percent(sure)})" for each, sure in zip(top.tolist(), confidence.tolist())
         ]
-        told = [(f"prediction {name}", _known(true, nodes.classes)) for name, true in zip(given, nodes.y)]
+        shown = [(f"prediction {name}", _known(true, nodes.classes)) for name, true in zip(given, nodes.y)]
     word = "class" if nodes.numbers is None else "number"
-    for line, (prediction, true), split in zip(lines, told, nodes.splits.tolist()):
+    for line, (prediction, true), split in zip(lines, shown, nodes.splits.tolist()):
         line += [prediction, f"{word} {true}" + (f", {_WORDS[split]} node" if split >= 0 else "")]
     return ["<br>".join(line) for line in lines]
 

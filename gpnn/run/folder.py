@@ -238,14 +238,14 @@ def _line(record: Mapping[str, Any]) -> str:
 def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
     """A new, empty folder `runs/NAME-YYYYmmdd-HHMMSS`, numbered where that is taken, for the run to be made in.
 
-    It is this process's, also where others start at the same time; it is removed where it stays empty.
+    It is this process's, also where others start at the same time; where it stays empty it is removed, and `runs` too
+    if it was made for it.
     """
-    stem, number = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1
-    parent.mkdir(parents=True, exist_ok=True)
+    stem, number, is_new = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1, not parent.exists()
     while True:
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         try:
-            path.mkdir()
+            path.mkdir(parents=True)
         except FileExistsError:
             number += 1
             continue
@@ -255,3 +255,5 @@ def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # a run is in it
             path.rmdir()
+            if is_new:
+                parent.rmdir()

@@ -62,8 +62,8 @@ class KnownNodes:
     Attributes:
         ids: the id of each node, `[N]`: the user's, or its row.
         labels: the subgraph of each node, from 0, int64 `[N]`, or None under a schedule that needs no partition.
-        digests: of the graph where ids are rows, to tell its nodes from those of an entirely new graph; None where the
-            ids are the user's own.
+        digests: of the graph where ids are rows, to distinguish its nodes from those of an entirely new graph; None
+            where the ids are the user's own.
     """
 
     ids: pyarrow.Array

@@ -18,7 +18,7 @@ def remove_unfinished(path: Path) -> None:
 
 @contextmanager
 def lock_run(path: Path) -> Iterator[None]:
-    """Hold the run folder for this process; the system lets go of it when the process ends, however it ends.
+    """Hold the run folder for this process; the system releases it when the process ends, however it ends.
 
     What a killed process left in it unfinished is removed. Where the system or the file system knows no such lock,
     nothing is held.

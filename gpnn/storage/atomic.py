@@ -105,7 +105,7 @@ def staging_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the workplaces in `parent` that this user's processes left behind and none holds any more."""
+    """Remove the staging folders in `parent` that this user's processes left behind and none holds any more."""
     try:
         names = os.listdir(parent)  # noqa: PTH208
     except OSError:  # a folder that may be written but not listed

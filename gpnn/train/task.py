@@ -1,6 +1,6 @@
 """Task: what is predicted of a node, and how a model's outputs become a loss, predictions and metrics.
 
-Whoever trains, evaluates, predicts or reports asks the task; :func:`task_of` finds it from the labels.
+Training, evaluation, predictions and reports go by the task; :func:`task_of` finds it from the labels.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Task(ABC):
         return ("linear",)
 
     def prepare(self, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
-        """The task with what the training targets of all processes tell of it."""
+        """The task with the statistics of the training targets of all processes."""
         return self
 
     def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
-        """The task with what the outputs of the validation nodes tell of the trained model."""
+        """The task calibrated by the outputs of the trained model for the validation nodes."""
         return self
 
     @property
@@ -153,7 +153,7 @@ class Classification(Task):
     def check(self, names: Sequence[Any] | None) -> None:
         if self.num_classes < 2 and not self.multi_label:
             only = shorten((names or ["one"])[0])
-            raise ValueError(f"A training needs at least two classes to tell apart. Got {only} alone.")
+            raise ValueError(f"A training needs at least two classes. Got {only} alone.")
 
     def choose_metric(self, name: str, target: Tensor, group: ProcessGroup = SINGLE) -> str:
         return choose_metric(name, target, group)

@@ -144,7 +144,7 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
         (["peple"], "Got 'peple' (the nearest is people)."),
         (["people", "seed=-1"], "`seed` must be at least 0. Got -1."),
         (["coar"], "Got 'coar' (the nearest is cora)."),
-        (["people", "data.label=one"], "A training needs at least two classes to tell apart. Got 1 alone."),
+        (["people", "data.label=one"], "A training needs at least two classes. Got 1 alone."),
     ],
 )
 def test_mistakes(gpnn, graph, tmp_path, words, sentence) -> None:

@@ -65,7 +65,7 @@ class Seconds(NamedTuple):
 
     @classmethod
     def now(cls) -> Seconds:
-        """Both clocks, once a GPU has done all that it was asked for."""
+        """Both clocks, once a GPU has finished its work."""
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
         return cls(time.process_time(), time.perf_counter())

@@ -144,7 +144,7 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
 
 
 def _are_numbers(nodes: Table, choices: Choices) -> bool:
-    """Whether the labels are numbers to predict: told so, or all of them numbers of which one is not whole."""
+    """Whether the labels are numbers to predict: by the setting, or all of them numbers of which one is not whole."""
     if choices.task != "auto" or (choices.vocabulary is not None and choices.vocabulary.classes is not None):
         return choices.task == "regression"
     return bool(find_fractions(nodes.numbered(choices.label, _is_gap)[1]))
