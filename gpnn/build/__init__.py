@@ -1,7 +1,6 @@
 """From configuration to objects and runs: the only reader of names."""
 
-from gpnn.build.compare import build_partitions, build_schedules
-from gpnn.build.describe import describe_data
+from gpnn.build.describe import build_partitions, build_schedules, describe_data
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,

@@ -1,18 +1,21 @@
-"""What a dataset holds, in numbers, and what would be chosen for it."""
+"""What a dataset holds, in numbers, what would be chosen for it, and all choices side by side."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from gpnn.build.objects import model_options, resolve, resolve_structure
+from gpnn.build.objects import model_options, pipeline_of, resolve, resolve_structure
 from gpnn.config import Config
 from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
+from gpnn.partition import PARTITIONERS, Partition, PartitionRow, compare_partitions
 from gpnn.pipeline import resolve_options
+from gpnn.schedule import SCHEDULES, Schedule
 from gpnn.train.notes import Facts
 
 if TYPE_CHECKING:
@@ -146,3 +149,38 @@ def _alike(y: Tensor, graph: Graph) -> Tensor:
     for label in (y > 0).unbind(1):  # a label at a time: [E, C] may be large
         same |= label[src] & label[dst]
     return same
+
+
+def build_schedules(config: Config, data: Data) -> tuple[dict[str, Schedule], dict[str, str], Partition | None]:
+    """Every schedule that the graph allows, why it does not allow the others, and the partition that they share.
+
+    Options stay with the schedule that they were given to.
+
+    Raises:
+        ValueError: when the configured schedule is one of the others.
+    """
+    part = pipeline_of(_named(config, "partitioned")).divide(data)
+    schedules, refused = {}, {}
+    for name in SCHEDULES:
+        try:
+            schedules[name] = pipeline_of(_named(config, name)).make_schedule(data, part)
+        except ValueError as error:
+            if name == config.schedule.name:
+                raise
+            refused[name] = str(error)
+    return schedules, refused, part
+
+
+def build_partitions(config: Config, data: Data) -> list[PartitionRow]:
+    """A row per partitioner: the configured one, with its options, first."""
+    chosen = config.partition
+    others = [name for name in PARTITIONERS if name not in (chosen.method, "given", "auto")]
+    methods = {chosen.method: chosen.options, **{name: {} for name in others}}
+    return compare_partitions(data, int(chosen.k), methods, config.seed)
+
+
+def _named(config: Config, name: str) -> Config:
+    """The configuration with another schedule, without options."""
+    if name == config.schedule.name:
+        return config
+    return replace(config, schedule=replace(config.schedule, name=name, options={}))

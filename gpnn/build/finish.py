@@ -13,7 +13,7 @@ from gpnn.build.predict import describe_model
 from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
-from gpnn.distributed.recall import recall_of_shards
+from gpnn.distributed.quality import recall_of_shards
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.run.predictions import (
