@@ -43,13 +43,13 @@ def main() -> None:
     app()
 
 
-def _print_warning(message: Warning | str, *place: object) -> None:
+def _print_warning(message: Warning | str, *place: object, **rest: object) -> None:
     """A warning as one line, without the place in our code."""
     print_notes([message], messages())
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"gpnn {gpnn.__version__}")
         raise typer.Exit
 

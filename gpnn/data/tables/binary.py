@@ -83,7 +83,7 @@ def _read(file: IO[bytes], size: int) -> np.ndarray:
         raise ValueError(f"an array of shape {list(shape)} and type {dtype} in {size} bytes")
     values = np.empty(math.prod(shape), dtype)
     if values.nbytes:
-        _fill(memoryview(values.view(np.uint8)), file)
+        _fill(values.view(np.uint8).data, file)
     return values.reshape(shape, order="F" if by_columns else "C")
 
 
