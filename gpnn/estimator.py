@@ -24,7 +24,10 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     (:mod:`gpnn.sizes`) and are printed when `verbose`.
 
     Args:
-        recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`.
+        recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`, or "auto": the best of
+            them on the validation nodes, found by a race. None is "auto", or where an argument below chooses a model or
+            a training, the recipe that it changes, "spread".
+        budget: of a race: seconds, or a time such as "10m"; "auto" follows the number of nodes.
         k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
         schedule: a name of `gpnn.schedule.SCHEDULES`.
@@ -57,6 +60,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     Attributes:
         classes_: the classes, `[C]`.
         multilabel_: whether a node may have several of them.
+        recipe_: the name of the recipe in use.
+        race_: the :class:`gpnn.race.RaceRecord` of what was tried, where there was a race.
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.
@@ -149,7 +154,8 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
 
     Attributes:
         task_: the scale of the targets and the quantiles of the validation errors.
-        sizes_, model_, partition_, known_, history_, metrics_, n_features_in_, n_iter_: as of :class:`GPNNClassifier`.
+        recipe_, race_, sizes_, model_, partition_, known_, history_, metrics_, n_features_in_, n_iter_: as of
+            :class:`GPNNClassifier`.
 
     >>> import gpnn
     >>> data = gpnn.load_dataset("digits")

@@ -6,7 +6,9 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from torch import Tensor
 
 from gpnn.data.arrays import data_from_arrays, hold_out
 from gpnn.data.check import check_data
+from gpnn.data.facts import GraphFacts
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_trainable
@@ -25,7 +28,9 @@ from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes
-from gpnn.recipes import DEFAULT, find_recipe
+from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
+from gpnn.race.halving import CHECKPOINT
+from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import write_predictions
@@ -43,6 +48,19 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 NODES = "nodes.parquet"  # of a saved estimator
+# the arguments of a pipeline, of its model's options and of a recipe
+STRUCTURE = (
+    "partition",
+    "k",
+    "schedule",
+    "rounds",
+    "schedule_options",
+    "normalization",
+    "self_loops",
+    "hidden_channels",
+)
+CELL = ("cell", "input_dropout", "dropout", "drop_node")
+TRAINING = ("epochs", "learning_rate", "weight_decay", "patience")
 
 
 class NodeEstimator(BaseEstimator):
@@ -60,7 +78,8 @@ class NodeEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        recipe: str = DEFAULT,
+        recipe: str | None = None,
+        budget: str | float = AUTO,
         k: int | Auto | None = None,
         partition: str | None = None,
         schedule: str | None = None,
@@ -89,6 +108,7 @@ class NodeEstimator(BaseEstimator):
         verbose: bool = False,
     ) -> None:
         self.recipe = recipe
+        self.budget = budget
         self.k = k
         self.partition = partition
         self.schedule = schedule
@@ -123,9 +143,17 @@ class NodeEstimator(BaseEstimator):
             raise ValueError("`y` must give labels to learn from. Got none.")
         if classes is None:
             check_trainable(data.y, data.get("class_names"))
-        recipe, scale = self._recipe(), self.scale_features
+        scale = self.scale_features
         self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
         data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
+        with TemporaryDirectory() as folder:
+            self._train(data, Path(folder))
+        return data, classes
+
+    def _train(self, data: Data, folder: Path) -> None:
+        """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
+        self.recipe_ = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
+        recipe = self._race(data, folder) if self.recipe_ == AUTO else self._recipe(self.recipe_)
         made = self._pipeline().assemble(data, recipe, keep_schedule=False)
         self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
         self._take_model(made.model, made.model_arguments)
@@ -134,7 +162,8 @@ class NodeEstimator(BaseEstimator):
         self.known_ = KnownNodes.of(made.data, self.partition_)
         self._warn(self._facts(made.data))
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
-        result = fit(self.model_, made.data, made.plan, recipe=recipe, seed=self.seed)
+        checkpoint = folder / self.recipe_ / CHECKPOINT if (folder / self.recipe_).exists() else None
+        result = fit(self.model_, made.data, made.plan, recipe=recipe, seed=self.seed, checkpoint=checkpoint)
         if result.problem is not None or result.task is None:
             del self.model_  # what diverged predicts nothing
             raise ValueError(result.problem)
@@ -142,7 +171,29 @@ class NodeEstimator(BaseEstimator):
         self.task_ = result.task
         self._warn(training_notes(self.history_, self.task_.chance))
         self._print(json.dumps(self.metrics_))
-        return data, classes
+
+    def _race(self, data: Data, folder: Path) -> Recipe:
+        """Set `recipe_` to the best recipe on the validation nodes; how it is trained."""
+        facts = GraphFacts.of(data)
+        names = choose_members(facts) if facts.num_validation else [DEFAULT]
+        self.recipe_ = names[0]
+        if len(names) == 1:
+            return self._recipe(names[0])
+        recipes = {name: self._recipe(name) for name in names}
+
+        def start(name: str) -> Trial:
+            made = self._pipeline(name).assemble(data, recipes[name], keep_schedule=False)
+            recipes[name] = resolve_target_scale(made.model, made.data, made.plan, recipes[name], self.seed)
+            return Trial(made.model, made.data, made.plan, recipes[name], self.seed)
+
+        starts = {name: partial(start, name) for name in names}
+        self.race_ = run_race(starts, folder, budget=parse_budget(self.budget), on_record=self._print_race)
+        self.recipe_ = self.race_.finalists[0]
+        limit = self.race_.limit(self.recipe_)
+        return recipes[self.recipe_] if limit is None else replace(recipes[self.recipe_], epochs=limit)
+
+    def _print_race(self, record: RaceRecord) -> None:
+        self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")
 
     def _outputs(self, X: Any, adjacency: Any) -> Tensor:
         """What the model gives for every node, `[N, num_outputs]`.
@@ -168,6 +219,7 @@ class NodeEstimator(BaseEstimator):
         nodes, digests = run.path / NODES, self.known_.digests
         write_predictions(self.known_.to_table(), nodes)
         learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
+        learned["recipe_"] = self.recipe_
         learned["rows_"] = None if digests is None else digests._asdict()
         measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         # what a kill leaves of two estimators is not an estimator
@@ -190,6 +242,8 @@ class NodeEstimator(BaseEstimator):
                 raise ValueError(f"{shorten(found.sizes_.rounds)} rounds")
             found.metrics_, found.scale_features_ = saved["metrics_"], saved["scale_features_"]
             found.n_iter_ = saved["n_iter_"]
+            found.recipe_ = saved.get("recipe_") or found.recipe or DEFAULT  # older versions have no race
+            find_recipe(found.recipe_)
             found._take_learned(saved)
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")
@@ -225,23 +279,26 @@ class NodeEstimator(BaseEstimator):
 
     def _warn(self, notes: list[Note]) -> None:
         for note in notes:  # at the line that called fit
-            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=4)
+            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=5)
 
     def _print(self, text: str) -> None:
         if self.verbose:
             print(f"{type(self).__name__}: {text}")
 
-    def _recipe(self) -> Recipe:
-        settings = self._given("epochs", "learning_rate", "weight_decay", "patience")
-        return replace(find_recipe(self.recipe).train, **settings, **(self.train_options or {}))
+    def _chooses_model(self) -> bool:
+        """Whether an argument chose the model, or how it is trained, so that there is nothing to race for."""
+        open_ones = set(self.train_options or ()) <= set(OPEN)
+        return bool(self._given(*STRUCTURE, *CELL, *TRAINING, "model_options")) or not open_ones
 
-    def _pipeline(self) -> Pipeline:
-        pipeline = find_recipe(self.recipe).pipeline
-        options = {**pipeline.model_options, **self._given("cell", "input_dropout", "dropout", "drop_node")}
+    def _recipe(self, name: str) -> Recipe:
+        return replace(find_recipe(name).train, **self._given(*TRAINING), **(self.train_options or {}))
+
+    def _pipeline(self, name: str | None = None) -> Pipeline:
+        pipeline = find_recipe(name or self.recipe_).pipeline
+        options = {**pipeline.model_options, **self._given(*CELL)}
         options |= self.model_options or {}
         start = options.pop("embedding_start", pipeline.embedding_start)
-        own = self._given("partition", "k", "schedule", "rounds", "schedule_options", "normalization", "self_loops")
-        own |= self._given("hidden_channels", "seed", "device", "engine", "disk")
+        own = self._given(*STRUCTURE, "seed", "device", "engine", "disk")
         own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
         memory = None if self.memory is None else self.memory * 1e9
         return replace(pipeline, **own, model_options=options, embedding_start=start, memory=memory)

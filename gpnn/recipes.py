@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpnn.check import check_choice
+from gpnn.data.facts import GraphFacts
 from gpnn.pipeline import Pipeline
 from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 
@@ -17,14 +19,21 @@ class NamedRecipe:
         about: the recipe in a line.
         pipeline: partition, schedule and model.
         train: the settings of :func:`gpnn.train.fit`.
+        suits: whether a race tries it on a graph with these facts.
+        in_shards: whether several processes can train it.
     """
 
     about: str
     pipeline: Pipeline
     train: Recipe
+    suits: Callable[[GraphFacts], bool] = lambda facts: True
+    in_shards: bool = True
 
 
-DEFAULT = "spread"
+AUTO = "auto"  # the name that stands for the best of them, found by a race
+DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
+# Settings of a training that leave the choice of a recipe open, so that a race keeps them.
+OPEN = ("metric", "class_weight", "precision", "target_scale", "checkpoint_every", "checkpoint_seconds")
 
 RECIPES: dict[str, NamedRecipe] = {
     "spread": NamedRecipe(
@@ -43,9 +52,11 @@ RECIPES: dict[str, NamedRecipe] = {
             schedule="auto",
             rounds=10,
             normalization="graph",
+            hidden_channels=64,
             model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
         ),
         Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
+        in_shards=False,  # batch normalisation sees all nodes
     ),
 }
 

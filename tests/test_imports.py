@@ -23,6 +23,7 @@ ROWS = [
     {"memory"},
     {"pipeline"},
     {"recipes"},
+    {"race"},
     {"node_estimator"},
     {"estimator", "report"},
     {"config"},

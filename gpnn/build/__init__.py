@@ -1,7 +1,6 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data
-from gpnn.build.describe_stored import describe_stored
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
@@ -14,6 +13,7 @@ from gpnn.build.objects import (
     resolve_structure,
 )
 from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained, with_graph
+from gpnn.build.race import Race, race_run
 from gpnn.build.report import report_run
 from gpnn.build.run import begin_run, create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
@@ -21,6 +21,7 @@ from gpnn.build.unchanged import load_run_config
 
 __all__ = [
     "Built",
+    "Race",
     "Search",
     "Trained",
     "begin_run",
@@ -30,7 +31,6 @@ __all__ = [
     "build_schedules",
     "create_run",
     "describe_data",
-    "describe_stored",
     "history_notes",
     "load_config",
     "load_run_config",
@@ -38,6 +38,7 @@ __all__ = [
     "pipeline_of",
     "predict_run",
     "predict_trained",
+    "race_run",
     "read_trained",
     "rebuild",
     "report_run",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpnn.build.objects import model_options, pipeline_of, resolve, resolve_structure
 from gpnn.config import Config
+from gpnn.data.facts import homophily
 from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
@@ -51,8 +52,8 @@ def describe_data(config: Config, data: Data, facts: Facts | None = None) -> dic
         **_features(data),
     }
     if data.get("y") is not None:
-        found |= describe_labels(data, graph)
-    return found | {"GPNN would choose": describe_choices(config, data)}
+        found |= _labels(data, graph)
+    return found | {"GPNN would choose": _choices(config, data)}
 
 
 def _features(data: Data) -> dict[str, Any]:
@@ -73,8 +74,7 @@ def _columns(words: Vocabulary) -> dict[str, Any]:
     return kinds | ({"others": len(words.columns) - SHOWN} if len(words.columns) > SHOWN else {})
 
 
-def describe_labels(data: Data, graph: Graph) -> dict[str, Any]:
-    """Classes or numbers, splits, and how alike neighbours are along the edges of a graph of the same nodes."""
+def _labels(data: Data, graph: Graph) -> dict[str, Any]:
     found: dict[str, Any] = {"labelled nodes": int(labelled_nodes(data.y).sum())}
     own, alike = (_numbers if are_numbers(data.y) else _classes)(data, graph)
     found |= own
@@ -87,9 +87,8 @@ def describe_labels(data: Data, graph: Graph) -> dict[str, Any]:
 def _classes(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
     """Classes and their sizes; and how alike neighbours are."""
     sizes = _by_name(_class_sizes(data.y, data.num_classes), data.get("class_names"))
-    same = _alike(data.y, graph)
-    homophily = float(same.float().mean()) if same.numel() else None
-    return {"classes": data.num_classes, "nodes by class": sizes}, {"homophily (edges within a class)": homophily}
+    alike = homophily(data.y, graph, labelled_nodes(data.y))
+    return {"classes": data.num_classes, "nodes by class": sizes}, {"homophily (edges within a class)": alike}
 
 
 def _numbers(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -109,7 +108,7 @@ def _numbers(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"numbers": {name: float(value) for name, value in measures.items()}}, {"correlation of neighbours": alike}
 
 
-def describe_choices(config: Config, data: Data) -> dict[str, Any]:
+def _choices(config: Config, data: Data) -> dict[str, Any]:
     """The sizes and the kind of model of a training; without labels, of its partition and schedule only."""
     labelled = data.get("y") is not None and bool(labelled_nodes(data.y).any())
     chosen = resolve_structure(resolve(config, data) if labelled else config, data)
@@ -137,19 +136,6 @@ def _class_sizes(y: Tensor, num_classes: int) -> list[int]:
     if y.dim() == 2:
         return (y > 0).sum(0).tolist()
     return torch.bincount(y[y >= 0], minlength=num_classes).tolist()
-
-
-def _alike(y: Tensor, graph: Graph) -> Tensor:
-    """Whether the ends of each edge between two labelled nodes share a class (any of their labels), bool."""
-    known = labelled_nodes(y)
-    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
-    src, dst = graph.src[both], graph.dst[both]
-    if y.dim() == 1:
-        return y[src] == y[dst]
-    same = torch.zeros_like(src, dtype=torch.bool)
-    for label in (y > 0).unbind(1):  # a label at a time: [E, C] may be large
-        same |= label[src] & label[dst]
-    return same
 
 
 def build_schedules(config: Config, data: Data) -> tuple[dict[str, Schedule], dict[str, str], Partition | None]:

@@ -18,6 +18,7 @@ from gpnn.memory.engine import check_engine
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
 from gpnn.pipeline import resolve_options
+from gpnn.race import parse_budget
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 
@@ -75,6 +76,10 @@ def check_names(config: Config) -> list[str]:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
     if config.memory != "auto" and config.memory <= 0:
         problems.append(f"`memory` must be greater than 0. Got {config.memory}.")
+    try:
+        parse_budget(config.budget)
+    except ValueError as error:
+        problems.append(str(error))
     try:
         check_engine(config.engine, config.disk or None)
     except ValueError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,6 +46,7 @@ class Built:
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run, and the memory that this is estimated to take.
         notes: what was decided on the user's behalf, and what is not used.
+        build_other: builds another configuration over the same data; collective.
     """
 
     config: Config
@@ -55,6 +57,7 @@ class Built:
     model_arguments: dict[str, Any]
     engine: EngineChoice | None = None
     notes: Sequence[Note] = ()
+    build_other: Callable[[Config], Built] = field(kw_only=True)
 
     @property
     def totals(self) -> Totals:
@@ -62,9 +65,7 @@ class Built:
         if isinstance(self.plan, ShardedPlan):
             return self.plan.shard.totals
         parts = 1 if self.partition is None else self.partition.num_parts
-        graph = self.data.get("graph")
-        num_edges = self.data.num_edges if graph is None else graph.num_edges
-        return Totals(self.data.num_nodes, num_edges, self.plan.num_edge_types, parts)
+        return Totals(self.data.num_nodes, self.data.num_edges, self.plan.num_edge_types, parts)
 
 
 def build(config: Config, data: Data | None = None) -> Built:
@@ -85,7 +86,8 @@ def build(config: Config, data: Data | None = None) -> Built:
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
     notes = [*take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes")), *made.notes]
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
-    return Built(replace(config, engine=made.pipeline.engine), *objects, notes)
+    config = replace(config, engine=made.pipeline.engine)
+    return Built(config, *objects, notes, build_other=lambda other: build(other, data))
 
 
 def build_shard(
@@ -112,13 +114,19 @@ def build_shard(
     Raises:
         ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
     """
+
+    def build_other(other: Config) -> Built:
+        make = partial(build_shard, other, index, shard, data, group, device=device, sharing=sharing)
+        return group.run_on_all(make)
+
     num_outputs(index)  # refuses shards without labels
     recipe = resolve_recipe(config.train, data)
     made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
     recipe = resolve_target_scale(made.model, data, made.plan, recipe, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
     notes = [*shard_notes(index, config.model.message), *made.notes]
-    return Built(config, data, None, made.plan, made.model, made.model_arguments, made.engine, notes)
+    objects = (data, None, made.plan, made.model, made.model_arguments, made.engine)
+    return Built(config, *objects, notes, build_other=build_other)
 
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
+from gpnn.build.race import read_race
 from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
@@ -95,6 +96,7 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
         "config": read_text(run.config),
         "environment": read_json(run.environment),
         "seed": config.seed,
+        "race": read_race(run.race).record if run.race.exists() else None,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpnn.build.finish import finish_run
 from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
+from gpnn.build.race import Race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
@@ -62,7 +63,7 @@ def begin_run(
     out: Path | None = None,
     processes: Processes = ALONE,
     *,
-    search: Callable[[Config], Search] | None = None,
+    before: Callable[[Config], Search | Race | None] | None = None,
 ) -> tuple[RunFolder, Built]:
     """A new run and its objects, which are built first, so that a mistake leaves no folder behind; collective.
 
@@ -70,26 +71,27 @@ def begin_run(
         read: gives the configuration; called in rank 0.
         out: the run folder; None: one named by the time.
         processes: those that train.
-        search: gives the search that precedes the training, for a resolved configuration.
+        before: gives the search or the race that precedes the training of a configuration, or None.
 
     Raises:
         ValueError: when there is something at `out` already, or the configuration does not suit the data.
     """
     with ExitStack() as stack:
-        start = _agree(processes, lambda: _prepare(read(), out, processes, stack, searches=search is not None))
+        start = _agree(processes, lambda: _prepare(read(), out, processes, stack, before))
         built, index = _build(start, processes)
-        made = None if search is None else search(built.config)
-        _agree(processes, lambda: _create(start, built, made, index))
+        _agree(processes, lambda: _create(start, built, before and before(built.config), index))
     return RunFolder(start.path), built
 
 
-def create_run(built: Built, path: Path, search: Search | None = None, shards: ShardIndex | None = None) -> RunFolder:
-    """The run folder of objects that were built, with its configuration, environment and, if any, its search.
+def create_run(
+    built: Built, path: Path, before: Search | Race | None = None, shards: ShardIndex | None = None
+) -> RunFolder:
+    """The run folder of objects that were built, with its configuration, environment and, if any, its search or race.
 
     Args:
         built: the objects.
         path: where.
-        search: what precedes the training.
+        before: what precedes the training.
         shards: the index of the shards that they were built from, or None: of a whole graph.
 
     Raises:
@@ -102,8 +104,8 @@ def create_run(built: Built, path: Path, search: Search | None = None, shards: S
         began |= {"processes": group_of(built.plan).size, **shard_digests(shards)}
     environment = finite(describe_environment(built.plan.device) | began)
     files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
-    if search is not None:
-        files["search.json"] = search.to_json()
+    if before is not None:
+        files[before.file] = before.to_json()
     return RunFolder.create(path, files)
 
 
@@ -152,8 +154,15 @@ def _agree(processes: Processes, make: Callable[[], Start]) -> Start:
     return processes.group.run_on_rank0(make, Start.to_json, Start.from_json)
 
 
-def _prepare(config: Config, out: Path | None, processes: Processes, stack: ExitStack, *, searches: bool) -> Start:
+def _prepare(
+    config: Config,
+    out: Path | None,
+    processes: Processes,
+    stack: ExitStack,
+    before: Callable[[Config], Search | Race | None] | None,
+) -> Start:
     """The start of a new run; the shards of a dataset that came without are written beside it until it is there."""
+    searches = before is not None and isinstance(before(config), Search)
     if searches and (processes.group.size > 1 or is_shard_folder(config.data.name)):
         raise ValueError("`--search` is for one process: search first, then train the best with torchrun.")
     path = out or stack.enter_context(reserve_run_path(Path(config.data.name).name))
@@ -168,9 +177,9 @@ def _prepare(config: Config, out: Path | None, processes: Processes, stack: Exit
     return Start(path, _write_shards(config, processes.group.size, shards)[0], shards)
 
 
-def _create(start: Start, built: Built, search: Search | None, index: ShardIndex | None) -> Start:
+def _create(start: Start, built: Built, before: Search | Race | None, index: ShardIndex | None) -> Start:
     """Make the run folder; shards that were written for it become its own."""
-    create_run(built, start.path, search, index)
+    create_run(built, start.path, before, index)
     if start.shards is not None and str(start.shards) != start.config.data.name:
         start.shards.replace(start.path / SHARDS)
     return start

@@ -9,13 +9,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpnn.build.objects import Built, build
-from gpnn.build.unchanged import record_settings
+from gpnn.build.objects import Built
+from gpnn.build.unchanged import adopt_config, check_base
 from gpnn.config import Config, parse_config
 from gpnn.distributed import ShardedPlan
-from gpnn.storage.atomic import write_json, write_text
+from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.metrics import merit
@@ -59,6 +59,7 @@ class Search:
     num: int
     base: str
     fixed: tuple[str, ...] = ()
+    file: ClassVar[str] = "search.json"
 
     def to_json(self) -> str:
         """The search before its first trial, as the run folder notes it."""
@@ -114,7 +115,7 @@ def search_run(
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
-        result = _try(build(search.config(settings), data), callbacks)
+        result = _try(begun.build_other(search.config(settings)), callbacks)
         if result.stopped == "interrupted":
             return None
         row = {"trial": number, "settings": settings, **_validation_metrics(result, metric)}
@@ -122,9 +123,8 @@ def search_run(
         write_json(run.search, noted)
         if on_trial is not None:
             on_trial(row)
-    built = build(search.config(best_trial(noted["trials"])["settings"]), data)
-    record_settings(run, built.config)
-    write_text(run.config, built.config.to_toml())
+    built = begun.build_other(search.config(best_trial(noted["trials"])["settings"]))
+    adopt_config(run, built.config)
     return built
 
 
@@ -150,23 +150,13 @@ def read_search(path: Path) -> tuple[Search, dict[str, Any]]:
     if wrong:
         raise ValueError(f"{path.name} must note a search. Got another {shorten(wrong[0])}.")
     search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
-    _check_base(search.base, path.name)
+    check_base(search.base, path.name)
     expected = [
         {"trial": number, "settings": each} for number, each in zip(range(len(noted["trials"])), search.trials())
     ]
     if not all(map(_is_trial, noted["trials"])) or [_kept(row) for row in noted["trials"]] != expected:
         raise ValueError(f"{path.name} must note the trials of its search. Got others.")
     return search, noted
-
-
-def _check_base(base: str, name: str) -> None:
-    """Raise ValueError unless the base configuration of a search is one; `name` is the file that holds it."""
-    try:
-        problems = parse_config(tomllib.loads(base))[1]
-    except (ValueError, RecursionError) as error:
-        problems = [str(error)]
-    if problems:
-        raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
 
 
 def _is_trial(row: Any) -> bool:

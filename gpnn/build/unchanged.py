@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from gpnn.build.names import load_config
-from gpnn.config import Config
+from gpnn.config import Config, parse_config
 from gpnn.run.folder import RunFolder
-from gpnn.storage.atomic import finite, write_json
+from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten
 
 HOW_LONG = ("train.epochs", "train.patience", "train.checkpoint_every", "train.checkpoint_seconds")
@@ -27,6 +28,22 @@ def record_settings(run: RunFolder, config: Config) -> None:
     record(run, settings=settings_of(config))
 
 
+def adopt_config(run: RunFolder, config: Config) -> None:
+    """Make a configuration the run's: that which a search or a race chose."""
+    record_settings(run, config)
+    write_text(run.config, config.to_toml())
+
+
+def check_base(base: str, name: str) -> None:
+    """Raise ValueError unless the base configuration of a search or a race is one; `name` is the file that holds it."""
+    try:
+        problems = parse_config(tomllib.loads(base))[1]
+    except (ValueError, RecursionError) as error:
+        problems = [str(error)]
+    if problems:
+        raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
+
+
 def record(run: RunFolder, **values: Any) -> None:
     """Note what a run goes on with from now on."""
     write_json(run.environment, {**read_json(run.environment), **values})
@@ -39,7 +56,7 @@ def load_run_config(run: RunFolder) -> Config:
         ValueError: when it is not one, or a setting is not the one that the run began with.
     """
     config = load_config(run.config)
-    if run.finished or not run.search.exists():  # a search that goes on writes config.toml anew
+    if run.finished or not (run.search.exists() or run.race.exists()):  # one that goes on writes config.toml anew
         _check_settings(run, settings_of(config))
     return config
 

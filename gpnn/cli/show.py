@@ -16,6 +16,7 @@ from gpnn.text import metric_text, printable, value_text
 
 if TYPE_CHECKING:
     from gpnn.build import Built
+    from gpnn.race import RaceRecord
     from gpnn.train import RunFolder
 
 
@@ -88,12 +89,37 @@ def headline(built: Built) -> str:
 
 def show_trial(row: dict[str, Any]) -> None:
     """A trial's settings and its score."""
-    value = row["value"]
-    from gpnn.train.metrics import merit
-
-    score = "not finite" if value is None else metric_text(row["metric"], merit(row["metric"], value))
+    score = _score(row["metric"], row)
     settings = " ".join(f"{key}={value}" for key, value in row["settings"].items()) or "as configured"
     messages().print(f"trial {row['trial'] + 1}: validation {row['metric']} {score}  {settings}", markup=False)
+
+
+def show_race(record: RaceRecord) -> None:
+    """What a race decided, or the last row of it."""
+    console = messages()
+    if not record.rows:
+        costs = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in record.costs.items())
+        how = "measured" if record.measured else "estimated"
+        console.print(f"race: at most {record.budget:,.0f} s; an epoch of {costs} ({how})", markup=False)
+        return
+    row = record.rows[-1]
+    console.print(f"race, rung {row['rung'] + 1}: {race_row(record.metric, row)}", markup=False)
+
+
+def race_row(metric: str, row: Mapping[str, Any]) -> str:
+    """A row of a race in words.
+
+    >>> race_row("accuracy", {"name": "gated", "value": 0.5, "epochs": 50, "seconds": 2.5})
+    'gated, validation accuracy 50.0 %, 50 epochs, 2.5 s'
+    """
+    return f"{row['name']}, validation {metric} {_score(metric, row)}, {row['epochs']:,} epochs, {row['seconds']:.1f} s"
+
+
+def _score(metric: str, row: Mapping[str, Any]) -> str:
+    """The validation metric of a trial; those of which less is better are noted by their negative."""
+    from gpnn.train.metrics import merit
+
+    return "not finite" if row["value"] is None else metric_text(metric, merit(metric, row["value"]))
 
 
 def show_result(run: RunFolder, *, quiet: bool, json: bool) -> None:

@@ -13,8 +13,8 @@ import typer
 from gpnn.cli.errors import FAILED
 from gpnn.cli.process import Launched, launched, set_process
 from gpnn.cli.progress import Interrupt, progress_callback, waiting
-from gpnn.cli.show import headline, messages, print_notes, show_result, show_trial
-from gpnn.cli.words import Edges, Features, Json, Nodes, Root, Words, given_settings, read_config
+from gpnn.cli.show import headline, messages, print_notes, show_race, show_result, show_trial
+from gpnn.cli.words import Edges, Features, Json, Nodes, Root, Words, chooses_model, given_settings, read_config
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -67,8 +67,7 @@ def train(
                 run, built = _reopen(here.run, here)
             else:
                 tables = {"nodes": nodes, "edges": edges, "features": features}
-                read = partial(read_config, words, file=config, root=root, tables=tables)
-                run, built = _begin(read, out, here, search, lambda: given_settings(words, config))
+                run, built = _begin(partial(_read, words, config, root, tables, search), out, here, search)
         here.run, problem = run.path, None
         if built is not None:
             problem = _train(run, built, here, silent=silent or not here.leads, curves=tensorboard, report=report)
@@ -103,16 +102,33 @@ def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> Non
 
 
 def _begin(
-    read: Callable[[], Config], out: Path | None, here: Launched, num_trials: int, given: Callable[[], list[str]]
+    read: Callable[[], tuple[Config, list[str]]], out: Path | None, here: Launched, num_trials: int
 ) -> tuple[RunFolder, Built]:
-    from gpnn.build import Search, begin_run
+    """A new run, with the search or the race that precedes its training."""
+    from gpnn.build import Race, Search, begin_run
+    from gpnn.recipes import AUTO
 
-    def search(config: Config) -> Search:
-        return Search(num_trials, config.to_toml(), tuple(given()))
+    def before(config: Config) -> Search | Race | None:
+        fixed = tuple(read()[1])
+        if num_trials:
+            return Search(num_trials, config.to_toml(), fixed)
+        return Race(config.to_toml(), fixed) if config.recipe == AUTO else None
 
-    run, built = begin_run(read, out, here.processes, search=search if num_trials else None)
+    run, built = begin_run(lambda: read()[0], out, here.processes, before=before)
     set_process(built)
     return run, built
+
+
+def _read(
+    words: list[str] | None, file: Path | None, root: Path | None, tables: dict[str, Path | None], num_trials: int
+) -> tuple[Config, list[str]]:
+    """The configuration, and the names of the settings that were given; where none chooses a model, a race does."""
+    given = given_settings(words, file)
+    also = [] if num_trials or chooses_model(given) else ["recipe=auto"]
+    config = read_config(words, file=file, root=root, tables=tables, also=also)
+    if num_trials and config.recipe == "auto":
+        raise ValueError("`--search` tries settings of one recipe: `recipe` must be one of them. Got 'auto'.")
+    return config, given
 
 
 def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
@@ -146,7 +162,7 @@ def _write_missing_report(run: RunFolder) -> None:
 
 def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves: bool, report: bool) -> str | None:
     """Train to the end; the problem if it ended badly. A signal to stop leaves a run to continue."""
-    from gpnn.build import search_run
+    from gpnn.build import race_run, search_run
 
     interrupt = Interrupt(silent=silent)
     try:
@@ -154,9 +170,11 @@ def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves
             if here.on_rank0(lambda: _hold(run, stack)):
                 return None
             stack.enter_context(interrupt)
-            searched = search_run(run, built, callbacks=[interrupt], on_trial=_ignore if silent else show_trial)
+            chosen = search_run(run, built, callbacks=[interrupt], on_trial=_ignore if silent else show_trial)
+            if chosen is not None:
+                chosen = race_run(run, chosen, callbacks=[interrupt], on_record=_ignore if silent else show_race)
             settings = {"silent": silent, "curves": curves and here.leads, "report": report}
-            result = None if searched is None else _fit(run, searched, interrupt, **settings)
+            result = None if chosen is None else _fit(run, chosen, interrupt, **settings)
     except KeyboardInterrupt:
         result = None
     if result is None or result.stopped == "interrupted":
@@ -196,5 +214,5 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
     return result
 
 
-def _ignore(row: dict[str, Any]) -> None:
+def _ignore(row: Any) -> None:
     del row

@@ -121,6 +121,19 @@ def _table_settings(name: str | None, given: Mapping[str, Path]) -> list[str]:
 def given_settings(words: Sequence[str] | None, file: Path | None) -> list[str]:
     """The dotted names of the settings that the user gave, in words or in a file."""
     from gpnn.config import read_settings
+    from gpnn.storage.read import flatten
 
-    settings = read_settings(file, split_words(words)[1])
-    return [f"{section}.{key}" for section, keys in settings.items() if isinstance(keys, dict) for key in keys]
+    return [name for name, _ in flatten(read_settings(file, split_words(words)[1]))]
+
+
+def chooses_model(settings: Sequence[str]) -> bool:
+    """Whether the user chose a model, by its recipe or by a setting of it, so that there is nothing to race for.
+
+    >>> chooses_model(["data.seed", "train.metric"]), chooses_model(["train.epochs"])
+    (False, True)
+    """
+    from gpnn.recipes import OPEN
+
+    sections = ("partition.", "schedule.", "model.", "train.")
+    chosen = [name for name in settings if name.removeprefix("train.") not in OPEN]
+    return any(name == "recipe" or name.startswith(sections) for name in chosen)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from gpnn.config.values import dump_toml
 from gpnn.pipeline import Auto
-from gpnn.recipes import DEFAULT, find_recipe
+from gpnn.recipes import AUTO, DEFAULT, find_recipe
 from gpnn.train.recipe import Recipe
 
 Options = dict[str, Any]
@@ -87,7 +87,9 @@ class Config:
     """Everything that decides a run; [train] is :class:`gpnn.train.Recipe`.
 
     Attributes:
-        recipe: a name of :data:`gpnn.recipes.RECIPES`; what else is not set is as it has it.
+        recipe: a name of :data:`gpnn.recipes.RECIPES`; what else is not set is as it has it. "auto" is the best of
+            them on validation, found by a race, which keeps what is set.
+        budget: of a race, such as "90s", "10m" or "1h"; "auto" follows the number of nodes.
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
@@ -102,6 +104,7 @@ class Config:
     """
 
     recipe: str = DEFAULT
+    budget: str | float = AUTO
     seed: int = 0
     device: str = "auto"
     threads: int | Auto = "auto"
@@ -117,13 +120,14 @@ class Config:
 
     @classmethod
     def of(cls, recipe: str) -> Config:
-        """The configuration that a recipe alone gives.
+        """The configuration that a recipe alone gives; "auto" starts from the default recipe's.
 
         Raises:
             ValueError: when there is no recipe of this name.
         """
+        name, recipe = recipe, DEFAULT if recipe == AUTO else recipe
         train = find_recipe(recipe).train
-        return cls(recipe, partition=_partition(recipe), schedule=_schedule(recipe), model=_model(recipe), train=train)
+        return cls(name, partition=_partition(recipe), schedule=_schedule(recipe), model=_model(recipe), train=train)
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as nested plain values, a section's options among its keys."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.facts import split_mask
 from gpnn.distributed import ProcessGroup, ShardedPlan, group_of, measure_shards, number_parts
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
@@ -81,8 +81,7 @@ def gather_record(
 
 def split_nodes(data: Data, name: str) -> Tensor:
     """The labelled nodes of "train", "val" or "test", maybe none."""
-    known, mask = labelled_nodes(data.y), data.get(f"{name}_mask")
-    return (known & mask if mask is not None else known & False).nonzero().flatten()
+    return split_mask(data, name).nonzero().flatten()
 
 
 def draw_sample(num_nodes: int, seed: int) -> Tensor:

@@ -19,6 +19,7 @@ from gpnn.report.drawing import drawing
 from gpnn.report.history import learning_curves, traffic
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
+from gpnn.report.race import race
 from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
@@ -29,6 +30,7 @@ from gpnn.train.task import shown_metrics
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "notes": notes,
+    "race": race,
     "curves": learning_curves,
     "classes": classes,
     "numbers": numbers,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpnn.graph import Graph
 from gpnn.partition import Partition, Quality
+from gpnn.race import RaceRecord
 from gpnn.report.cost import Cost
 from gpnn.report.counts import PhaseCounts, PredictionCounts, Quotient
 from gpnn.schedule import Schedule
@@ -106,6 +107,7 @@ class Record:
         shares: what each process holds, by rank, where the graph is divided among processes; else empty.
         small: the whole graph where it can be drawn node by node, else None.
         notes: what was decided on the user's behalf, and what is not used.
+        race: the recipes that were tried before, or None where there was no race.
     """
 
     name: str
@@ -127,3 +129,4 @@ class Record:
     shares: Sequence[Mapping[str, int]] = ()
     small: SmallGraph | None = None
     notes: Sequence[Note] = ()
+    race: RaceRecord | None = None

@@ -72,6 +72,10 @@ class RunFolder:
         return self.path / "search.json"
 
     @property
+    def race(self) -> Path:
+        return self.path / "race.json"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 

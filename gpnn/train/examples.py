@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.facts import split_mask
 from gpnn.graph import digest_edges
 from gpnn.graph.convert import read_edges
 
@@ -45,19 +45,12 @@ class Examples:
         if y is None:
             raise ValueError("`data` must have labels `y` to learn from. Got none.")
         x = data.get("x")
-        nodes = {split: _labelled(data, f"{split}_mask", y).to(device) for split in SPLITS}
+        nodes = {split: split_mask(data, split).nonzero().flatten().to(device) for split in SPLITS}
         return cls(None if x is None else x.to(device), y.to(device), nodes)
 
     def target(self, split: str) -> Tensor:
         """The targets of a split's nodes, `[M]` or `[M, C]`."""
         return self.y[self.nodes[split]]
-
-
-def _labelled(data: Data, name: str, y: Tensor) -> Tensor:
-    mask = data.get(name)
-    if mask is None:
-        return torch.empty(0, dtype=torch.int64)
-    return (mask & labelled_nodes(y)).nonzero().flatten()
 
 
 def check_plan(data: Data, plan: Plan | None) -> None:
@@ -70,11 +63,9 @@ def check_plan(data: Data, plan: Plan | None) -> None:
     labels = data.get("y")
     if labels is not None and len(labels) != plan.num_nodes:
         raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
-    graph = data.get("graph")
-    if (data.get("edge_index") is None and graph is None) or plan.edge_digest is None:
+    if data.get("edge_index") is None or plan.edge_digest is None:
         return
-    digest = digest_edges(*read_edges(data)) if graph is None else graph.digest()
-    if digest.edges != plan.edge_digest:
+    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
         raise ValueError(
             f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
         )

@@ -41,8 +41,11 @@ ENDS = ("epochs", "patience")  # the reasons to stop that leave predictions
 class Callback(Protocol):
     """What follows a training: a progress bar, a history file, a plot."""
 
-    def start(self, history: list[Record]) -> None:
-        """Training begins; `history` holds the epochs done before, when it goes on from a checkpoint."""
+    def start(self, history: list[Record]) -> bool | None:
+        """Training begins; `history` holds the epochs done before, when it goes on from a checkpoint.
+
+        True ends the training here.
+        """
 
     def epoch(self, record: Record) -> bool | None:
         """An epoch is done; True ends the training here, with a checkpoint to continue from."""
@@ -80,6 +83,7 @@ def fit(
     seed: int = 0,
     checkpoint: Path | None = None,
     callbacks: Sequence[Callback] = (),
+    keep_end: bool = False,
 ) -> FitResult:
     """Train the model on the labelled training nodes of `data`; it ends with its best weights.
 
@@ -96,6 +100,7 @@ def fit(
         seed: names the random masks.
         checkpoint: file to continue from where it exists, and to write to as the recipe says.
         callbacks: each is called at the start and after every epoch.
+        keep_end: write the checkpoint of the last epoch, too, whatever the recipe says.
 
     Raises:
         ValueError: when there is nothing to learn from, the plan is another graph's, or the checkpoint another model's.
@@ -105,9 +110,11 @@ def fit(
     if checkpoint is not None:
         trainer.load(checkpoint)
     progress = trainer.progress
-    for callback in callbacks:
-        callback.start(progress.history)
-    stopped, problem = trainer.run(checkpoint, callbacks)
+    ends = [callback.start(progress.history) for callback in callbacks]
+    if trainer.group.any(any(ends))[0] and not trainer.at_end:
+        stopped, problem = "interrupted", None
+    else:
+        stopped, problem = trainer.run(checkpoint, callbacks, keep_end=keep_end)
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}
@@ -170,15 +177,18 @@ class _Trainer:
         """Go on from a checkpoint, where there is one."""
         self.progress = load_checkpoint(checkpoint, self.model, self.optimizer, self.plan) or self.progress
 
-    def run(self, checkpoint: Path | None, callbacks: Sequence[Callback]) -> tuple[str, str | None]:
+    def run(
+        self, checkpoint: Path | None, callbacks: Sequence[Callback], *, keep_end: bool = False
+    ) -> tuple[str, str | None]:
         """Take epochs until there is a reason to stop; the reason, and the problem if it is one."""
         progress, last_saved = self.progress, time.monotonic()
-        while progress.epoch < self.recipe.epochs and not self._out_of_patience() and not self._solved():
+        while not self.at_end:
             problem = self._epoch()
             if problem is not None:
                 return "non_finite", problem
             ends = [callback.epoch(progress.history[-1]) for callback in callbacks]
-            stop, save = self.group.any(any(ends), any(ends) or self._due(last_saved))
+            due = any(ends) or self._due(last_saved) or (keep_end and self.at_end)
+            stop, save = self.group.any(any(ends), due)
             if checkpoint is not None and save:
                 save_checkpoint(checkpoint, self.model, self.optimizer, progress, self.plan)
                 last_saved = time.monotonic()
@@ -267,6 +277,11 @@ class _Trainer:
         history = self.progress.history
         most = {name: max((record.get(name, 0) for record in history), default=0) for name in TRAFFIC}
         return {"num_processes": self.group.size, **most}
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there is no further epoch."""
+        return self.progress.epoch >= self.recipe.epochs or self._out_of_patience() or self._solved()
 
     def _out_of_patience(self) -> bool:
         return 0 < self.recipe.patience <= self.progress.checks_since_best

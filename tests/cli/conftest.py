@@ -19,6 +19,11 @@ def tiny() -> list[str]:
 
 
 @pytest.fixture
+def tiny_graph() -> list[str]:
+    return list(TINY)
+
+
+@pytest.fixture
 def gpnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command line, run in an empty folder; gives the result of one call."""
     monkeypatch.chdir(tmp_path)

@@ -348,3 +348,80 @@ def test_without_tensorboard_nothing_is_trained(gpnn, tiny, tmp_path, monkeypatc
     assert result.exit_code == 2
     assert f"A curve of TensorBoard needs tensorboard: {install_command('log')}" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def short_recipes(monkeypatch):
+    """The recipes with a few epochs each."""
+    from dataclasses import replace
+
+    from gpnn.recipes import RECIPES
+
+    for name, recipe in RECIPES.items():
+        monkeypatch.setitem(RECIPES, name, replace(recipe, train=replace(recipe.train, epochs=8, patience=0)))
+
+
+def test_where_no_model_is_chosen_recipes_race(gpnn, tiny_graph, tmp_path, short_recipes):
+    result = gpnn("train", *tiny_graph, "seed=1", "--out", "run")
+    assert result.exit_code == 0, result.output
+    race = json.loads((tmp_path / "run" / "race.json").read_text())
+    assert "race: at most 15 s; an epoch of spread " in result.stderr
+    assert "race, rung 1: gated, validation accuracy" in result.stderr
+    config = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert race["winner"] == config["recipe"] in race["record"]["costs"]
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["val_accuracy"] == max(row["value"] for row in race["record"]["rows"] if row["rung"] == 2)
+    assert not any(name.startswith("test") for row in race["record"]["rows"] for name in row)
+    assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == metrics["epochs"]
+    assert "What was tried" in (tmp_path / "run" / "report.html").read_text()
+    assert gpnn("predict", "run", "--out", "a.csv").exit_code == 0
+    words = [*tiny_graph, f"recipe={race['winner']}", "seed=1"]  # what won is what it is alone, to the same bits
+    assert gpnn("train", *words, "--out", "alone", "-q", "--no-report").exit_code == 0
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "alone"))
+    assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def test_a_setting_of_a_model_is_a_choice_and_what_leaves_it_open_is_kept(gpnn, tiny_graph, tmp_path, short_recipes):
+    assert gpnn("train", *tiny_graph, "train.dropout=0.1", "--out", "wrong").exit_code == 2
+    assert gpnn("train", *tiny_graph, "model.dropout=0.1", "--out", "chosen", "-q", "--no-report").exit_code == 0
+    assert not (tmp_path / "chosen" / "race.json").exists()
+    assert tomllib.loads((tmp_path / "chosen" / "config.toml").read_text())["recipe"] == "spread"
+    words = [*tiny_graph, "train.metric=macro_f1", "budget=1h"]
+    assert gpnn("train", *words, "--out", "open", "-q", "--no-report").exit_code == 0
+    race = json.loads((tmp_path / "open" / "race.json").read_text())
+    assert (race["record"]["metric"], race["record"]["budget"], race["record"]["measured"]) == (
+        "macro_f1",
+        3600.0,
+        True,
+    )
+    assert tomllib.loads((tmp_path / "open" / "config.toml").read_text())["train"]["metric"] == "macro_f1"
+
+
+def test_a_race_and_a_search_are_two_things(gpnn, tiny_graph):
+    refused = gpnn("train", *tiny_graph, "recipe=auto", "--search", 2)
+    assert refused.exit_code == 2
+    assert "`--search` tries settings of one recipe: `recipe` must be one of them. Got 'auto'." in refused.stderr
+    refused = gpnn("train", *tiny_graph, "budget=soon")
+    assert "`budget` must be a time such as 90s, 10m or 1h, or auto. Got 'soon'." in refused.stderr
+
+
+@pytest.mark.thorough
+def test_a_race_that_was_killed_goes_on_to_the_same_bits(gpnn, tiny, tmp_path):
+    words = [*tiny, "recipe=auto", "train.epochs=48", "train.patience=0", "train.checkpoint_every=5"]
+    assert gpnn("train", *words, "-q", "--no-report", "--out", "whole").exit_code == 0
+    killed = [*words, "-q", "--no-report", "--out", "killed"]
+    for epoch in ("3", "14"):  # in the first rung, and in the second
+        process = start(killed, tmp_path, program=("tests.oracle.dying", "0", epoch))
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        killed = ["--resume", "killed", "-q", "--no-report"]
+    assert gpnn("train", *killed).exit_code == 0
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
+    assert all(np.array_equal(one[key], other[key]) for key in one)
+    assert timeless_metrics(tmp_path / "killed" / "metrics.json") == timeless_metrics(
+        tmp_path / "whole" / "metrics.json"
+    )
+    records = [json.loads((tmp_path / name / "race.json").read_text()) for name in ("whole", "killed")]
+    for race in records:
+        race["record"]["rows"] = [{**row, "seconds": 0} for row in race["record"]["rows"]]
+    assert records[0] == records[1]

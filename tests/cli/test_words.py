@@ -28,4 +28,4 @@ def test_a_dataset_wins_over_a_folder_of_its_name(tmp_path, monkeypatch):
 
 def test_given_settings(tmp_path):
     (tmp_path / "a.toml").write_text("seed = 1\n[model]\ncell = 'gru'\n")
-    assert given_settings(["train.epochs=3"], tmp_path / "a.toml") == ["model.cell", "train.epochs"]
+    assert given_settings(["train.epochs=3"], tmp_path / "a.toml") == ["seed", "model.cell", "train.epochs"]

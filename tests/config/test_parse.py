@@ -55,7 +55,9 @@ def test_the_nearest_name_is_found_across_sections(key, nearest):
 
 def test_a_name_like_nothing_lists_the_sections():
     (problem,) = parse_config({"zzz": 1})[1]
-    sections = "data, partition, schedule, model, train; or recipe, seed, device, threads, deterministic, engine"
+    sections = (
+        "data, partition, schedule, model, train; or recipe, budget, seed, device, threads, deterministic, engine"
+    )
     assert problem == f"`zzz` is not a setting. Sections: {sections}, memory, disk."
 
 

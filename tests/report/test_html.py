@@ -72,7 +72,7 @@ def test_every_section_is_there_and_reachable(page):
     assert not outline.open
     assert len(outline.ids) == len(set(outline.ids))
     for name in SECTIONS:
-        if name in ("traffic", "numbers"):  # of several processes, of a regression
+        if name in ("traffic", "numbers", "race"):  # of several processes, of a regression, of a recipe left open
             continue
         assert name in outline.ids
         assert f'href="#{name}"' in page

@@ -204,6 +204,27 @@ def _read_search(folder: Path) -> Any:
     return search.config(best_trial(noted["trials"])["settings"] if noted["trials"] else {})
 
 
+def _write_race(folder: Path) -> None:
+    from gpnn.build import Race
+    from gpnn.race import RaceRecord
+
+    row = {"rung": 0, "name": "gated", "epochs": 3, "seconds": 0.5, "stopped": "rung", "value": 0.5, "val_loss": 1.25}
+    costs = {"spread": 0.25, "gated": 0.5}
+    record = RaceRecord(15.0, False, "accuracy", costs, {"spread": 8, "gated": 8}, (row,))
+    race = Race(_built().config.to_toml(), ("model.cell",), record)
+    (folder / "race.json").write_text(race.to_json())
+
+
+def _read_race(folder: Path) -> Any:
+    from gpnn.build.race import read_race
+    from gpnn.race.halving import rung_epochs
+
+    race = read_race(folder / "race.json")
+    if race.record is not None:
+        rung_epochs(race.record, 0)
+    return race.config("gated")
+
+
 def _write_runs(folder: Path) -> None:
     _write_run(folder)
     (folder / "run" / "predictions.parquet").unlink()
@@ -253,6 +274,7 @@ RUN_READERS: dict[str, Reader] = {
     ),
     "forged": Reader(_write_forged, _read_forged, _sound_forged, "described/*"),
     "search": Reader(_write_search, _read_search, lambda config: None),
+    "race": Reader(_write_race, _read_race, lambda config: None),
     "page": Reader(_write_runs, _read_page, _sound_page, "run/*.*"),
     "comparison": Reader(_write_runs, _read_runs, _sound_page, "run/*.*"),
 }

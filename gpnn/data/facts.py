@@ -1,0 +1,87 @@
+"""GraphFacts: what a graph is like, by its features, its edges and its training labels alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gpnn.data.labels import are_numbers, labelled_nodes
+from gpnn.graph import Graph, as_graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """The facts that choose recipes.
+
+    Attributes:
+        num_nodes: N.
+        num_columns: columns of the features, 0 without.
+        density: share of the features that are not zero.
+        mean_degree: edges per node.
+        num_labels: labelled training nodes.
+        labels_per_class: of them, by class; all of them where numbers are predicted.
+        homophily: share of the edges between two training nodes whose ends share a class (any of their labels); None
+            where there is no such edge, or numbers are predicted.
+        num_validation: labelled validation nodes.
+    """
+
+    num_nodes: int
+    num_columns: int
+    density: float
+    mean_degree: float
+    num_labels: int
+    labels_per_class: float
+    homophily: float | None
+    num_validation: int
+
+    @classmethod
+    def of(cls, data: Data) -> GraphFacts:
+        """The facts of a checked `Data` with labels; labels of validation and test nodes are not read."""
+        x, y, graph = data.get("x"), data.y, as_graph(data)
+        train = split_mask(data, "train")
+        width, num_labels = 0 if x is None else x.shape[1], int(train.sum())
+        classes = 1 if are_numbers(y) else y.shape[1] if y.dim() == 2 else torch.unique(y[train]).numel()
+        return cls(
+            num_nodes=graph.num_nodes,
+            num_columns=width,
+            density=_count_entries(x) / max(1, graph.num_nodes * width),
+            mean_degree=graph.num_edges / max(1, graph.num_nodes),
+            num_labels=num_labels,
+            labels_per_class=num_labels / max(1, classes),
+            homophily=None if are_numbers(y) else homophily(y, graph, train),
+            num_validation=int(split_mask(data, "val").sum()),
+        )
+
+
+def split_mask(data: Data, split: str) -> Tensor:
+    """Whether each node is a labelled node of a split, bool `[N]`; a mask that is missing is empty."""
+    known, mask = labelled_nodes(data.y), data.get(f"{split}_mask")
+    return torch.zeros_like(known) if mask is None else known & mask
+
+
+def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:
+    """The share of the edges between two known nodes whose ends share a class (any of their labels); None without.
+
+    >>> homophily(torch.tensor([0, 0, 1]), Graph([0, 1], [1, 2], num_nodes=3), torch.tensor([True, True, True]))
+    0.5
+    """
+    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
+    src, dst = graph.src[both], graph.dst[both]
+    if not src.numel():
+        return None
+    if y.dim() == 1:
+        return float((y[src] == y[dst]).double().mean())
+    same = torch.zeros_like(src, dtype=torch.bool)
+    for label in (y > 0).unbind(1):  # a label at a time: [E, C] may be large
+        same |= label[src] & label[dst]
+    return float(same.double().mean())
+
+
+def _count_entries(x: Tensor | None) -> int:
+    return 0 if x is None else int(torch.count_nonzero(x if x.layout == torch.strided else x.values()))

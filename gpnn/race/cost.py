@@ -1,0 +1,69 @@
+"""The cost of an epoch: nominal, from sizes alone, or measured."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from gpnn.distributed import group_of
+from gpnn.train.fit import fit
+from gpnn.train.recipe import Recipe
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
+
+SPEED = {"cpu": 3e10, "cuda": 5e12}  # operations per second of a nominal machine
+STEP = {"cpu": 1e-3, "cuda": 2e-4}  # seconds of one phase, however small
+PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
+CHECK = 2  # of a validation
+
+
+def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> float:
+    """Seconds of an epoch on a nominal machine: what sizes alone say, so that a race is the same on every machine.
+
+    Args:
+        model: its parameters named `encoder.`, `cell.`, `head.` count as often as they are applied.
+        data: features.
+        plan: messages and updates of a pass.
+        recipe: its passes.
+    """
+    kind = plan.device.type
+    multiplications = _feature_work(model, data.get("x")) + _state_work(model, plan)
+    operations = multiplications * (PASS * recipe.passes + CHECK / recipe.check_every)
+    steps = sum(phase.repeat for phases in plan.rounds for phase in phases)
+    return operations / SPEED.get(kind, SPEED["cpu"]) + STEP.get(kind, STEP["cpu"]) * steps * (2 * recipe.passes + 1)
+
+
+def measured_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe, *, seed: int = 0) -> float:
+    """Seconds of the second of two epochs, the longest over all processes; the model stays as it was; collective."""
+    trial = replace(recipe, epochs=2, patience=0, check_every=1)
+    began = time.perf_counter()
+    history = fit(deepcopy(model), data, plan, recipe=trial, seed=seed).history
+    last = history[-1]["seconds"] if history else time.perf_counter() - began
+    return float(group_of(plan).all_reduce_max(torch.tensor(last, dtype=torch.float64)))
+
+
+def _feature_work(model: nn.Module, x: Tensor | None) -> float:
+    """Multiplications of the features with the first layer."""
+    first: Any = getattr(getattr(model, "encoder", None), "first", None)
+    if x is None or first is None:
+        return 0.0
+    entries = x.numel() if x.layout == torch.strided else x.values().numel()
+    return float(entries) * first.weight.shape[1]
+
+
+def _state_work(model: nn.Module, plan: Plan) -> float:
+    """Multiplications of states: a cell's at every update, other layers' once per node; and sums of messages."""
+    cell: Any = getattr(model, "cell", None)
+    of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters())
+    skipped = ("encoder.first", "embedding", "cell")
+    others = sum(each.numel() for name, each in model.named_parameters() if not name.startswith(skipped))
+    width = next((each.shape[-1] for each in cell.parameters()), 8) if cell is not None else 8
+    return float(plan.num_updates) * of_cell + plan.num_nodes * others + float(plan.num_messages) * width

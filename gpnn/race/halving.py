@@ -1,0 +1,187 @@
+"""run_race: recipes trained in rungs; after each rung the better half goes on from where it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from gpnn.distributed import group_of
+from gpnn.race.budget import allot, default_budget
+from gpnn.race.cost import measured_seconds, nominal_seconds
+from gpnn.race.record import FRACTIONS, RaceRecord, Row
+from gpnn.train.examples import Examples
+from gpnn.train.fit import ENDS, Callback, FitResult, fit
+from gpnn.train.metrics import merit
+from gpnn.train.recipe import Recipe
+from gpnn.train.task import task_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
+
+CHECKPOINT = "training.safetensors"
+LEAST_EPOCHS = 10  # in the first rung; a recipe that gets fewer tells nothing and does not take part
+LARGE = 200_000  # nodes from which on the cost of an epoch is measured, whatever the budget
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What :func:`gpnn.train.fit` takes: a model at its initial weights, its data, plan, recipe and seed."""
+
+    model: nn.Module
+    data: Data
+    plan: Plan
+    recipe: Recipe
+    seed: int
+
+
+Start = Callable[[], Trial]
+
+
+def run_race(
+    starts: Mapping[str, Start],
+    folder: Path,
+    *,
+    budget: float | None = None,
+    record: RaceRecord | None = None,
+    on_record: Callable[[RaceRecord], None],
+    callbacks: Sequence[Callback] = (),
+) -> RaceRecord:
+    """The record of a race, whose `finalists` are empty where it was interrupted; collective.
+
+    In each rung a training goes on to a share of its epochs, as far as the budget allows, and the better half of them
+    stays (successive halving: Jamieson and Talwalkar 2016). A training goes on from its checkpoint, so that it comes to
+    the same bits as alone.
+
+    Args:
+        starts: makes each training anew, by the name of its recipe.
+        folder: of checkpoints, a folder per name.
+        budget: seconds, or None: :func:`gpnn.race.budget.default_budget`.
+        record: of an earlier part of this race, which then goes on.
+        on_record: called with the decision and, after each training, with the record that holds its row.
+        callbacks: of every training; one that ends a training ends the race.
+    """
+    record = decide(starts, budget) if record is None else record
+    on_record(record)
+    for rung in range(len(FRACTIONS)):
+        limits = rung_epochs(record, rung)
+        for name in record.alive(rung):
+            if record.find(rung, name) is not None:
+                continue
+            row = _take_rung(starts[name](), folder / name, limits[name], record.metric, callbacks)
+            if row is None:
+                return record
+            record = replace(record, rows=(*record.rows, {"rung": rung, "name": name, **row}))
+            on_record(record)
+    return record
+
+
+def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
+    """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
+
+    Without a budget of the user's, and on a graph of fewer than `LARGE` nodes, costs are nominal and the race is the
+    same on every machine. Else an epoch of each is measured.
+    """
+    record = RaceRecord(0.0, False, "", {}, {})
+    for name, start in starts.items():
+        trial = start()
+        parts = (trial.model, trial.data, trial.plan, trial.recipe)
+        num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
+        measured = budget is not None or num_nodes >= LARGE
+        cost = measured_seconds(*parts, seed=trial.seed) if measured else nominal_seconds(*parts)
+        record = RaceRecord(
+            budget or default_budget(num_nodes),
+            measured,
+            _metric(trial),
+            {**record.costs, name: cost},
+            {**record.epochs, name: trial.recipe.epochs},
+        )
+    return _within_budget(record)
+
+
+def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
+    """The epoch to which each training that is left goes in a rung.
+
+    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings.
+    """
+    done = {name: record.epochs_before(rung, name) for name in record.costs}
+    left = record.budget - sum(done[name] * record.costs[name] for name in done)
+    alive = record.alive(rung)
+    wanted = {name: max(0, math.ceil(FRACTIONS[rung] * record.epochs[name]) - done[name]) for name in alive}
+    given = allot(max(0.0, left) / (len(FRACTIONS) - rung), record.costs, wanted)
+    return {name: max(1, done[name] + given[name]) for name in alive}
+
+
+def _within_budget(record: RaceRecord) -> RaceRecord:
+    """The record without those whose share of the first rung is too short to tell anything; one at least stays."""
+    while len(record.costs) > 1:
+        given = rung_epochs(record, 0)
+        short = [name for name in given if given[name] < min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name])]
+        if not short:
+            break
+        slowest = max(short, key=record.costs.__getitem__)
+        costs = {name: cost for name, cost in record.costs.items() if name != slowest}
+        epochs = {name: record.epochs[name] for name in costs}
+        record = replace(record, costs=costs, epochs=epochs)
+    return record
+
+
+def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row | None:
+    """Train to the epoch `limit`; what a row notes of it, or None if another callback ended it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    end = _Limit(limit)
+    result = fit(
+        trial.model,
+        trial.data,
+        trial.plan,
+        recipe=trial.recipe,
+        seed=trial.seed,
+        checkpoint=folder / CHECKPOINT,
+        callbacks=[end, *callbacks],
+        keep_end=True,
+    )
+    return None if result.stopped == "interrupted" and not end.reached else _row(result, metric)
+
+
+@dataclass
+class _Limit:
+    """The callback that ends a training after so many epochs."""
+
+    epochs: int
+    reached: bool = False
+
+    def start(self, history: list[dict[str, Any]]) -> bool:
+        self.reached = len(history) >= self.epochs
+        return self.reached
+
+    def epoch(self, record: dict[str, Any]) -> bool:
+        self.reached = record["epoch"] >= self.epochs
+        return self.reached
+
+
+def _row(result: FitResult, metric: str) -> Row:
+    """Epochs and seconds so far, and value, loss and epoch of the best validation; the test nodes are not read."""
+    history = result.history
+    ended = result.stopped in (*ENDS, "non_finite")
+    row: Row = {"epochs": len(history), "seconds": sum(each["seconds"] for each in history)}
+    row["stopped"] = result.stopped if ended else "rung"
+    checked = [
+        {"value": merit(metric, each[f"val_{metric}"]), "val_loss": each["val_loss"], "best_epoch": each["epoch"]}
+        for each in history
+        if each.get(f"val_{metric}") is not None and not math.isnan(each["val_loss"])
+    ]
+    if not checked or result.problem is not None:
+        return row | {"value": None, "val_loss": None, "best_epoch": 0}
+    return row | max(checked, key=lambda each: (each["value"], -each["val_loss"]))
+
+
+def _metric(trial: Trial) -> str:
+    """The metric that ranks, the same for all trainings of one dataset and setting."""
+    target = Examples.from_data(trial.data).target("train")
+    return task_of(trial.data).choose_metric(trial.recipe.metric, target, group_of(trial.plan))

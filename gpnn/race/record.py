@@ -1,0 +1,126 @@
+"""RaceRecord: what a race has decided and done so far, as a file holds it; all that follows depends on it alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpnn.storage.read import shorten
+
+Row = dict[str, Any]
+FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
+_KINDS: dict[str, Any] = {
+    "budget": int | float,
+    "measured": bool,
+    "metric": str,
+    "costs": dict,
+    "epochs": dict,
+    "rows": list | tuple,
+}
+
+
+@dataclass(frozen=True)
+class RaceRecord:
+    """The decision that a race follows, and a row per training and rung.
+
+    Attributes:
+        budget: seconds for all.
+        measured: whether the costs were measured, or are nominal.
+        metric: what ranks.
+        costs: seconds of an epoch of each recipe that takes part.
+        epochs: the most epochs of each.
+        rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `val_loss`, ….
+    """
+
+    budget: float
+    measured: bool
+    metric: str
+    costs: Mapping[str, float]
+    epochs: Mapping[str, int]
+    rows: tuple[Row, ...] = ()
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The record as JSON holds it."""
+        return {name: getattr(self, name) for name in _KINDS}
+
+    @classmethod
+    def from_mapping(cls, value: Any, file: str) -> RaceRecord:
+        """The record that :meth:`to_mapping` gave.
+
+        Raises:
+            ValueError: when it is not one.
+        """
+        wrong = _first_wrong(value)
+        if wrong is not None:
+            raise ValueError(f"{file} must hold a race. Got another {shorten(wrong)}.")
+        return cls(**{**value, "rows": tuple(value["rows"])})
+
+    def find(self, rung: int, name: str) -> Row | None:
+        """The row of a training in a rung, or None where it is still to be done."""
+        return next((row for row in self.rows if row["rung"] == rung and row["name"] == name), None)
+
+    def alive(self, rung: int) -> list[str]:
+        """Who takes part in a rung: the better half of the rung before, best first; nobody before that is done."""
+        if rung == 0:
+            return list(self.costs)
+        ranked = self.ranking(rung - 1)
+        return ranked[: math.ceil(len(ranked) / 2)]
+
+    @property
+    def finalists(self) -> list[str]:
+        """Those of the last rung, best first; nobody before it is done."""
+        return self.ranking(len(FRACTIONS) - 1)
+
+    def epochs_before(self, rung: int, name: str) -> int:
+        """The epochs that a training had done before a rung."""
+        return max((row["epochs"] for row in self.rows if row["name"] == name and row["rung"] < rung), default=0)
+
+    def last(self, name: str) -> Row:
+        """The last row of a training that has one."""
+        return next(row for row in reversed(self.rows) if row["name"] == name)
+
+    def limit(self, name: str) -> int | None:
+        """The epochs after which the budget ended a training; None where it ended by itself."""
+        row = self.last(name)
+        return row["epochs"] if row["stopped"] == "rung" else None
+
+    def ranking(self, rung: int) -> list[str]:
+        """Those of a rung, best first; nobody before it is done."""
+        alive = self.alive(rung)
+        found = [row for name in self.costs if name in alive and (row := self.find(rung, name)) is not None]
+        return [row["name"] for row in rank(found)] if len(found) == len(alive) else []
+
+
+def rank(rows: Sequence[Row]) -> list[Row]:
+    """Rows from best to worst by value, those that are equal in the order given; what diverged is last.
+
+    Losses break no ties: recipes differ in how sure they are.
+
+    >>> [row["name"] for row in rank([{"name": "a", "value": None}, {"name": "b", "value": 0.5}])]
+    ['b', 'a']
+    """
+    return sorted(rows, key=lambda row: -math.inf if row["value"] is None else row["value"], reverse=True)
+
+
+def _first_wrong(value: Any) -> Any:
+    """What of a file's value is not a record's; None where nothing is."""
+    if not isinstance(value, Mapping):
+        return value
+    for name in (*_KINDS, *value):
+        if name not in _KINDS or not isinstance(value.get(name), _KINDS[name]):
+            return name
+    costs, epochs = value["costs"], value["epochs"]
+    if not costs or not all(isinstance(each, int | float) and 0 < each < math.inf for each in costs.values()):
+        return "costs"
+    if set(epochs) != set(costs) or not all(type(each) is int and each > 0 for each in epochs.values()):
+        return "epochs"
+    return None if all(_is_row(row, costs) for row in value["rows"]) else "rows"
+
+
+def _is_row(row: Any, names: Mapping[str, Any]) -> bool:
+    if not isinstance(row, dict) or row.get("name") not in names or not isinstance(row.get("stopped"), str):
+        return False
+    counts = type(row.get("rung")) is int and 0 <= row["rung"] < len(FRACTIONS) and type(row.get("epochs")) is int
+    return counts and all(isinstance(row.get(name), int | float | None) for name in ("value", "val_loss", "seconds"))

@@ -1,0 +1,125 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpnn.build import Race, begin_run, open_run, race_run
+from gpnn.build.race import read_race
+from gpnn.config import Config, parse_config
+from gpnn.recipes import RECIPES
+from gpnn.train import RunFolder
+
+SETTINGS = {
+    "recipe": "auto",
+    "data": {"name": "planted", "num_nodes": 90, "num_classes": 3, "num_features": 8, "label_rate": 0.3},
+    "train": {"metric": "macro_f1"},
+}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Recipes of few epochs over few rounds."""
+    for name, recipe in RECIPES.items():
+        small = replace(recipe.train, epochs=8, patience=0)
+        monkeypatch.setitem(RECIPES, name, replace(recipe, train=small))
+
+
+def base() -> Config:
+    config, problems = parse_config(SETTINGS)
+    assert not problems
+    return config
+
+
+def begin(path):
+    return begin_run(base, path, before=lambda config: Race(config.to_toml(), ("data.name", "train.metric")))
+
+
+class Stop:
+    def start(self, history) -> None:
+        pass
+
+    def epoch(self, record) -> bool:
+        return True
+
+
+def test_a_recipe_keeps_what_was_given_and_the_data_and_nothing_else():
+    race = Race(replace(base(), seed=7).to_toml(), ("data.name", "train.metric", "seed"))
+    config = race.config("gated")
+    assert (config.recipe, config.seed, config.data) == ("gated", 7, base().data)
+    assert config.train == replace(RECIPES["gated"].train, metric="macro_f1")
+    assert config.model == Config.of("gated").model
+
+
+def test_a_table_that_was_given_is_kept_whole():
+    config = replace(base(), model=replace(base().model, cell_options={"alpha": 0.2}))
+    assert Race(config.to_toml(), ("model.cell_options.alpha",)).config("spread").model.cell_options == {"alpha": 0.2}
+
+
+def test_the_winner_becomes_the_run(tmp_path):
+    run, begun = begin(tmp_path / "run")
+    assert read_race(run.race).winner is None
+    noted = []
+    built = race_run(run, begun, on_record=noted.append)
+    race = read_race(run.race)
+    assert race.winner == race.record.finalists[0] == built.config.recipe
+    assert race.record == noted[-1]
+    assert race.record.metric == "macro_f1"
+    assert run.checkpoint.is_file()
+    assert not (run.path / "race").exists()
+    assert parse_config(read_toml(run))[0] == built.config
+    assert race_run(run, built) is built  # nothing is left to do
+
+
+def test_an_interrupted_race_goes_on(tmp_path):
+    whole, begun = begin(tmp_path / "whole")
+    race_run(whole, begun)
+    run, begun = begin(tmp_path / "run")
+    assert race_run(run, begun, callbacks=[Stop()]) is None
+    assert read_race(run.race).winner is None
+    run, begun = open_run(run.path)
+    built = race_run(run, begun)
+    assert built is not None
+    assert untimed(run) == untimed(whole)
+
+
+def test_without_validation_nodes_the_default_is_taken(tmp_path):
+    run, begun = begin(tmp_path / "run")
+    begun.data.val_mask[:] = False
+    built = race_run(run, begun)
+    assert built.config.recipe == "spread"
+    assert read_race(run.race).record is None
+
+
+def test_a_run_without_a_race_keeps_its_objects(tmp_path):
+    run, begun = begin_run(base, tmp_path / "run")
+    assert race_run(run, begun) is begun
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"base": 3}, "must note a race. Got another 'base'"),
+        ({"fixed": [1]}, "must note a race. Got another 'fixed'"),
+        ({"more": 1}, "must note a race. Got another 'more'"),
+        ({"base": "a = "}, "The base in race.json must be a configuration"),
+        ({"record": {}}, "must hold a race. Got another 'budget'"),
+        ({"winner": 1}, "must note a race. Got another 'winner'"),
+        ({"winner": "magic"}, "must note recipes that there are. Got 'magic'"),
+    ],
+)
+def test_another_file_is_refused(tmp_path, change, said):
+    path = tmp_path / "race.json"
+    path.write_text(json.dumps({**Race(base().to_toml()).to_mapping(), **change}))
+    with pytest.raises(ValueError, match=said):
+        read_race(path)
+
+
+def read_toml(run: RunFolder):
+    import tomllib
+
+    return tomllib.loads(run.config.read_text())
+
+
+def untimed(run: RunFolder):
+    race = read_race(run.race)
+    return race.winner, [{**row, "seconds": 0} for row in race.record.rows]

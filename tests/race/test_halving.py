@@ -1,0 +1,133 @@
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from gpnn.pipeline import Pipeline
+from gpnn.race import RaceRecord, Trial, run_race
+from gpnn.race.halving import LEAST_EPOCHS, decide, rung_epochs
+from gpnn.train import Recipe, fit
+
+RECIPES = {
+    "linear": (Pipeline(rounds=2, hidden_channels=8, model_options={"cell": "linear"}), Recipe(epochs=24, patience=0)),
+    "gru": (Pipeline(rounds=2, hidden_channels=8, model_options={"cell": "gru"}), Recipe(epochs=16, patience=0)),
+    "still": (Pipeline(rounds=1, hidden_channels=4), Recipe(epochs=16, patience=3, learning_rate=1e-9)),
+}
+
+
+def start(data, name) -> Trial:
+    pipeline, recipe = RECIPES[name]
+    made = pipeline.assemble(data, recipe)
+    return Trial(made.model, made.data, made.plan, recipe, seed=3)
+
+
+@pytest.fixture
+def starts(planted):
+    return {name: partial(start, planted, name) for name in RECIPES}
+
+
+def untimed(record: RaceRecord) -> RaceRecord:
+    return replace(record, rows=tuple({**row, "seconds": 0.0} for row in record.rows))
+
+
+class Stop:
+    """Ends every training from the so many-th epoch on."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def start(self, history) -> None:
+        pass
+
+    def epoch(self, record) -> bool:
+        self.left -= 1
+        return self.left <= 0
+
+
+def test_rungs_halve_and_the_winner_is_as_if_trained_alone(starts, tmp_path):
+    noted = []
+    record = run_race(starts, tmp_path, on_record=noted.append)
+    assert [len(record.alive(rung)) for rung in range(3)] == [3, 2, 1]
+    assert [len(each.rows) for each in noted] == list(range(7))
+    assert not any("test" in key for row in record.rows for key in row)
+    winner = record.finalists[0]
+    alone, raced = starts[winner](), starts[winner]()
+    expected = fit(alone.model, alone.data, alone.plan, recipe=alone.recipe, seed=3)
+    checkpoint = tmp_path / winner / "training.safetensors"
+    found = fit(raced.model, raced.data, raced.plan, recipe=raced.recipe, seed=3, checkpoint=checkpoint)
+    assert {**found.metrics, "seconds": 0} == {**expected.metrics, "seconds": 0}
+    assert all(torch.equal(one, other) for one, other in zip(alone.model.parameters(), raced.model.parameters()))
+    best = max(each["val_accuracy"] for each in expected.history)
+    assert record.rows[-1]["value"] == best
+
+
+def test_a_race_that_was_ended_goes_on_to_the_same_record(starts, tmp_path):
+    whole = run_race(starts, tmp_path / "whole", on_record=lambda record: None)
+    parts, record = tmp_path / "parts", None
+    noted: list[RaceRecord] = []
+    for after in (2, 3, 4, 7):
+        record = run_race(starts, parts, record=record, on_record=noted.append, callbacks=[Stop(after)])
+        assert record.finalists == []
+    record = run_race(starts, parts, record=record, on_record=noted.append)
+    assert untimed(record) == untimed(whole)
+
+
+def test_a_kill_before_a_row_was_noted_costs_no_further_epoch(starts, tmp_path):
+    whole = run_race(starts, tmp_path / "whole", on_record=lambda record: None)
+    noted: list[RaceRecord] = []
+
+    def die(record: RaceRecord) -> None:
+        if len(record.rows) == 2:
+            raise KeyboardInterrupt
+        noted.append(record)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_race(starts, tmp_path / "killed", on_record=die)
+    record = run_race(starts, tmp_path / "killed", record=noted[-1], on_record=lambda record: None)
+    assert untimed(record) == untimed(whole)
+
+
+def test_the_decision_follows_from_sizes_alone(starts):
+    one, other = decide(starts, None), decide(starts, None)
+    assert one == other
+    assert not one.measured
+    assert one.costs["gru"] > one.costs["still"]
+
+
+def test_a_budget_is_measured(starts):
+    record = decide(starts, 500.0)
+    assert record.measured
+    assert record.budget == 500.0
+    assert all(cost > 0 for cost in record.costs.values())
+
+
+def test_rungs_keep_to_the_budget():
+    record = RaceRecord(12.0, False, "accuracy", {"a": 0.1, "b": 1.0}, {"a": 80, "b": 80})
+    assert rung_epochs(record, 0) == {"a": 10, "b": 3}
+
+
+def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
+    quick = replace(RECIPES["linear"][1], epochs=10_000)
+    made = RECIPES["linear"][0].assemble(planted, quick)
+    slow = RECIPES["gru"][0].assemble(planted, quick)
+    trials = {
+        "quick": Trial(made.model, made.data, made.plan, quick, 0),
+        "slow": Trial(slow.model, slow.data, slow.plan, replace(quick, passes=4000), 0),
+    }
+    record = decide({name: lambda trial=trial: trial for name, trial in trials.items()}, None)
+    assert list(record.costs) == ["quick"]
+    assert list(record.epochs) == ["quick"]
+    assert LEAST_EPOCHS > 1
+
+
+def test_who_diverges_is_out(planted, starts, tmp_path):
+    def broken() -> Trial:
+        trial = start(planted, "gru")
+        next(trial.model.parameters()).data.fill_(float("nan"))
+        return trial
+
+    record = run_race({"broken": broken, **starts}, tmp_path, on_record=lambda record: None)
+    assert record.rows[0]["value"] is None
+    assert record.rows[0]["stopped"] == "non_finite"
+    assert "broken" not in record.alive(1)

@@ -1,0 +1,19 @@
+from dataclasses import replace
+
+from gpnn.data.facts import GraphFacts
+from gpnn.race import choose_members, shard_members
+from gpnn.recipes import RECIPES
+
+FACTS = GraphFacts(100, 8, 1.0, 4.0, 30, 10.0, 0.8, 20)
+
+
+def test_members_are_recipes_of_several_families(monkeypatch):
+    names = choose_members(FACTS)
+    assert {"spread", "gated"} <= set(names) <= set(RECIPES)
+    monkeypatch.setitem(RECIPES, "gated", replace(RECIPES["gated"], suits=lambda facts: facts.num_columns > 8))
+    assert "gated" not in choose_members(FACTS)
+
+
+def test_what_needs_all_nodes_is_not_for_shards():
+    assert "spread" in shard_members()
+    assert "gated" not in shard_members()

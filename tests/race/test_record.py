@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+import pytest
+
+from gpnn.race import RaceRecord
+from gpnn.race.record import rank
+
+BEGUN = RaceRecord(60.0, False, "accuracy", {"a": 0.1, "b": 0.2, "c": 0.3}, {"a": 40, "b": 40, "c": 8})
+
+
+def row(rung, name, value, epochs=5, stopped="rung"):
+    numbers = {"rung": rung, "epochs": epochs, "seconds": 1.0, "value": value, "val_loss": 1.0}
+    return {"name": name, "stopped": stopped, **numbers}
+
+
+def rows(*given):
+    return replace(BEGUN, rows=tuple(given))
+
+
+def test_the_better_half_goes_on_and_the_last_rung_is_ranked():
+    record = rows(row(0, "a", 0.5), row(0, "b", 0.7), row(0, "c", 0.6))
+    assert BEGUN.alive(0) == ["a", "b", "c"]
+    assert record.alive(1) == ["b", "c"]
+    assert record.finalists == []
+    done = replace(record, rows=(*record.rows, row(1, "b", 0.7), row(1, "c", 0.8), row(2, "c", 0.8, 8, "epochs")))
+    assert done.alive(2) == ["c"]
+    assert done.finalists == ["c"]
+    assert done.limit("c") is None
+    assert done.limit("b") == 5
+
+
+def test_nobody_goes_on_before_the_rung_is_done():
+    assert rows(row(0, "a", 0.5), row(0, "b", 0.7)).alive(1) == []
+
+
+def test_epochs_are_those_before_the_rung():
+    record = rows(row(0, "a", 0.5, 5), row(1, "a", 0.5, 20))
+    assert [record.epochs_before(rung, "a") for rung in range(3)] == [0, 5, 20]
+    assert record.epochs_before(2, "b") == 0
+
+
+def test_ties_go_to_the_first_and_what_diverged_is_last():
+    given = [
+        {"name": "diverged", "value": None, "val_loss": None},
+        {"name": "first", "value": 0.5, "val_loss": 0.9},
+        {"name": "better", "value": 0.6, "val_loss": 1.9},
+        {"name": "surer", "value": 0.5, "val_loss": 0.4},
+    ]
+    assert [each["name"] for each in rank(given)] == ["better", "first", "surer", "diverged"]
+
+
+def test_ties_keep_the_order_of_the_table_in_every_rung():
+    given = [row(0, "a", 0.5), row(0, "b", 0.7), row(0, "c", 0.8), row(1, "c", 0.9), row(1, "b", 0.9)]
+    assert rows(*given).alive(1) == ["c", "b"]
+    assert rows(*given).alive(2) == ["b"]
+
+
+def test_a_record_goes_through_json():
+    record = rows(row(0, "a", 0.5))
+    assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"budget": "long"}, "budget"),
+        ({"metric": None}, "metric"),
+        ({"costs": {}}, "costs"),
+        ({"costs": {"a": 0.0}, "epochs": {"a": 1}}, "costs"),
+        ({"epochs": {"a": 40}}, "epochs"),
+        ({"epochs": {"a": 40, "b": 40, "c": 0}}, "epochs"),
+        ({"rows": [{"name": "a"}]}, "rows"),
+        ({"rows": [row(9, "a", 0.5)]}, "rows"),
+        ({"rows": [row(0, "z", 0.5)]}, "rows"),
+        ({"rows": [row(0, "a", "high")]}, "rows"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_what_is_no_record_is_refused(change, named):
+    with pytest.raises(ValueError, match=rf"race\.json must hold a race\. Got another '{named}'\."):
+        RaceRecord.from_mapping({**BEGUN.to_mapping(), **change}, "race.json")
