@@ -2,82 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from gpu_graph import planted
-from gpu_train import Model, Task, Trainer, _features
+from gpu_task import _features, make_model
 from torch import Tensor, nn
 
+from gpnn.engine import Streamed
 from gpnn.engine.lower_csr import lower_csr
+from gpnn.nn import GPNN
+from gpnn.nn.state_type import states_in
 from gpnn.partition.clustered import cluster_parts
-from gpnn.schedule import partitioned_phases
+from gpnn.schedule import held_cut_phases, partitioned_phases, synchronous_phases
+
+SCHEDULES = {"partitioned": partitioned_phases(), "held cut": held_cut_phases(3), "synchronous": synchronous_phases()}
+RUNNERS = {"device": Streamed(), "host": Streamed(device="cpu", features="cpu", near=1)}
+ROUNDS = 2
 
 
-def check(device: str, *, num_nodes: int = 20_000, width: int = 128, rounds: int = 3) -> dict[str, float]:
-    """Relative errors of the loss, of the parameters' gradients and of sampled rows of the states' gradient."""
+def check(device: str, *, num_nodes: int = 20_000, width: int = 128) -> dict[str, float]:
+    """Relative errors of the loss and of the parameters' gradients."""
     graph = planted(num_nodes, num_nodes * 14, device)
     found = cluster_parts(graph.ptr, graph.col, 8)
-    plan = lower_csr(graph.ptr, graph.col, *found, partitioned_phases(), rounds=rounds)
     label = graph.label[found.order]
-    features = _features(label, width, device, 0)
+    x = _features(label, width, device, 0)
     train = torch.arange(0, num_nodes, 3, device=device)
-    task = Task(plan, features, label, train, train[:1], {})
-    types = {"float32": torch.float32} | ({"bf16": torch.bfloat16} if device == "cuda" else {})
-    x = torch.cat([piece.double() for piece in features.pieces])
     arrays = [tensor.cpu().long() for tensor in (graph.ptr, graph.col, *found)]
+    types = {"float32": None} | ({"bf16": torch.bfloat16} if device == "cuda" else {})
     errors = {}
-    for name, dtype in types.items():
-        model = Model(width, dtype, device)
-        expected = oracle(model, *arrays, x, task, rounds)
-        errors |= {f"{what}, {name}": value for what, value in _compare(task, model, expected).items()}
+    for schedule, phases in SCHEDULES.items():
+        plan = lower_csr(graph.ptr, graph.col, *found, phases, rounds=ROUNDS)
+        expected = oracle(make_model(width, "cpu", Streamed()), schedule, *arrays, x.double(), train.cpu(), label.cpu())
+        for place, runner in RUNNERS.items():
+            for name, dtype in types.items():
+                model = make_model(width, device, runner)
+                with states_in(dtype):
+                    scores = model(x if place == "host" else x.to(device), plan, rows=train)
+                loss = nn.functional.cross_entropy(scores, label[train])
+                loss.backward()
+                ours = [parameter.grad for parameter in model.parameters()]
+                found_errors = {
+                    "loss": abs(float(loss) / float(expected[0]) - 1),
+                    "gradients": max(_error(a, b) for a, b in zip(ours, expected[1], strict=True)),
+                }
+                errors |= {f"{schedule}, {place}, {what}, {name}": value for what, value in found_errors.items()}
     return errors
 
 
-def _compare(task: Task, model: Model, expected: tuple[Tensor, Tensor, list[Tensor]]) -> dict[str, float]:
-    trainer, seen = Trainer(task, model, host_rounds=1), []
-    absorb = trainer.source.absorb
-
-    def watch(grad: Tensor) -> None:
-        seen.append(grad[::97].clone())
-        absorb(grad)
-
-    trainer.source.absorb = watch  # type: ignore[method-assign]
-    aim = task.label[task.train]
-    loss = trainer.gradients(lambda state: nn.functional.cross_entropy(model.scores(state, task.train), aim))
-    ours = [parameter.grad for parameter in model.parameters()]
-    return {
-        "loss": abs(float(loss) / float(expected[0]) - 1),
-        "sampled rows of the states' gradient": _error(seen[0], expected[1][::97]),
-        "parameters' gradients": max(_error(a, b) for a, b in zip(ours, expected[2], strict=True)),
-    }
-
-
-def oracle(model, ptr, col, order, part_ptr, x, task, rounds):  # type: ignore[no-untyped-def]
-    """Loss, gradient of the initial states and of the parameters, by float64 autograd."""
-    parameters = {name: p.detach().cpu().double().requires_grad_() for name, p in model.named_parameters()}
+def oracle(
+    model: GPNN, schedule: str, ptr: Tensor, col: Tensor, order: Tensor, part_ptr: Tensor, x: Tensor, train: Tensor,
+    label: Tensor,
+) -> tuple[Tensor, Sequence[Tensor | None]]:  # fmt: skip
+    """Loss and gradients of the parameters, by float64 autograd."""
+    model = model.double()
+    parameters = dict(model.named_parameters())
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order))
     src, dst = place[col], place[torch.repeat_interleave(torch.arange(len(order)), ptr.diff())]
     part = torch.searchsorted(part_ptr, torch.arange(len(order)), right=True)
     crossing = part[src] != part[dst]
-    phases = [(src[~crossing], dst[~crossing], torch.arange(len(order)))]
-    phases.append((src[crossing], dst[crossing], torch.cat([src[crossing], dst[crossing]]).unique()))
-    first = x @ parameters["weight"] + parameters["bias"]
-    first.retain_grad()
-    state = first
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    gates = [parameters[f"cell.update.{name}"] for name in names]
-    for _ in range(rounds):
-        for senders, receivers, nodes in phases:
-            degree = torch.bincount(receivers, minlength=len(order)).clamp(min=1)
-            messages = torch.zeros_like(state).index_add(0, receivers, state[senders]) / degree[:, None]
-            state = state.index_copy(0, nodes, torch.gru_cell(messages[nodes], state[nodes], *gates))
-    train, label = task.train.cpu(), task.label.cpu()
+    every, gates = torch.arange(len(order)), [parameters[f"cell.update.{name}"] for name in _GATES]
+
+    def step(state: Tensor, held: Tensor, edges: Tensor, nodes: Tensor) -> Tensor:
+        """A step over some edges; those that cross send what `held` has."""
+        senders, receivers = src[edges], dst[edges]
+        sent = torch.where(crossing[edges][:, None], held[senders], state[senders])
+        degree = torch.bincount(receivers, minlength=len(order)).clamp(min=1)
+        messages = torch.zeros_like(state).index_add(0, receivers, sent) / degree[:, None]
+        return state.index_copy(0, nodes, torch.gru_cell(messages[nodes], state[nodes], *gates))
+
+    state = x @ parameters["encoder.first.weight"] + parameters["encoder.first.bias"]
+    everything = torch.ones_like(crossing)
+    for _ in range(ROUNDS):
+        if schedule == "partitioned":
+            state = step(state, state, ~crossing, every)
+            state = step(state, state, crossing, torch.cat([src[crossing], dst[crossing]]).unique())
+        else:
+            held = state
+            for _ in range(3 if schedule == "held cut" else 1):
+                state = step(state, held, everything, every)
     scores = state[train] @ parameters["head.weights.0"] + parameters["head.biases.0"]
     loss = nn.functional.cross_entropy(scores, label[train])
-    loss.backward()
-    return loss.detach(), first.grad, [p.grad for p in parameters.values()]
+    return loss.detach(), torch.autograd.grad(loss, list(parameters.values()))
 
 
-def _error(ours: Tensor, theirs: Tensor) -> float:
+_GATES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+def _error(ours: Tensor | None, theirs: Tensor | None) -> float:
+    assert ours is not None
+    assert theirs is not None
     ours = ours.detach().cpu().double()
     return float((ours - theirs).norm() / theirs.norm())

@@ -10,7 +10,7 @@ from statistics import median
 
 import torch
 from gpu_graph import planted, symmetric_csr
-from gpu_train import gib
+from gpu_task import gib
 from torch import Tensor, nn
 
 from gpnn.engine import Step, Streamed
@@ -67,6 +67,51 @@ def kernel_times(work: Callable[[], object], times: int) -> list[dict[str, objec
     for row in rows:
         print(row, flush=True)
     return rows
+
+
+def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
+    """Milliseconds of the gates forward, and of their whole backward pass, by the tiles of the kernels."""
+    from gpnn.kernels import gpu_gru
+
+    cell, rows = _cell(width, "identity").update, []
+    parameters = tuple(p.detach() for p in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh))
+    messages, state, grad = (torch.randn(num_rows, width, device="cuda").bfloat16() for _ in range(3))
+    spare = (torch.empty_like(messages), torch.empty_like(state))
+    for tile, columns, warps, stages in (
+        (128, 32, 4, 1),
+        (128, 32, 4, 2),
+        (128, 64, 8, 1),
+        (256, 32, 8, 1),
+        (64, 64, 4, 1),
+    ):
+        options = {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+        row: dict[str, object] = {"rows": tile, "columns": columns, "warps": warps, "stages": stages}
+        for name, table, work in (
+            ("forward", gpu_gru.FORWARD, lambda: gpu_gru.update_all(messages, state, parameters)),
+            ("backward", gpu_gru.BACKWARD, lambda: gpu_gru.differentiate_all(messages, state, grad, parameters, spare)),
+        ):
+            before = dict(table)
+            table.update(options)
+            try:
+                row[name] = _milliseconds(work)
+            except Exception as error:  # a tile that does not fit on the chip
+                row[name] = type(error).__name__
+            table.update(before)
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def _milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
+    for _ in range(3):
+        work()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(repeats):
+        work()
+    end.record()
+    end.synchronize()
+    return round(begin.elapsed_time(end) / repeats, 3)
 
 
 def _row(graph: str, method: Method, num_nodes: int, width: int, repeats: int) -> dict[str, object]:

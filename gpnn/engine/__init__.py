@@ -1,6 +1,5 @@
 """One engine for every schedule: lower it once to a Plan, then propagate any cell over it."""
 
-from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.block import Block
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.engine.lower_schedule import lower
@@ -8,7 +7,8 @@ from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate, recomputes
-from gpnn.engine.saved_states import DeviceState, HostRows, HostState
+from gpnn.engine.saved_states import HostRows
+from gpnn.engine.source import Source
 from gpnn.engine.step import OWN, CellLike, Step, aggregate_messages
 from gpnn.engine.streamed import Streamed
 
@@ -19,15 +19,12 @@ __all__ = [
     "Block",
     "BuiltPhase",
     "CellLike",
-    "DeviceState",
-    "FeatureSource",
     "HostRows",
-    "HostState",
     "LoweredPhase",
     "Plan",
+    "Source",
     "Step",
     "Streamed",
-    "accumulate_gradients",
     "aggregate_messages",
     "lower",
     "lower_csr",

@@ -12,7 +12,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.rows import add_rows, read_rows, take_rows, write_rows
+from gpnn.engine.rows import Rows, add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
 from gpnn.kernels.gated import for_gradients
@@ -27,7 +27,6 @@ class BlockwiseBackward:
         parameters: the tensors besides the states that gradients flow to.
         initial: the states before the first round, `[N + V, d]`, where steps need them.
         grad: the gradient of the last state but for what :meth:`add` adds, `[N + V, s]`; it is overwritten.
-        state: buffer for a state, `[N + V, s]`, or None: it is allocated.
     """
 
     def __init__(
@@ -36,51 +35,69 @@ class BlockwiseBackward:
         parameters: tuple[Tensor, ...],
         initial: Tensor | None,
         grad: Tensor,
-        state: Tensor | None = None,
     ) -> None:
         self.recomputation, self.parameters, self.initial, self.grad = recomputation, parameters, initial, grad
-        self._buffer = state
-        self.state = grad[:0]  # where the pass stands, `[N + V, s]`
+        self._buffer: Tensor | None = None
+        self.state: Tensor | Rows = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
 
-    def add(self, grad: Tensor | None) -> None:
-        """Add the gradient of the state that the pass has come to."""
-        if grad is not None:
+    def add(self, grad: Tensor | None, rows: Tensor | None = None) -> None:
+        """Add the gradient of the state that the pass has come to, or of some of its rows, which are distinct."""
+        if rows is not None:
+            add_rows(self.grad, rows, grad)
+        elif grad is not None:
             self.grad += grad
 
-    def through_round(self, number: int, boundary: SavedState) -> None:
-        """Turn the gradient after a round into that before it."""
+    def through_round(self, number: int, boundary: SavedState, previous: SavedState | None = None) -> None:
+        """Turn the gradient after a round into that before it; `previous`, the state a round before, is prefetched."""
         phases = list(round_steps(self.recomputation.rounds[number], number))
         if not phases:
             return
-        self._stand_at(boundary, written=len(phases) > 1 or not self.recomputation.finishes_blocks(phases[0][0]))
-        overwritten: list[Tensor | None] = []
+        overwritten: list[Tensor] = []
         for position, (phase, steps) in enumerate(phases[:-1]):
-            first = position == 0  # what it overwrites is the boundary's
-            overwritten.append(None if first else read_rows(self.state, phase.row_index))
-            self.recomputation.do_phase(phase, steps, self.state, self.initial)
-        if len(phases) == 1:
-            boundary.drop()
-        self._through_phase(*phases[-1])
-        for (phase, steps), rows in zip(reversed(phases[:-1]), reversed(overwritten)):
-            if rows is None:
-                boundary.load(self.state)
-                boundary.drop()
+            if position == 0:
+                self._redo_first(boundary, phase, steps)
             else:
-                write_rows(self.state, phase.row_index, rows)
+                overwritten.append(read_rows(self.state, phase.row_index))
+                self.recomputation.do_phase(phase, steps, self._written_state, self.initial)
+        for (phase, steps), rows in zip(reversed(phases[1:]), [None, *reversed(overwritten)]):
+            if rows is not None:
+                write_rows(self._written_state, phase.row_index, rows)
             self._through_phase(phase, steps)
+        self._stand_at(boundary, phases[0][0])
+        if previous is not None:
+            previous.fetch()
+        self._through_phase(*phases[0])
+        boundary.drop()
 
-    def _stand_at(self, boundary: SavedState, *, written: bool) -> None:
-        """Let the state be that of a boundary; one that is not `written` need not be copied."""
+    def _redo_first(self, boundary: SavedState, phase: AnyPhase, steps: list[Step]) -> None:
+        """Let the state be that after the first phase of a round."""
+        at_hand, self.state = boundary.peek(), self._own_state()
+        if at_hand is None or phase.num_rows < len(self.grad):
+            boundary.load(self.state)
+        self.recomputation.do_phase(phase, steps, self.state, self.initial, at_hand)
+
+    def _stand_at(self, boundary: SavedState, phase: AnyPhase) -> None:
+        """Let the state be that of a boundary; it is copied where the phase is done again in place."""
+        written = phase.repeat > 1 and not self.recomputation.finishes_blocks(phase)
         at_hand = None if written else boundary.peek()
         if at_hand is not None:
-            self.state = at_hand
+            self.state, self._buffer = at_hand, None
             return
+        self.state = self._own_state()
+        boundary.load(self.state)
+        boundary.drop()
+
+    def _own_state(self) -> Tensor:
         if self._buffer is None:
             self._buffer = empty_like(self.grad)
-        self.state = self._buffer
-        boundary.load(self.state)
+        return self._buffer
+
+    @property
+    def _written_state(self) -> Tensor:
+        assert isinstance(self.state, Tensor)
+        return self.state
 
     def _through_phase(self, phase: AnyPhase, steps: list[Step]) -> None:
         """The same for one phase; the state stands before it, and is left anywhere inside it."""
@@ -94,10 +111,10 @@ class BlockwiseBackward:
         overwritten = []
         for step in steps[:-1]:
             overwritten.append(read_rows(self.state, phase.row_index))
-            self.recomputation.do_phase(phase, [step], self.state, self.initial)
+            self.recomputation.do_phase(phase, [step], self._written_state, self.initial)
         self._through_joint_step(phase, steps[-1])
         for step, rows in zip(reversed(steps[:-1]), reversed(overwritten)):
-            write_rows(self.state, phase.row_index, rows)
+            write_rows(self._written_state, phase.row_index, rows)
             self._through_joint_step(phase, step)
 
     def _through_lone_block(self, steps: list[Step], number: int, block: Block) -> list[Tensor | None]:
@@ -131,7 +148,12 @@ class BlockwiseBackward:
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
         pieces = self.recomputation.pieces(phase)
-        received: list[Tensor | None] = [take_rows(self.grad, block.rows) for block in pieces]
+        received: list[Tensor | None]
+        if phase.num_rows == len(self.grad):
+            received = [read_rows(self.grad, block.rows) for block in pieces]
+            self.grad = empty_like(self.grad).zero_()
+        else:
+            received = [take_rows(self.grad, block.rows) for block in pieces]
 
         def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
             given, received[number] = received[number], None

@@ -7,7 +7,7 @@ is made besides the plan's own arrays, and those of the inside edges serve as th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -145,10 +145,10 @@ class _Piece:
         column[~crosses] = position[sender[~crosses].long() - self.first]
         column[crosses] = place + len(nodes)
         inputs = torch.cat([nodes + self.first, senders.long()])
-        yield _block(inputs, degree[nodes], position[row], column, scale)
+        yield _block(inputs, degree[nodes], position[row], column, scale, split=spec.kind == "held")
 
 
-def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: Tensor) -> Block:
+def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: Tensor, *, split: bool) -> Block:
     """A block of edges by receiver: `degree` of each receiver `[n]`; row and column of each edge in `inputs`, `[e]`.
 
     Where no sender is in another part the operator is symmetric, as the graph is: its arrays are its transpose's.
@@ -159,7 +159,24 @@ def _block(inputs: Tensor, degree: Tensor, row: Tensor, column: Tensor, scale: T
         t_ptr = pointers(torch.bincount(column, minlength=len(inputs)))
         t_row = row[column.argsort(stable=True)].int()
     operator = Operator(shape, ptr, col, None, t_ptr, t_row, col[:0], scale)
+    if split:
+        operator = replace(operator, split=_split(operator, row))
     return Block(as_slice(inputs), len(degree), (operator,), (None,), None, None)
+
+
+def _split(operator: Operator, row: Tensor) -> tuple[Operator, Operator]:
+    """The entries in the block's own columns, `[n, n]`, and in the others, `[n, m − n]`.
+
+    Those in its own are symmetric, so that their part of the transpose, which comes first, serves as both.
+    """
+    n, m = operator.shape
+    num_own = int(operator.t_ptr[n])
+    ptr, col, none = operator.t_ptr[: n + 1], operator.t_row[:num_own], operator.t_entry
+    inside = Operator((n, n), ptr, col, None, ptr, col, none)
+    crosses = operator.col >= n
+    cut_ptr, cut_col = pointers(torch.bincount(row[crosses], minlength=n)), operator.col[crosses] - n
+    t_ptr, t_row = operator.t_ptr[n:] - num_own, operator.t_row[num_own:]
+    return inside, Operator((n, m - n), cut_ptr, cut_col, None, t_ptr, t_row, none)
 
 
 def _scale(degree: Tensor) -> Tensor:

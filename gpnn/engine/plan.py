@@ -130,6 +130,10 @@ class Plan:
         place[self.order] = torch.arange(self.order.numel(), device=self.device)
         return place
 
+    def rows_of(self, nodes: Tensor) -> Tensor:
+        """Plan rows of some of the user's nodes, `[n]`."""
+        return nodes if self.order is None else self._place[nodes]
+
     def to_plan_order(self, state: Tensor) -> Tensor:
         """A state in plan order, `[N + V, d]`, from one in the user's order, `[N, d]`; virtual nodes start at zero."""
         if state.dim() != 2 or state.shape[0] != self.num_nodes:

@@ -29,6 +29,13 @@ def recomputes(runner: str | Runner | None) -> bool:
     return runner == "streamed" or bool(getattr(runner, "recomputes", False))
 
 
+def streamed_runner(runner: str | Runner | None) -> Streamed | None:
+    """The streamed runner that is meant, with its settings; None where it is another."""
+    if runner == "streamed":
+        return Streamed()
+    return runner if isinstance(runner, Streamed) else None
+
+
 def propagate(
     cell: CellLike,
     plan: Plan,

@@ -14,7 +14,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.rows import read_rows, write_rows
+from gpnn.engine.rows import Rows, read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 from gpnn.kernels.execution import share_calls
@@ -72,27 +72,36 @@ class Recomputation:
         return max(block.num_rows for block in self.pieces(phase)) <= SHARED_ROWS
 
     def do_phase(
-        self, phase: AnyPhase, steps: list[Step], state: Tensor, initial: Tensor | None, before: Tensor | None = None
+        self,
+        phase: AnyPhase,
+        steps: list[Step],
+        state: Tensor,
+        initial: Tensor | None,
+        before: Tensor | Rows | None = None,
     ) -> None:
-        """Do the steps of one phase, in place and without gradients; `before` may hold the same state, and keeps it."""
-        start = None if phase.halo is None or before is not None else read_rows(state, phase.halo.rows)  # [H, s]
-        source = state if phase.halo is None or before is None else before
+        """Do the steps of one phase without gradients: write the new rows into `state`.
 
-        def written(steps: list[Step], number: int, block: Block) -> Tensor:
+        Rows are read from `before`, which keeps them; None: from `state` itself, in place.
+        """
+        start = None if phase.halo is None or before is not None else read_rows(state, phase.halo.rows)  # [H, s]
+
+        def written(steps: list[Step], source: Tensor | Rows, number: int, block: Block) -> Tensor:
             inputs = read_inputs(source, block, number, phase.halo, start)
             rows = self.advance(block, number, inputs, steps, own_rows(initial, block))
             check_width(rows, state)
             return rows
 
-        def finish(number: int, block: Block) -> None:
-            write_rows(state, block.rows, written(steps, number, block))
+        def finish(steps: list[Step], number: int, block: Block) -> None:
+            source = state if before is None else before
+            write_rows(state, block.rows, written(steps, source, number, block))
 
-        if self.finishes_blocks(phase):
-            for _ in self.each(phase, finish):
+        alone = self.finishes_blocks(phase)
+        if alone or before is not None:  # nothing that is read is written
+            for _ in self.each(phase, partial(finish, steps if alone else steps[:1])):
                 pass
-            return
+            steps = [] if alone else steps[1:]
         for step in steps:  # blocks read each other's rows: all are computed before any is written
-            updated = list(self.each(phase, partial(written, [step])))
+            updated = list(self.each(phase, partial(written, [step], state)))
             for block, rows in zip(self.pieces(phase), updated):
                 write_rows(state, block.rows, rows)
 
@@ -133,7 +142,7 @@ def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPh
         yield phase, [first._replace(repeat=repeat) for repeat in range(phase.repeat)]
 
 
-def read_inputs(state: Tensor, block: Block, number: int, halo: Halo | None, start: Tensor | None) -> Tensor:
+def read_inputs(state: Tensor | Rows, block: Block, number: int, halo: Halo | None, start: Tensor | None) -> Tensor:
     """The inputs of a phase's block of that number, `[m, s]`; `start`, `[H, s]`, is the halo at the phase's start."""
     if halo is None or start is None:
         return read_rows(state, block.inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,6 +13,13 @@ from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
 from gpnn.kernels.first_order import first_order
 from gpnn.pages import empty_like
+
+
+class Rows(Protocol):
+    """States of which rows can be read, wherever they are."""
+
+    def read(self, rows: Tensor | slice) -> Tensor:
+        """Some rows, `[m, s]`, on the device that computes."""
 
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:
@@ -31,8 +38,10 @@ class _Permute(Function):
         return permute_rows(grad, ctx.place, ctx.order), None, None
 
 
-def read_rows(state: Tensor, rows: Tensor | slice) -> Tensor:
+def read_rows(state: Tensor | Rows, rows: Tensor | slice) -> Tensor:
     """state[rows], `[m, s]`; a view where they are contiguous."""
+    if not isinstance(state, Tensor):
+        return state.read(rows)
     return state[rows] if isinstance(rows, slice) else _kernels(state).gather_rows(state, rows)
 
 

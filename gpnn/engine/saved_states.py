@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from gpnn.engine.rows import Rows
 from gpnn.storage.tensors import map_tensor
 
 PIECE_ROWS = 1 << 20
@@ -19,28 +21,20 @@ PIECE_ROWS = 1 << 20
 class SavedState(Protocol):
     """A state that the backward pass loads again."""
 
+    def release(self) -> None:
+        """Free a copy of what is stored elsewhere: it will not be read before `fetch`."""
+
+    def fetch(self) -> None:
+        """Start copying what is elsewhere to the device that computes."""
+
     def load(self, into: Tensor) -> None:
         """Copy the state into `into`, `[N, s]`."""
 
-    def peek(self) -> Tensor | None:
+    def peek(self) -> Tensor | Rows | None:
         """The state itself, to be read and not written, where it is at hand; None: it must be loaded."""
 
     def drop(self) -> None:
         """Free it: it will not be loaded again."""
-
-
-class FetchableState(SavedState, Protocol):
-    """A saved state that is elsewhere and can be prefetched."""
-
-    def fetch(self, like: Tensor) -> None:
-        """Start copying what `load` needs to the device of `like`."""
-
-
-class StateStorage(FetchableState, Protocol):
-    """A place for the state at the start of a round: on the device (`DeviceState`) or on the host (`HostState`)."""
-
-    def save(self, state: Tensor) -> None:
-        """Save a copy of `state`, `[N, s]`."""
 
 
 class Boundary:
@@ -52,6 +46,7 @@ class Boundary:
         device: where to store it, or None: where it is.
         folder: a folder for a memory-mapped file that holds it, or None: memory.
         copy: whether `state` will be overwritten, so that even an unchanged form must be copied.
+        once: whether one backward pass uses it, and may free it.
     """
 
     def __init__(
@@ -62,15 +57,24 @@ class Boundary:
         folder: Path | str | None,
         *,
         copy: bool,
+        once: bool = False,
     ) -> None:
         stored = state.to(device=device or state.device, dtype=dtype or state.dtype, copy=copy)
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             stored = map_tensor(stored, folder)
-        self._stored, self._unchanged = stored, dtype is None and device is None and folder is None
+        self._stored: Tensor | None = stored
+        self._unchanged, self._once = dtype is None and device is None and folder is None, once
+
+    def release(self) -> None:
+        """Nothing: it has no copy."""
+
+    def fetch(self) -> None:
+        """Nothing: it is read where it is."""
 
     def load(self, into: Tensor) -> None:
         """Copy the state into `into`, `[N, s]`."""
+        assert self._stored is not None
         into.copy_(self._stored)
 
     def peek(self) -> Tensor | None:
@@ -78,36 +82,9 @@ class Boundary:
         return self._stored if self._unchanged else None
 
     def drop(self) -> None:
-        """Nothing: a second backward pass may come."""
-
-
-class DeviceState:
-    """A saved state on the computation's own device, freed after its last use.
-
-    Args:
-        dtype: the type that it is stored in, or None: its own.
-    """
-
-    def __init__(self, dtype: torch.dtype | None = None) -> None:
-        self.dtype = dtype
-        self._stored: Tensor | None = None
-
-    def save(self, state: Tensor) -> None:
-        self._stored = state.to(self.dtype or state.dtype, copy=True)
-
-    def fetch(self, like: Tensor) -> None:
-        """Nothing: it is here."""
-
-    def load(self, into: Tensor) -> None:
-        assert self._stored is not None
-        into.copy_(self._stored)
-
-    def peek(self) -> Tensor | None:
-        """None: its memory is freed early."""
-        return None
-
-    def drop(self) -> None:
-        self._stored = None
+        """Free it, unless a second backward pass may come."""
+        if self._once:
+            self._stored = None
 
 
 class HostRows:
@@ -155,40 +132,69 @@ class HostState:
     """A saved state in host memory: written asynchronously, fetched before its use.
 
     Args:
-        buffer: where it is stored; used again by the next state.
-        stream: the stream that copies, or None on a CPU.
+        state: what is saved, `[N, s]`; it may then be overwritten.
     """
 
-    def __init__(self, buffer: HostRows, stream: torch.cuda.Stream | None) -> None:
-        self.buffer, self.stream = buffer, stream
-        self._ahead: Tensor | None = None
-
-    def save(self, state: Tensor) -> None:
-        """Save a copy of `state`, which may then be overwritten."""
-        copy = state.clone()
+    def __init__(self, state: Tensor) -> None:
+        self.device, self.stream = state.device, copy_stream(state.device)
+        self.buffer: HostRows | None = _spare(state)
+        self._here: Tensor | None = state.clone()
+        self._coming = False
         with copying(self.stream):
-            self.buffer.write(copy)
-        record_stream(copy, self.stream)
+            self.buffer.write(self._here)
+        record_stream(self._here, self.stream)
 
-    def fetch(self, like: Tensor) -> None:
-        """Start copying the state back to the device of `like`."""
-        self._ahead = torch.empty_like(like)
+    def release(self) -> None:
+        """Free the copy on the device: it will not be read before `fetch`."""
+        self._here = None
+
+    def fetch(self) -> None:
+        """Start copying the state back to its device."""
+        assert self.buffer is not None
+        self._here, self._coming = torch.empty(self.buffer.shape, dtype=self.buffer.dtype, device=self.device), True
         with copying(self.stream):
-            self.buffer.read(self._ahead)
+            self.buffer.read(self._here)
 
     def load(self, into: Tensor) -> None:
-        if self._ahead is None:
-            self.fetch(into)
-        assert self._ahead is not None
-        wait(self.stream)
-        into.copy_(self._ahead)
+        into.copy_(self.peek())
 
-    def peek(self) -> Tensor | None:
-        """None: its memory is freed early."""
-        return None
+    def peek(self) -> Tensor:
+        """The state, on the device that it came from."""
+        if self._here is None:
+            self.fetch()
+        if self._coming:
+            wait(self.stream)
+        assert self._here is not None
+        return self._here
 
     def drop(self) -> None:
-        self._ahead = None
+        """Free its memory on the device; that on the host is used by the next state."""
+        self._here = None
+        if self.buffer is not None:
+            _idle.append(self.buffer)
+        self.buffer = None
+
+
+_idle: list[HostRows] = []  # page-locked memory takes seconds to make
+
+
+def _spare(like: Tensor) -> HostRows:
+    """Host memory for a matrix of this shape and type."""
+    for number, rows in enumerate(_idle):
+        if rows.shape == tuple(like.shape) and rows.dtype == like.dtype:
+            return _idle.pop(number)
+    return HostRows(like.shape[0], like.shape[1], like.dtype)
+
+
+def release_host_rows() -> None:
+    """Return the host memory that saved states leave for later ones to the system."""
+    _idle.clear()
+
+
+@cache
+def copy_stream(device: torch.device) -> torch.cuda.Stream | None:
+    """The stream that copies between the host and a device; None on a CPU."""
+    return torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
 class copying(torch.cuda.StreamContext):

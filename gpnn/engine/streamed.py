@@ -21,10 +21,11 @@ from torch.autograd import Function
 from gpnn.engine.blockwise_backward import BlockwiseBackward
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, round_steps
-from gpnn.engine.saved_states import Boundary
+from gpnn.engine.rows import read_rows
+from gpnn.engine.saved_states import Boundary, HostState, SavedState
+from gpnn.engine.source import GivenState, Source
 from gpnn.engine.step import CellLike
 from gpnn.kernels.first_order import first_order
-from gpnn.pages import empty_like
 
 
 @dataclass(frozen=True)
@@ -36,27 +37,68 @@ class Streamed:
             recomputed pass is exact.
         device: the device they are stored on, such as "cpu" for a plan on a GPU; None leaves them where they are.
         folder: a folder for memory-mapped files that hold them instead of memory, or None.
+        near: how many of the states, the last ones, stay in the computation's own memory whatever `device` says.
+        features: where features lie that initial states are made of: "cpu" in host memory, page-locked where there is a
+            GPU to copy to; None: where the plan is.
     """
 
     dtype: torch.dtype | None = None
     device: str | None = None
     folder: Path | str | None = None
+    near: int = 0
+    features: str | None = None
     recomputes: ClassVar[bool] = True
 
     def __call__(
         self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
     ) -> list[Tensor]:
         """The working state after each round, or after the last one only, in plan order, `[N + V, s]`."""
+        return self.run(cell, plan, GivenState(state), initial=initial, collect=collect)
+
+    def run(
+        self,
+        cell: CellLike,
+        plan: Plan,
+        source: Source,
+        *,
+        initial: Tensor | None = None,
+        collect: bool = False,
+        rows: Tensor | None = None,
+    ) -> list[Tensor]:
+        """The same from a source of the initial states.
+
+        Args:
+            cell: how nodes send, aggregate and update.
+            plan: which messages travel when.
+            source: the working states before the first round.
+            initial: h0 for cells with an initial residual, `[N + V, d]`.
+            collect: give the states after each round.
+            rows: the plan rows whose states are wanted, distinct, `[n]`; None: all. The others are not kept.
+        """
         parameters = tuple(p for p in cell.parameters() if p.requires_grad)
-        differentiable = (state, *parameters) if initial is None else (state, initial, *parameters)
+        differentiable = (*source.tensors, *parameters, *([] if initial is None else [initial]))
         saves = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
-        run = _Run(Recomputation(cell, plan, seed), self, parameters, collect, saves, _autocast_type(state.device.type))
-        return list(_Propagation.apply(run, state, initial, *parameters))
+        half = _autocast_type(plan.device.type)
+        run = _Run(Recomputation(cell, plan, seed), self, source, parameters, collect, rows, saves, half)
+        return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
 
-    def save(self, state: Tensor, *, copy: bool) -> Boundary:
-        """`state` as it is stored; `copy` says whether it will be overwritten."""
-        return Boundary(state, self.dtype, self.device, self.folder, copy=copy)
+    def save(self, state: Tensor, number: int, num_rounds: int, *, once: bool) -> SavedState:
+        """The state before round `number`, from 1, as it is stored; it will be overwritten."""
+        if num_rounds - number <= self.near:
+            return Boundary(state, self.dtype, None, None, copy=True, once=once)
+        if once and self.device == "cpu" and self.dtype is None and self.folder is None:
+            return HostState(state)
+        return Boundary(state, self.dtype, self.device, self.folder, copy=True, once=once)
+
+    def save_given(self, state: Tensor) -> Boundary:
+        """The state before the first round, which its owner may change afterwards unless it is stored as it is."""
+        return Boundary(state, self.dtype, self.device, self.folder, copy=False)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether a given state is stored as it is."""
+        return self.dtype is None and self.device is None and self.folder is None
 
 
 @dataclass(frozen=True)
@@ -65,46 +107,91 @@ class _Run:
 
     recomputation: Recomputation
     settings: Streamed
+    source: Source
     parameters: tuple[Tensor, ...]
     collect: bool
+    rows: Tensor | None  # plan rows that are wanted
     saves: bool  # whether there will be a backward pass
     half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
+
+    def select(self, state: Tensor, *, last: bool) -> Tensor:
+        """What the caller gets of a state."""
+        if self.rows is not None:
+            return read_rows(state, self.rows)
+        return state if last else state.clone()
+
+    def boundary(self, number: int, state: Tensor) -> SavedState | None:
+        """The state before a round, stored where there will be a backward pass; None: it is not."""
+        if number == 0:
+            given = self.source.peek() if self.source.kept else None
+            return self.settings.save_given(given) if self.saves and isinstance(given, Tensor) else self.source
+        if not self.saves:
+            return None
+        return self.settings.save(state, number, len(self.recomputation.rounds), once=not self.source.kept)
 
 
 class _Propagation(Function):
     @staticmethod
-    def forward(ctx: Any, run: _Run, state: Tensor, initial: Tensor | None, *parameters: Tensor) -> tuple[Tensor, ...]:
-        working, boundaries, outputs = empty_like(state).copy_(state), [], []
+    def forward(ctx: Any, run: _Run, initial: Tensor | None, *tensors: Tensor) -> tuple[Tensor, ...]:
+        working, boundaries, outputs = run.source.new_state(), [], []
         rounds = run.recomputation.rounds
-        for number, phases in enumerate(rounds):
-            if run.saves:
-                boundaries.append(run.settings.save(working if number else state, copy=number > 0))
-            for phase, steps in round_steps(phases, number):
-                before = state if number == steps[0].phase == 0 else None  # what the pass begins from stays as it is
-                run.recomputation.do_phase(phase, steps, working, initial, before)
-            if run.collect and number + 1 < len(rounds):
-                outputs.append(working.clone())
-        ctx.run, ctx.boundaries = run, boundaries
+        for number in range(len(rounds)):
+            boundary = run.boundary(number, working)
+            _advance_round(run, number, working, initial, run.source if number == 0 else boundary)
+            boundaries.append(boundary)
+            last = number + 1 == len(rounds)
+            if run.collect or last:
+                outputs.append(run.select(working, last=last))
+        ctx.run, ctx.boundaries = run, boundaries if run.saves else []
         # a boundary that is the given state itself must not change under us: autograd checks what it saves
-        ctx.save_for_backward(state if run.settings == Streamed() else None, initial)
-        return *outputs, working
+        stays = run.source.kept and run.settings.changes_nothing
+        ctx.save_for_backward(run.source.peek() if stays else None, initial)
+        if not stays:
+            run.source.release()
+        return tuple(outputs)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors
-        given = next(grad for grad in grads if grad is not None)
-        backward = BlockwiseBackward(run.recomputation, run.parameters, initial, empty_like(given).zero_())
-        num_rounds = len(ctx.boundaries)
-        skipped: list[Tensor | None] = [None] * (num_rounds - len(grads))
+        backward = BlockwiseBackward(run.recomputation, run.parameters, initial, run.source.new_state().zero_())
+        boundaries = ctx.boundaries if run.source.kept else _take(ctx)
+        skipped: list[Tensor | None] = [None] * (len(boundaries) - len(grads))
         received = [*skipped, *grads]
         # no cache: older torch would reuse weights that a recomputation without gradients has cast, and lose theirs
-        with torch.autocast(given.device.type, dtype=run.half, enabled=run.half is not None, cache_enabled=False):
-            for number in reversed(range(num_rounds)):
-                backward.add(received[number])
-                backward.through_round(number, ctx.boundaries[number])
-        return None, backward.grad, backward.initial_grad, *backward.parameter_grads
+        device = run.recomputation.plan.device.type
+        if len(boundaries) == 1:
+            boundaries[0].fetch()
+        with torch.autocast(device, dtype=run.half, enabled=run.half is not None, cache_enabled=False):
+            for number in reversed(range(len(boundaries))):
+                backward.add(received[number], run.rows)
+                backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
+            by_source = run.source.gradients(backward.grad)
+        return None, backward.initial_grad, *by_source, *backward.parameter_grads
+
+
+def _advance_round(
+    run: _Run, number: int, working: Tensor, initial: Tensor | None, boundary: SavedState | None
+) -> None:
+    """Turn the state before a round into that after it, in `working`; the round begins from `boundary`, if given."""
+    phases, before = run.recomputation.rounds[number], None if boundary is None else boundary.peek()
+    if number == 0 and (before is None or not phases or phases[0].num_rows < len(working)):
+        run.source.load(working)
+    for phase, steps in round_steps(phases, number):
+        run.recomputation.do_phase(phase, steps, working, initial, before)
+        before = None
+        if boundary is not None and not (number == 0 and run.source.kept):
+            boundary.release()
+        boundary = None
+
+
+def _take(ctx: Any) -> list[SavedState]:
+    """The saved states, for one backward pass that frees them as it goes."""
+    if ctx.boundaries is None:
+        raise RuntimeError("A pass whose states are made again can be differentiated once. Got a second backward pass.")
+    taken, ctx.boundaries = ctx.boundaries, None
+    return taken
 
 
 def _autocast_type(device: str) -> torch.dtype | None:

@@ -65,14 +65,18 @@ def gated_steps(
 ) -> Tensor | None:
     """`repeat` times :func:`gated_step` of the first n rows, while the others stay as they are, `[n, d]`.
 
-    None where no kernel takes all steps in one go: on a GPU, in half precision, and where a block is too large.
+    None where no kernel takes all steps in one go: on a GPU where the operator is not split, on a CPU in half precision
+    and where a block is too large.
     """
-    if inputs.is_cuda or inputs.dtype != parameters[0].dtype:
-        return None
-    from gpnn.kernels.cpu_gru_steps import GatedSteps, fits
+    if inputs.is_cuda:
+        if operator.split is None:
+            return None
+        from gpnn.kernels.gpu_gru_steps import GatedSteps
+    else:
+        from gpnn.kernels.cpu_gru_steps import GatedSteps, fits  # type: ignore[assignment]
 
-    if not fits(inputs, operator.shape[0], repeat):
-        return None
+        if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
+            return None
     use = _use(inputs, parameters, kept=False)
     return GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
 

@@ -28,6 +28,7 @@ class Operator:
             :attr:`entry_of` then computes it on first use.
         row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`. In
             float64 it serves rows `x` of every type: sums over them take it, and the weights, in their own type.
+        split: what :attr:`by_column` gives, where it was made with the operator; None: it is made on first use.
     """
 
     shape: tuple[int, int]
@@ -38,6 +39,7 @@ class Operator:
     t_row: Tensor
     t_entry: Tensor
     row_scale: Tensor | None = None
+    split: tuple[Operator, Operator] | None = None
 
     @classmethod
     def from_edges(cls, rows: Tensor, cols: Tensor, weight: Tensor | None, shape: tuple[int, int]) -> Operator:
@@ -83,6 +85,8 @@ class Operator:
     @cached_property
     def by_column(self) -> tuple[Operator, Operator]:
         """The entries in the first R columns, `[R, R]`, and those in the others, `[R, C − R]`; no factors of rows."""
+        if self.split is not None:
+            return self.split
         first = self.col < self.shape[0]
         return self._select(first, 0, self.shape[0]), self._select(~first, self.shape[0], self.shape[1])
 

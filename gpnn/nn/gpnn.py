@@ -9,18 +9,22 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice, check_probabilities, check_sizes
-from gpnn.engine import Plan, propagate, recomputes
-from gpnn.engine.propagate import Runner
+from gpnn.engine import Plan, Streamed, propagate, recomputes
+from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.nn.cell import build_cell, share_cells
+from gpnn.nn.encoded_source import EncodedSource, row_slices
 from gpnn.nn.encoder import Encoder, NodeEmbedding
+from gpnn.nn.feature_rows import place_features
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm, MaskKey, drop_entries, drop_rows
+from gpnn.nn.layers import BatchNorm, MaskKey, drop_entries, drop_rows, is_dense, mark_dense
 from gpnn.nn.row_chunks import RowFunction, map_rows
+from gpnn.nn.state_type import state_type
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
 PREDICTIONS = ("after", "before", "features")
 NORMS = ("none", "batch")
+LARGE_SCORES = 1 << 33  # bytes of the scores of all nodes that stay on a GPU
 _NODE_LAYER, _STATE_LAYER, _HEAD_LAYER = 1, 2, 4  # layers of the random masks, besides the encoder's
 
 
@@ -84,6 +88,8 @@ class GPNN(nn.Module):
     >>> gpnn.nn.GPNN(4, 8, 2)(torch.ones(3, 4), plan).shape
     torch.Size([3, 2])
     """
+
+    selects_rows = True  # `forward` takes `rows`
 
     def __init__(
         self,
@@ -150,16 +156,102 @@ class GPNN(nn.Module):
         self.feature_norm = BatchNorm(in_channels) if batch and predict == "features" else nn.Identity()
         self.state_norm = BatchNorm(hidden_channels) if batch else nn.Identity()
 
-    def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
+    def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None, rows: Tensor | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
 
         Args:
             x: features, dense or sparse CSR, `[N, F]`; None with embeddings only.
             plan: the graph's schedule, lowered.
             key: of the random masks of a training pass; None: one from torch's global generator.
+            rows: the nodes whose scores are wanted, distinct, `[n]`; None: all.
         """
         key = (key or MaskKey.random())._replace(nodes=plan.nodes) if self.training else None
         x = self._check_features(x, plan)
+        if x is not None and self.makes_states_again(x, plan):
+            return self._forward_from_features(x, plan, key, rows)
+        scores = self._forward_all(x, plan, key)
+        return scores if rows is None else scores[rows]
+
+    def copies_features(self, x: Tensor, plan: Plan) -> bool:
+        """Whether `x` stays on the host, and the model copies what it needs to the plan's device."""
+        runner = streamed_runner(self.runner)
+        return runner is not None and runner.features is not None and self.makes_states_again(x, plan)
+
+    def makes_states_again(self, x: Tensor | None, plan: Plan) -> bool:
+        """Whether initial states are made of `x` whenever they are needed; `x` may then lie on the host."""
+        runner = streamed_runner(self.runner)
+        if runner is None or runner.folder is not None or plan.runners is not None or plan.num_virtual:
+            return False
+        if x is None or self.encoder is None or self.embedding is not None or self.predict == "features":
+            return False
+        whole = isinstance(self.state_norm, BatchNorm) or self.cell.residual or self.cell.random
+        return not whole and not x.requires_grad and is_dense(x)
+
+    def _forward_from_features(self, x: Tensor, plan: Plan, key: MaskKey | None, rows: Tensor | None) -> Tensor:
+        """The scores of some nodes, `[n, C]`; states before the first round are never kept."""
+        runner, own_key = streamed_runner(self.runner), key
+        assert runner is not None
+        source = self._source(x, plan, key, runner)
+        if rows is None and not torch.is_grad_enabled() and not self.readout.collects:
+            return self._score_all(x, plan, runner.run(self.cell, plan, source)[0])
+        wanted = None if rows is None else plan.rows_of(rows)
+        states = runner.run(self.cell, plan, source, collect=bool(self.readout.collects), rows=wanted)
+        states = [self.cell.finish(state).to(self.head.weights[0].dtype) for state in states]
+        if rows is None:
+            states, own = [plan.to_user_order(state) for state in states], x.to(plan.device)
+        else:
+            own = mark_dense(x.index_select(0, rows.to(x.device)).to(plan.device))
+            own_key = None if key is None else key._replace(nodes=rows)
+        if self.readout.collects:
+            states = [self._by_rows(self._start, [own], own_key), *states]
+        final = self.readout(states)
+        if self.predict == "before":
+            return final
+        beside = {"none": lambda: None, "features": lambda: own, "initial": lambda: self._encode_rows(own, own_key)}
+        return self._by_rows(self._score, [final, beside[self.concat]()], own_key)
+
+    def _score_all(self, x: Tensor, plan: Plan, state: Tensor) -> Tensor:
+        """The scores of all nodes, `[N, C]`, from working states in plan order, a piece at a time, without gradients.
+
+        They are on the host where they would take much of a GPU's memory.
+        """
+        last, out = self.head.biases[-1], None
+        for rows in row_slices(plan.num_nodes, state.device):
+            nodes = torch.arange(rows.start, rows.stop, device=state.device) if plan.order is None else plan.order[rows]
+            final = self.readout([self.cell.finish(state[rows]).to(last.dtype)])
+            if self.predict == "after":
+                own = mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device))
+                beside = {"none": None, "features": own, "initial": None}[self.concat]
+                beside = self._initial(own, None, None) if self.concat == "initial" else beside
+                final = self._score(final, beside, None)
+            if out is None:
+                large = plan.num_nodes * final.shape[1] * final.element_size() > LARGE_SCORES
+                device = torch.device("cpu") if large else final.device
+                out = torch.empty(plan.num_nodes, final.shape[1], dtype=final.dtype, device=device)
+            out[nodes.to(out.device)] = final.to(out.device)
+        assert out is not None
+        return out
+
+    def _encode_rows(self, x: Tensor, key: MaskKey | None) -> Tensor:
+        return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
+
+    def _source(self, x: Tensor, plan: Plan, key: MaskKey | None, runner: Streamed) -> EncodedSource:
+        """The states before the first round, of nodes with these features."""
+
+        def start(rows: Tensor, key: MaskKey | None) -> Tensor:
+            return self.cell.start(self._start(rows, key))
+
+        features = place_features(x, plan, runner.features, state_type())
+        parameters = tuple(self._row_parameters())
+        return EncodedSource(start, features, plan.order, key, parameters, plan.num_nodes, plan.device, state_type())
+
+    def _start(self, x: Tensor, key: MaskKey | None) -> Tensor:
+        """What propagates, of nodes with these features, `[n, d]` or, where scores do, `[n, C]`."""
+        if self.predict == "before":
+            return self._score_initial(x, None, key)
+        return drop_entries(self._initial(x, None, key), self.state_dropout, key, _STATE_LAYER)
+
+    def _forward_all(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
         if self.predict == "features":
             return self._by_rows(self._score_features, [self._spread(x, plan, key), x], key)
         embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
@@ -186,9 +278,12 @@ class GPNN(nn.Module):
         """`function(*rows, key)`; where the runner computes again what it did not keep, so does the function."""
         if not recomputes(self.runner) or isinstance(self.state_norm, BatchNorm):  # which sees all nodes at once
             return _at_once(function, rows, key)
+        return map_rows(function, rows, key, self._row_parameters())
+
+    def _row_parameters(self) -> list[Tensor]:
+        """The parameters of encoder and head."""
         used = [self.head] if self.encoder is None else [self.encoder, self.head]
-        parameters = [each for module in used for each in module.parameters() if each.requires_grad]
-        return map_rows(function, rows, key, parameters)
+        return [each for module in used for each in module.parameters() if each.requires_grad]
 
     def _spread(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
         """The features after they propagated, `[N, F]`."""
@@ -228,9 +323,10 @@ class GPNN(nn.Module):
         return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
 
     def _propagate(self, state: Tensor, plan: Plan) -> Tensor:
-        collects = bool(self.readout.collects)
-        states = propagate(self.cell, plan, state, runner=self.runner, collect=collects)
-        return self.readout([state, *states] if isinstance(states, list) else [states])
+        collects, narrow = bool(self.readout.collects), state.to(state_type() or state.dtype)
+        states = propagate(self.cell, plan, narrow, runner=self.runner, collect=collects)
+        wide = [each.to(state.dtype) for each in (states if isinstance(states, list) else [states])]
+        return self.readout([state, *wide] if collects else wide)
 
     def _score(self, state: Tensor, beside: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes in these final states, with what stands beside them, `[n, C]`."""

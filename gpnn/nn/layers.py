@@ -45,6 +45,9 @@ class FeatureLinear(nn.Module):
         if x.shape[1] != self.weight.shape[0]:
             raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
         operator = None if x.requires_grad else feature_operator(x)
+        if operator is None and x.element_size() == 2 and torch.is_autocast_enabled(x.device.type):
+            x = drop_entries(x, p, key, layer)  # products in half precision need no wider copy
+            return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
         if operator is None:
             out = drop_entries(x.to(self.weight.dtype), p, key, layer) @ self.weight
         else:
@@ -54,15 +57,26 @@ class FeatureLinear(nn.Module):
 
 def feature_operator(x: Tensor) -> Operator | None:
     """The features as an operator with its transpose, made once per tensor; None for features that are dense."""
-    return _made_once((id(x),), x, lambda: _make_operator(x))
+    return made_once((id(x),), x, lambda: _make_operator(x))
+
+
+def is_dense(x: Tensor) -> bool:
+    """Whether features are multiplied as they are, by a look at the first of them."""
+    return x.layout == torch.strided and feature_operator(feature_rows(x, slice(0, min(len(x), 1 << 16)))) is None
+
+
+def mark_dense(x: Tensor) -> Tensor:
+    """`x`, which is multiplied as it is, without a look at its zeros."""
+    made_once((id(x),), x, lambda: None)
+    return x
 
 
 def feature_rows(x: Tensor, rows: slice) -> Tensor:
     """Some of the rows of features without gradients, in their memory; the same tensor each time, with its operator."""
-    return _made_once((id(x), rows.start, rows.stop), x, lambda: slice_rows(x, rows))
+    return made_once((id(x), rows.start, rows.stop), x, lambda: slice_rows(x, rows))
 
 
-def _made_once(key: tuple[int, ...], x: Tensor, make: Callable[[], Result]) -> Result:
+def made_once(key: tuple[int, ...], x: Tensor, make: Callable[[], Result]) -> Result:
     """What `make` gives, kept as long as `x` lives and does not change."""
     known = _known.get(key)
     if known is not None and known[0]() is x and known[1] == x._version:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
+from gpnn.nn.state_type import states_in
 from gpnn.train.examples import Examples
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import METRICS
@@ -18,22 +19,45 @@ from gpnn.train.task import Classification, Task
 
 if TYPE_CHECKING:
     from gpnn.engine import Plan
+    from gpnn.nn import MaskKey
 
 
-def predict_logits(model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32") -> Tensor:
+def call_model(
+    model: nn.Module, x: Tensor | None, plan: Plan, key: MaskKey | None = None, rows: Tensor | None = None
+) -> Tensor:
+    """The outputs of some nodes, `[n, C]`; None: of all. A model that `selects_rows` computes no others.
+
+    Args:
+        model: called as `model(x, plan, key=key)`.
+        x: features, or None.
+        plan: the lowered schedule.
+        key: of the random masks, or None.
+        rows: the nodes, distinct, `[n]`.
+    """
+    given = {} if key is None else {"key": key}
+    if rows is None or not getattr(model, "selects_rows", False):
+        outputs = model(x, plan, **given)
+        return outputs if rows is None else outputs[rows]
+    return model(x, plan, **given, rows=rows)
+
+
+def predict_logits(
+    model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32", rows: Tensor | None = None
+) -> Tensor:
     """The logits `[N, C]` of every node, float32 or better, in evaluation mode and without gradients.
 
     Args:
         model: called as `model(x, plan)`; its mode is left as it was found.
         x: features `[N, F]` on the model's device, or None.
         plan: the lowered schedule.
-        precision: "float32", "tf32" or "bf16".
+        precision: as of :class:`gpnn.train.Recipe`.
+        rows: the nodes whose logits are wanted, distinct, `[n]`; None: all.
     """
     training = model.training
     model.eval()
     try:
         with torch.no_grad(), products(precision), autocast(model, precision):
-            return full_precision(model(x, plan))
+            return full_precision(call_model(model, x, plan, rows=rows))
     finally:
         model.train(training)
 
@@ -49,11 +73,20 @@ def predict_outputs(model: nn.Module, x: Tensor | None, plan: Plan, *, precision
     Raises:
         ValueError: when one is not a number, naming the node: a class with confidence NaN is no prediction.
     """
-    found = predict_logits(model, None if x is None else x.to(plan.device), plan, precision=precision).cpu()
+    x = None if x is None else x.to(features_device(x, model, plan))
+    found = predict_logits(model, x, plan, precision=precision).cpu()
     if not bool(found.isfinite().all()):
         node = int((~found.isfinite()).any(1).nonzero()[0])
         raise ValueError(f"Predictions must be numbers. Got nan at node {node}; try features of a smaller scale.")
     return found
+
+
+def features_device(x: Tensor | None, model: nn.Module, plan: Plan | None) -> torch.device:
+    """Where features must lie: on the model's device, or where they are where the model copies what it needs."""
+    copies = getattr(model, "copies_features", None)
+    if x is not None and plan is not None and copies is not None and copies(x, plan):
+        return x.device
+    return next(model.parameters()).device
 
 
 def score(
@@ -74,19 +107,33 @@ def score(
         metrics: names of metrics; None: all of the task's.
         group: the processes whose nodes count.
     """
-    nodes = examples.nodes[split]
-    if not group.all_reduce(torch.tensor(nodes.numel())):
+    nodes = examples.nodes[split].to(outputs.device, torch.int64)
+    return score_split(outputs[nodes], task, examples, split, metrics, group)
+
+
+def score_split(
+    outputs: Tensor,
+    task: Task,
+    examples: Examples,
+    split: str,
+    metrics: Sequence[str] | None = None,
+    group: ProcessGroup = SINGLE,
+) -> dict[str, float]:
+    """The same from the outputs of the split's nodes alone, `[n, num_outputs]`."""
+    if not group.all_reduce(torch.tensor(examples.nodes[split].numel())):
         return {}
-    target = examples.target(split)
-    share = task.loss(outputs[nodes], target, total=task.total_weight(target, None, group))
-    predicted = task.predict(outputs[nodes])
+    target = examples.target(split).to(outputs.device)
+    share = task.loss(outputs, target, total=task.total_weight(target, None, group))
+    predicted = task.predict(outputs)
     metrics = task.metrics if metrics is None else metrics
     scores = {f"{split}_loss": float(group.all_reduce(share))}
     return scores | {f"{split}_{name}": METRICS[name](predicted, target, group) for name in metrics}
 
 
 def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:
-    """The context in which the model's products run in bf16, where the recipe has it."""
+    """The context in which the model's products, or its states, are in bf16, where the recipe has it."""
+    if precision == "bf16_states":
+        return states_in(torch.bfloat16)
     device = next(model.parameters()).device.type
     return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")
 

@@ -35,8 +35,15 @@ class Examples:
     nodes: dict[str, Tensor]
 
     @classmethod
-    def from_data(cls, data: Data, device: torch.device | str = "cpu") -> Examples:
+    def from_data(
+        cls, data: Data, device: torch.device | str = "cpu", *, features: torch.device | str | None = None
+    ) -> Examples:
         """The examples of a checked `Data`; a mask that is missing is empty.
+
+        Args:
+            data: features, labels and masks.
+            device: where they are used.
+            features: where features lie, or None: on `device`.
 
         Raises:
             ValueError: when there are no labels.
@@ -46,7 +53,7 @@ class Examples:
             raise ValueError("`data` must have labels `y` to learn from. Got none.")
         x = data.get("x")
         nodes = {split: split_mask(data, split).nonzero().flatten().to(device) for split in SPLITS}
-        return cls(None if x is None else x.to(device), y.to(device), nodes)
+        return cls(None if x is None else x.to(features or device), y.to(device), nodes)
 
     def target(self, split: str) -> Tensor:
         """The targets of a split's nodes, `[M]` or `[M, C]`."""

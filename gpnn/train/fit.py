@@ -15,10 +15,18 @@ from torch import Tensor, nn
 from gpnn.distributed import TRAFFIC, ProcessGroup, ShardedPlan, group_of
 from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
+from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
-from gpnn.train.evaluate import autocast, predict_logits, products, score
+from gpnn.train.evaluate import (
+    autocast,
+    call_model,
+    features_device,
+    predict_logits,
+    products,
+    score_split,
+)
 from gpnn.train.examples import SPLITS, Examples, check_plan
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import merit
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = dict[str, Any]
 ENDS = ("epochs", "patience")  # the reasons to stop that leave predictions
+MOST_LOGITS = 1 << 31  # outputs of all nodes that a result holds
 
 
 class Callback(Protocol):
@@ -62,7 +71,7 @@ class FitResult:
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
         logits: the outputs for every node with the best weights, `[N, C]`, on the model's device; None where there are
-            no metrics.
+            no metrics, or where they would be very large: predictions are then made by pieces.
         task: what they mean: `task.predict(logits)` gives probabilities, or numbers in the user's unit.
     """
 
@@ -93,7 +102,8 @@ def fit(
     The same model, data, recipe and seed give the same bits, also through a checkpoint.
 
     Args:
-        model: called as `model(x, plan, key=MaskKey(seed, epoch, pass))`; gives logits `[N, C]`.
+        model: called as `model(x, plan, key=MaskKey(seed, epoch, pass))`; gives logits `[N, C]`. One that
+            `selects_rows` is also asked, by `rows`, for those of some nodes alone, `[n, C]`.
         data: features, labels and masks of N nodes.
         plan: the lowered schedule, on the model's device.
         recipe: how to train; None is `Recipe()`.
@@ -120,10 +130,11 @@ def fit(
     metrics: dict[str, Any] = {}
     logits = None
     if stopped in ENDS:
-        logits = trainer.predict()
+        logits = trainer.predict() if trainer.holds_logits else None
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
     release_pages()
+    release_host_rows()
     return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None, trainer.task)
 
 
@@ -148,7 +159,8 @@ class _Trainer:
 
     @classmethod
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> _Trainer:
-        examples, group = Examples.from_data(data, next(model.parameters()).device), group_of(plan)
+        device, group = next(model.parameters()).device, group_of(plan)
+        examples = Examples.from_data(data, device, features=features_device(data.get("x"), model, plan))
         target = examples.target("train")
         counts = group.all_reduce(torch.tensor([len(target), examples.nodes["val"].numel()])).tolist()
         if not counts[0]:
@@ -196,19 +208,27 @@ class _Trainer:
                 return "interrupted", None
         return ("patience" if self._out_of_patience() else "epochs"), None
 
-    def finish(self, stopped: str, logits: Tensor) -> tuple[dict[str, Any], str | None]:
+    @property
+    def holds_logits(self) -> bool:
+        """Whether the outputs of all nodes fit in memory, or the model cannot give those of some alone."""
+        selects = getattr(self.model, "selects_rows", False) and self.plan is not None and self.group.size == 1
+        return not selects or self.plan.num_nodes * self.task.num_outputs <= MOST_LOGITS
+
+    def finish(self, stopped: str, logits: Tensor | None) -> tuple[dict[str, Any], str | None]:
         """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.
 
         Weights of a last step that nothing validated, or nodes outside all splits, may be the first to show it.
         """
-        progress = self.progress
-        if self.group.any(not bool(logits.isfinite().all()))[0]:
+        progress, outputs = self.progress, self._split_outputs(logits)
+        shown = outputs.values() if logits is None else [logits]
+        if self.group.any(not all(bool(each.isfinite().all()) for each in shown))[0]:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
         scores: dict[str, Any] = {}
-        self.task = self.task.calibrate(logits[self.examples.nodes["val"]], self.examples.target("val"), self.group)
+        target = self.examples.target("val").to(outputs["val"].device)
+        self.task = self.task.calibrate(outputs["val"], target, self.group)
         for split in SPLITS:
-            scores |= score(logits, self.task, self.examples, split, group=self.group)
+            scores |= score_split(outputs[split], self.task, self.examples, split, group=self.group)
         totals = {
             "metric": self.metric,
             "epochs": progress.epoch,
@@ -218,6 +238,16 @@ class _Trainer:
             "stopped": stopped,
         }
         return scores | totals, None
+
+    def _split_outputs(self, logits: Tensor | None) -> dict[str, Tensor]:
+        """The outputs of each split's nodes; without those of all nodes they take one pass."""
+        nodes = self.examples.nodes
+        if logits is not None:
+            return {split: logits[nodes[split].to(logits.device)] for split in SPLITS}
+        rows, place = torch.cat([nodes[split] for split in SPLITS]).unique(return_inverse=True)
+        places = place.split([len(nodes[split]) for split in SPLITS])
+        outputs = self.predict(rows)
+        return {split: outputs[each] for split, each in zip(SPLITS, places)}
 
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""
@@ -247,7 +277,7 @@ class _Trainer:
         with products(self.recipe.precision):
             with autocast(self.model, self.recipe.precision):
                 keys = [MaskKey(self.seed, epoch, number) for number in range(self.recipe.passes)]
-                logits = [full_precision(self.model(self.examples.x, self.plan, key=key)) for key in keys]
+                logits = [full_precision(self._outputs(key)) for key in keys]
             loss = self.objective.loss(logits, epoch)
             loss.backward()
         value, norm = float(self.group.all_reduce(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
@@ -255,16 +285,20 @@ class _Trainer:
             self.optimizer.step()
         return {"loss": value}, norm
 
+    def _outputs(self, key: MaskKey) -> Tensor:
+        return call_model(self.model, self.examples.x, self.plan, key, self.objective.rows)
+
     def _validate(self) -> Record:
         if not self.num_validation:
             return {}
         names = sorted({self.task.watched, self.metric} - {"loss"})
-        scores = score(self.predict(), self.task, self.examples, "val", names, self.group)
+        outputs = self.predict(self.examples.nodes["val"])
+        scores = score_split(outputs, self.task, self.examples, "val", names, self.group)
         self.progress.check(self.model, merit(self.metric, scores[f"val_{self.metric}"]), scores["val_loss"])
         return scores
 
-    def predict(self) -> Tensor:
-        return predict_logits(self.model, self.examples.x, self.plan, precision=self.recipe.precision)
+    def predict(self, rows: Tensor | None = None) -> Tensor:
+        return predict_logits(self.model, self.examples.x, self.plan, precision=self.recipe.precision, rows=rows)
 
     def _traffic(self) -> Record:
         """Bytes of the busiest process since the last epoch, where nodes are shared among processes."""

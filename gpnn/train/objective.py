@@ -48,12 +48,17 @@ class Objective:
         weight = task.total_weight(target, class_weight, group)
         return cls(task, examples, recipe, class_weight, _consistency_nodes(examples, recipe), group, weight)
 
+    @property
+    def rows(self) -> Tensor | None:
+        """The nodes whose logits the loss takes, `[n]`; None: all."""
+        return None if self.recipe.consistency else self.examples.nodes["train"]
+
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
-        """The loss of epoch `epoch` (from 1), given each pass's logits `[N, C]`."""
+        """The loss of epoch `epoch` (from 1), given each pass's logits of `rows`, `[n, C]`."""
         recipe, nodes, target = self.recipe, self.examples.nodes["train"], self.examples.target("train")
         supervised = [
             self.task.loss(
-                each[nodes],
+                each if self.rows is not None else each[nodes],
                 target,
                 class_weight=self.class_weight,
                 label_smoothing=recipe.label_smoothing,

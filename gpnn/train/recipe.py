@@ -34,8 +34,9 @@ class Recipe:
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
         consistency_threshold: only nodes whose average prediction is at least this sure take part.
         temperature: of the sharpening; below 1 is sharper.
-        precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), or "bf16"
-            (autocast; weights, loss and optimiser stay float32).
+        precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), "bf16"
+            (autocast; weights, loss and optimiser stay float32) or "bf16_states" (states and messages in bfloat16,
+            sums in float32, by the fused kernels; encoder in bfloat16, head in float32).
         target_scale: of the numbers of a regression: "linear", "log" (positive ones), or "auto": "log" where it is
             better on the validation nodes (:func:`gpnn.train.target_scale.choose_target_scale`).
         metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
@@ -67,7 +68,7 @@ class Recipe:
     consistency_on: Literal["all", "unlabelled"] = "all"
     consistency_threshold: float = 0.0
     temperature: float = 0.5
-    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    precision: Literal["float32", "tf32", "bf16", "bf16_states"] = "float32"
     target_scale: Literal["auto", "linear", "log"] = "auto"
     metric: str = "auto"
     check_every: int = 1

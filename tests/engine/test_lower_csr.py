@@ -6,10 +6,9 @@ from torch import Tensor
 
 import gpnn
 from gpnn.engine import Streamed, propagate
-from gpnn.engine.accumulate import FeatureSource, accumulate_gradients
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
-from gpnn.engine.saved_states import DeviceState, HostRows, HostState
+from gpnn.nn import GPNN
 from gpnn.nn.cell import build_cell
 from gpnn.schedule import PhaseSpec, held_cut_phases, partitioned_phases, synchronous_phases
 
@@ -52,30 +51,23 @@ def test_gradients_are_those_of_the_schedule(
 ) -> None:
     phases, schedule_of, options = SCHEDULES[name]
     graph, labels, order = case()
-    cell = build_cell("identity", "gru", aggregate, {}, 8, 1, torch.Generator().manual_seed(1))
     x = torch.randn(60, 5, generator=torch.Generator().manual_seed(2))
-    weight, bias = torch.randn(5, 8, requires_grad=True), torch.randn(8, requires_grad=True)
     aim = torch.randn(60, 8)
     plan = gpnn.lower(schedule_of(graph, gpnn.Partition(labels, 4), rounds=3, **options), normalization=rule)
-    loss = (propagate(cell, plan, x @ weight + bias) * aim).sum()
-    wanted = [weight, bias, *cell.parameters()]
-    expected = torch.autograd.grad(loss, wanted)
+    model = GPNN(5, 8, 8, aggregate=aggregate, concat="none")
+    loss = (model(x, plan) * aim).sum()
+    expected = torch.autograd.grad(loss, list(model.parameters()))
 
     csr = lowered(graph, labels, order, phases, rule, device=device)
     assert [fields(phase) for phase in csr.rounds[0]] == [fields(phase) for phase in plan.rounds[0]]
-    features = HostRows(60, 5, torch.float32)
-    features.write(x[order])
-    stream = torch.cuda.Stream() if device == "cuda" else None
-    cell.to(device)
-    weight, bias = (tensor.detach().to(device).requires_grad_() for tensor in (weight, bias))
-    source, aim = FeatureSource(features, weight, bias, stream), aim[order].to(device)
-    saved = [HostState(HostRows(60, 8, torch.float32), stream) if keep_on_host else DeviceState() for _ in range(2)]
-    state = torch.full((60, 8), torch.nan, device=device)
-    ours = accumulate_gradients(cell, csr, source, lambda h: (h * aim).sum(), state=state, saved=saved)
-    torch.testing.assert_close(ours.cpu(), loss.detach(), rtol=1e-5, atol=1e-4)
-    for parameter, theirs in zip([weight, bias, *cell.parameters()], expected, strict=True):
-        assert parameter.grad is not None
-        torch.testing.assert_close(parameter.grad.cpu(), theirs, rtol=1e-4, atol=1e-4)
+    place = "cpu" if keep_on_host else None
+    model.runner = Streamed(device=place, features=place)
+    model.to(device)
+    ours = (model(x[order].to("cpu" if keep_on_host else device), csr) * aim[order].to(device)).sum()
+    torch.testing.assert_close(ours.detach().cpu(), loss.detach(), rtol=1e-5, atol=1e-4)
+    grads = torch.autograd.grad(ours, list(model.parameters()))
+    for mine, theirs in zip(grads, expected, strict=True):
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 4])
@@ -121,10 +113,3 @@ def test_faults_are_named() -> None:
         lower_csr(ptr, col, order, torch.tensor([0, 2]), partitioned_phases(0, 0), rounds=1)
     with pytest.raises(ValueError, match=r"`rounds` must be .*Got 0"):
         lower_csr(ptr, col, order, torch.tensor([0, 2]), phases, rounds=0)
-    plan = lower_csr(ptr, col, order, torch.tensor([0, 2]), phases, rounds=2)
-    cell = build_cell("identity", "gru", "mean", {}, 2, 1, torch.Generator())
-    with pytest.raises(ValueError, match=r"one fewer than the 2 rounds\. Got 0"):
-        accumulate_gradients(cell, plan, None, torch.sum, state=torch.zeros(2, 2), saved=[])
-    teleport = build_cell("identity", "linear", "mean", {}, 2, 1, torch.Generator())
-    with pytest.raises(ValueError, match="no initial residual"):
-        accumulate_gradients(teleport, plan, None, torch.sum, state=torch.zeros(2, 2), saved=[])

@@ -129,3 +129,37 @@ def test_a_step_for_its_gradients_alone() -> None:
     assert ours[0].shape == expected[0].shape
     for mine, theirs in zip(ours[1:], expected[1:], strict=True):
         assert torch.equal(mine, theirs)
+
+
+@pytest.mark.usefixtures("_tf32")
+@pytest.mark.parametrize(("diagonal", "repeat"), [(False, 3), (True, 2)])
+def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
+    from gpnn.kernels.gated import StepUse
+    from gpnn.kernels.gpu_gru_steps import GatedSteps
+
+    random = torch.Generator().manual_seed(1)
+    rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
+    scale, own = torch.rand(40, generator=random), torch.rand(40, generator=random) if diagonal else None
+    whole = replace(Operator.from_edges(rows, cols, None, (40, 60)), row_scale=scale)
+    inside, cut = whole.by_column
+    operator = replace(whole.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
+    dense = scale[:, None] * torch.zeros(40, 60).index_put_((rows, cols), torch.ones(300), accumulate=True)
+    if own is not None:
+        dense[torch.arange(40), torch.arange(40)] += own
+    shapes = [(60, 16), (48, 16), (48, 16), (48,), (48,)]
+    tensors = [torch.randn(*shape, generator=random) / len(shape) for shape in shapes]
+    grad = torch.randn(40, 16, generator=random)
+
+    def oracle(h: Tensor, *rest: Tensor) -> Tensor:
+        for _ in range(repeat):
+            h = torch.cat([torch.gru_cell(dense @ h, h[:40], *rest), h[40:]])
+        return h[:40]
+
+    expected = results(oracle, tensors, grad)
+    here = None if own is None else own.to(DEVICE)
+    for values in (True, False):
+        use = StepUse(values=values, gradients=True, kept=False)
+        step = lambda h, *rest: GatedSteps.apply(operator, here, use, repeat, h, *rest)  # noqa: E731, B023
+        ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
+        for mine, theirs in list(zip(ours, expected, strict=True))[not values :]:
+            assert error(mine.cpu(), theirs) < 3e-3

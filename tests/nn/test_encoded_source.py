@@ -1,0 +1,123 @@
+"""States made of features whenever they are needed give what kept states give."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import gpnn
+from gpnn.engine import Plan, Streamed
+from gpnn.engine.saved_states import release_host_rows
+from gpnn.nn import GPNN, MaskKey
+from gpnn.nn.state_type import states_in
+
+NUM_NODES, ROWS = 120, 30
+RUNNERS = {
+    "near": Streamed(),
+    "features on the host": Streamed(features="cpu"),
+    "states on the host": Streamed(device="cpu", features="cpu"),
+    "the last state near": Streamed(device="cpu", features="cpu", near=1),
+}
+MODELS = {
+    "gru": {"concat": "features", "dropout": 0.3, "input_dropout": 0.2, "state_dropout": 0.1, "drop_node": 0.1},
+    "linear": {"predict": "before", "readout": "learned", "cell_options": {"alpha": 0.0}, "concat": "none"},
+    "lstm": {"concat": "initial", "readout": "mean"},
+}
+
+
+def plan_of(name: str, rounds: int = 2) -> Plan:
+    random = torch.Generator().manual_seed(0)
+    a, b = (torch.randint(NUM_NODES - 5, (300,), generator=random) for _ in range(2))
+    graph = gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), NUM_NODES)
+    part = gpnn.Partition(torch.randint(4, (NUM_NODES,), generator=random), 4)
+    schedules = {
+        "synchronous": lambda: gpnn.schedule.synchronous(graph, rounds),
+        "partitioned": lambda: gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=2),
+        "held_cut": lambda: gpnn.schedule.held_cut(graph, part, rounds, intra=3),
+    }
+    return gpnn.lower(schedules[name]())
+
+
+def features() -> tuple[Tensor, Tensor]:
+    random = torch.Generator().manual_seed(1)
+    return torch.randn(NUM_NODES, 7, generator=random), torch.randperm(NUM_NODES, generator=random)[:ROWS]
+
+
+def passes(model: GPNN, x: Tensor, plan: Plan, rows: Tensor, count: int = 2) -> list[Tensor | None]:
+    """Scores and gradients of the last of several passes: a runner may begin the next from what the last one left."""
+    for _ in range(count):
+        model.zero_grad()
+        scores = model(x, plan, key=MaskKey(3, 1), rows=rows)
+        (scores * torch.linspace(-1, 1, scores.numel()).view_as(scores)).sum().backward()
+    return [scores.detach(), *(parameter.grad for parameter in model.parameters())]
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("cell", MODELS)
+@pytest.mark.parametrize("schedule", ["synchronous", "partitioned", "held_cut"])
+def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: int) -> None:
+    plan, (x, rows) = plan_of(schedule, rounds), features()
+    expected = passes(GPNN(7, 8, 3, cell=cell, num_rounds=rounds, **MODELS[cell]), x, plan, rows, 1)
+    for runner in RUNNERS.values():
+        model = GPNN(7, 8, 3, cell=cell, num_rounds=rounds, runner=runner, **MODELS[cell])
+        assert model.makes_states_again(x, plan)
+        for ours, theirs in zip(passes(model, x, plan, rows), expected, strict=True):
+            assert (ours is None) == (theirs is None)
+            if ours is not None and theirs is not None:
+                torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_scores_of_all_nodes_are_in_the_users_order(runner: str) -> None:
+    plan, (x, rows) = plan_of("held_cut"), features()
+    model = GPNN(7, 8, 3, runner=RUNNERS[runner]).eval()
+    with torch.no_grad():
+        every = model(x, plan)
+        torch.testing.assert_close(model(x, plan, rows=rows), every[rows])
+        model.runner = "fused"
+        torch.testing.assert_close(every, model(x, plan))
+
+
+def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("gpnn.engine.saved_states", "gpnn.nn.feature_rows"):
+        monkeypatch.setattr(f"{module}.PIECE_ROWS", 7)
+    plan, (x, rows) = plan_of("synchronous"), features()
+    expected = passes(GPNN(7, 8, 3), x, plan, rows, 1)
+    ours = passes(GPNN(7, 8, 3, runner=RUNNERS["states on the host"]), x, plan, rows)
+    release_host_rows()  # other tests have pieces of another length
+    for mine, theirs in zip(ours, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_states_in_bfloat16() -> None:
+    plan, (x, rows) = plan_of("held_cut"), features()
+    expected = passes(GPNN(7, 16, 3), x, plan, rows, 1)
+    for runner in ("fused", *RUNNERS.values()):
+        with states_in(torch.bfloat16):
+            ours = passes(GPNN(7, 16, 3, runner=runner), x, plan, rows)
+        assert ours[0] is not None
+        assert ours[0].dtype == torch.float32
+        for mine, theirs in zip(ours, expected, strict=True):
+            assert mine is not None
+            assert theirs is not None
+            assert float((mine - theirs).norm() / theirs.norm()) < 3e-2
+
+
+def test_a_second_backward_pass_is_refused() -> None:
+    plan, (x, rows) = plan_of("synchronous"), features()
+    loss = GPNN(7, 8, 3, runner="streamed")(x, plan, rows=rows).sum()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="can be differentiated once"):
+        loss.backward()
+
+
+def test_models_that_need_kept_states() -> None:
+    plan, (x, _) = plan_of("synchronous"), features()
+    sparse = (x * (torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) < 0.05)).contiguous()
+    for model, given in (
+        (GPNN(7, 8, 3), x),  # fused
+        (GPNN(7, 8, 3, runner="streamed", norm="batch"), x),
+        (GPNN(7, 8, 3, runner="streamed", cell="gcnii"), x),
+        (GPNN(7, 8, 3, runner="streamed", predict="features"), x),
+        (GPNN(7, 8, 3, runner="streamed"), sparse),
+    ):
+        assert not model.makes_states_again(given, plan)
