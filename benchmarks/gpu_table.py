@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ def table(results: dict[str, Any]) -> str:
         "rounds": _rounds,
         "pyg_rounds": _pyg,
         "sizes": _sizes,
+        "held_sizes": _held_sizes,
         "record": _record,
+        "synchronous": _other_schedule("synchronous"),
+        "held_cut": _other_schedule("the cut held, three steps in one round"),
     }
-    titles["synchronous"] = _synchronous
     blocks += [make(results[part]) for part, make in titles.items() if part in results]
     return "\n\n".join(blocks)
 
@@ -56,7 +59,11 @@ def _step(result: dict[str, Any]) -> str:
 
 
 def _profile(result: dict[str, Any]) -> str:
-    titles = {"step": "The bf16 step by kernel", "epoch": "An epoch at 16M nodes, three rounds, by kernel"}
+    titles = {
+        "step": "The bf16 step by kernel",
+        "synchronous": "A pass there and back at 16M nodes, three synchronous rounds, by kernel",
+        "held_cut": "A pass there and back at 16M nodes, three steps with the cut held, by kernel",
+    }
     columns = ["kernel", "calls", "ms"]
     return "\n\n".join(
         f"### {titles[part]}\n\n"
@@ -80,29 +87,35 @@ def _sizes(result: dict[str, Any]) -> str:
     return "### The sizes between, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
 
 
+def _held_sizes(result: dict[str, Any]) -> str:
+    head = "### Three steps with the cut held, one round, d = 128, bf16, by the number of subgraphs\n\n"
+    return head + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
+
+
 _COLUMNS = ["nodes", "edges", "K", "cut", "planted cut", "partition s", "lower s", "s per epoch", "GiB"]
 
 
 def _row(r: dict[str, Any]) -> list[Any]:
     names = ("nodes", "edges", "parts", "cut", "planted_cut", "partition", "lower", "seconds", "GiB")
-    return [r[name] for name in names]
+    return [r.get(name, "") for name in names]
 
 
 def _record(result: dict[str, Any]) -> str:
-    names = ("largest_degree", "cut_nodes", "balance", "messages", "updates", "host_rounds", "generate", "features")
-    names += ("prepared", "reserved GiB")
-    facts = "; ".join(f"{name.replace('_', ' ')} {_text(result[name])}" for name in names)
-    epochs = [
-        [number, e["seconds"], e["forward"], e["loss"], e["accuracy"]] for number, e in enumerate(result["history"])
-    ]
+    names = ("largest_degree", "cut_nodes", "balance", "messages", "updates", "place", "generate", "features")
+    names += ("prepared", "with validation", "reserved GiB")
+    facts = "; ".join(f"{name.replace('_', ' ')} {_text(result.get(name, ''))}" for name in names)
+    epochs = [[e["epoch"], e["seconds"], e["loss"], e.get("val_accuracy", "")] for e in result["history"]]
     head = "### The record, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(result)])
-    return f"{head}\n\n{facts}.\n\n" + _grid(["epoch", "seconds", "of them forward", "loss", "accuracy"], epochs)
+    return f"{head}\n\n{facts}.\n\n" + _grid(["epoch", "seconds", "loss", "validation accuracy"], epochs)
 
 
-def _synchronous(result: dict[str, Any]) -> str:
-    rows = [["synchronous", result["messages"], result["updates"], result["seconds"], result["GiB"]]]
-    head = "The same graph, kernels and streaming under the synchronous schedule:\n\n"
-    return head + _grid(["schedule", "messages", "node updates", "s per epoch", "GiB"], rows)
+def _other_schedule(name: str) -> Callable[[dict[str, Any]], str]:
+    def lines(result: dict[str, Any]) -> str:
+        row = [name, result["parts"], result["messages"], result["updates"], result["seconds"], result["GiB"]]
+        head = f"The same graph and kernels, {name}, states and features on the {result['place']}:\n\n"
+        return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], [row])
+
+    return lines
 
 
 def draw(results: dict[str, Any], out: Path) -> None:
