@@ -104,6 +104,7 @@ class NodeEstimator(BaseEstimator):
         device: str = "auto",
         engine: str = "auto",
         memory: float | None = None,
+        device_memory: float | None = None,
         disk: str | None = None,
         verbose: bool = False,
     ) -> None:
@@ -133,6 +134,7 @@ class NodeEstimator(BaseEstimator):
         self.device = device
         self.engine = engine
         self.memory = memory
+        self.device_memory = device_memory
         self.disk = disk
         self.verbose = verbose
 
@@ -300,8 +302,8 @@ class NodeEstimator(BaseEstimator):
         start = options.pop("embedding_start", pipeline.embedding_start)
         own = self._given(*STRUCTURE, "seed", "device", "engine", "disk")
         own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
-        memory = None if self.memory is None else self.memory * 1e9
-        return replace(pipeline, **own, model_options=options, embedding_start=start, memory=memory)
+        own |= {name: 1e9 * size for name, size in self._given("memory", "device_memory").items()}
+        return replace(pipeline, **own, model_options=options, embedding_start=start)
 
     def _given(self, *names: str) -> dict[str, Any]:
         """The arguments of these names that are not None."""

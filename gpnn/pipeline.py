@@ -18,6 +18,7 @@ from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower
 from gpnn.engine import Plan, lower
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
+from gpnn.memory.available import limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.nn import GPNN
 from gpnn.partition import Partition, partition_graph
@@ -93,6 +94,7 @@ class Pipeline:
         device: "auto", "cpu", "cuda" or "cuda:N".
         engine: "auto" or a name of :data:`gpnn.memory.engine.ENGINES`.
         memory: bytes that the process may take, or None: most of what is free.
+        device_memory: bytes that it may take of a GPU, which is then held to them, or None: most of what is free there.
         disk: folder where states and features may lie in files, or None.
     """
 
@@ -112,6 +114,7 @@ class Pipeline:
     device: str = "auto"
     engine: str = "auto"
     memory: float | None = None
+    device_memory: float | None = None
     disk: str | None = None
 
     @property
@@ -259,7 +262,7 @@ class Pipeline:
         model, arguments = self.make_model(data, plan)
         choice = None
         if model.runner is None:  # a runner among the model's options is taken as it is
-            choice = self.choose_engine(model, data.get("x"), plan, recipe)
+            choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=most_rows(data))
             model.runner, data = choice.runner, self._map_features(data, choice)
             if not keep_schedule:
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
@@ -267,12 +270,16 @@ class Pipeline:
         return Assembly(chosen, data, part, plan, model, arguments, choice)
 
     def choose_engine(
-        self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe, *, sharing: int = 1
+        self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe, *, sharing: int = 1, rows: int | None = None
     ) -> EngineChoice:
-        """How a plan is run, by the engine, memory and disk of the arguments; `sharing` processes share the machine."""
-        return choose_engine(
-            model, x, plan, recipe, engine=self.engine, memory=self.memory, folder=self.disk, sharing=sharing
-        )
+        """How a plan is run, by the engine, memory and disk of the arguments.
+
+        `sharing` processes share the machine, and an epoch takes the outputs of at most `rows` nodes.
+        """
+        if self.device_memory is not None:
+            limit_device(plan.device, self.device_memory)
+        caps = {"memory": self.memory, "device_memory": self.device_memory, "folder": self.disk}
+        return choose_engine(model, x, plan, recipe, engine=self.engine, **caps, sharing=sharing, rows=rows)
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""
@@ -290,6 +297,12 @@ def _schedule_notes(asked: Pipeline, chosen: Pipeline, why: str) -> tuple[Note, 
     held = f"schedule {chosen.schedule}, {chosen.rounds} rounds of {chosen.schedule_options['intra']} steps"
     what = f"{held}, is taken for a large graph and {why}: messages over the cut are sent once per round"
     return (Note(what, "schedule.name=partitioned takes the paper's", 'schedule="partitioned" takes the paper\'s'),)
+
+
+def most_rows(data: Data) -> int | None:
+    """The nodes of the largest split: an epoch takes the outputs of one split at a time; None: there are no splits."""
+    masks = [data.get(f"{split}_mask") for split in ("train", "val")]
+    return max((int(mask.sum()) for mask in masks if mask is not None), default=None)
 
 
 def most_parts(data: Data, k: int) -> int:

@@ -74,8 +74,9 @@ def check_names(config: Config) -> list[str]:
         problems.append(f"`seed` must be at least 0. Got {config.seed}.")
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
-    if config.memory != "auto" and config.memory <= 0:
-        problems.append(f"`memory` must be greater than 0. Got {config.memory}.")
+    for name, size in (("memory", config.memory), ("device_memory", config.device_memory)):
+        if size != "auto" and size <= 0:
+            problems.append(f"`{name}` must be greater than 0. Got {size}.")
     try:
         parse_budget(config.budget)
     except ValueError as error:

@@ -154,6 +154,7 @@ def pipeline_of(config: Config) -> Pipeline:
         device=config.device,
         engine=config.engine,
         memory=None if config.memory == "auto" else config.memory * 1e9,
+        device_memory=None if config.device_memory == "auto" else config.device_memory * 1e9,
         disk=config.disk or None,
     )
 

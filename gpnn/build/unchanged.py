@@ -13,7 +13,7 @@ from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten
 
 HOW_LONG = ("train.epochs", "train.patience", "train.checkpoint_every", "train.checkpoint_seconds")
-WHERE = ("device", "threads", "engine", "memory", "disk")
+WHERE = ("device", "threads", "engine", "memory", "device_memory", "disk")
 PLACES = ("data.name", "data.root", "data.nodes", "data.edges", "data.features", "data.labels", "partition.file")
 MAY_CHANGE = (*HOW_LONG, *WHERE, *PLACES)  # what lies at the places is compared by its digest
 

@@ -96,6 +96,7 @@ class Config:
         deterministic: whether a training from the command line gives the same bits each time on a GPU; a CPU does so.
         engine: how the plan is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits in memory.
         memory: GB that a training may take, in each process; "auto" is most of what is free, or of what limits leave.
+        device_memory: GB that it may take of its GPU, which is then held to it; "auto" is most of what is free there.
         disk: folder where states and features may lie in files when memory is short; empty allows none. Several
             processes have none.
 
@@ -111,6 +112,7 @@ class Config:
     deterministic: bool = False
     engine: str = "auto"
     memory: float | Auto = "auto"
+    device_memory: float | Auto = "auto"
     disk: str = ""
     data: DataConfig = field(default_factory=DataConfig)
     partition: PartitionConfig = field(default_factory=lambda: _partition(DEFAULT))

@@ -39,7 +39,8 @@ class Streamed:
         folder: a folder for memory-mapped files that hold them instead of memory, or None.
         near: how many of the states, the last ones, stay in the computation's own memory whatever `device` says.
         features: where features lie that initial states are made of: "cpu" in host memory, page-locked where there is a
-            GPU to copy to; None: where the plan is.
+            GPU to copy to; "disk": in files, which are read in their own order, so that initial states are kept; None:
+            where the plan is.
     """
 
     dtype: torch.dtype | None = None

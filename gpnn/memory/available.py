@@ -38,6 +38,13 @@ def available_bytes(device: torch.device | str = "cpu", *, sharing: int = 1) -> 
     return resident_bytes() + max(0.0, min(shared / sharing, *_own_bytes_left()))
 
 
+def limit_device(device: torch.device, num_bytes: float) -> None:
+    """Let torch take at most so many bytes of a GPU: an allocation beyond them fails; nothing on a CPU."""
+    if device.type == "cuda":
+        whole = torch.cuda.get_device_properties(device).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, num_bytes / whole), device)
+
+
 def cgroup_bytes_left(root: Path = Path("/")) -> Iterator[float]:
     """Bytes that each control group of this process that has a limit leaves, those of the groups around it included.
 

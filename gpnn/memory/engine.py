@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -48,8 +48,13 @@ class Engine(NamedTuple):
 ENGINES: dict[str, Engine] = {  # the fastest first
     "fused": Engine("fused", lambda folder: "fused"),
     "streamed": Engine("streamed, states between rounds in memory", lambda folder: "streamed"),
+    "streamed_features": Engine(
+        "streamed, features in host memory", lambda folder: Streamed(features="cpu"), devices=("cuda",)
+    ),
     "streamed_host": Engine(
-        "streamed, states between rounds in host memory", lambda folder: Streamed(device="cpu"), devices=("cuda",)
+        "streamed, features and states between rounds in host memory",
+        lambda folder: Streamed(device="cpu", features="cpu"),
+        devices=("cuda",),
     ),
     "streamed_disk": Engine(
         "streamed, states between rounds in files", lambda folder: Streamed(folder=folder), needs_folder=True
@@ -61,7 +66,7 @@ ENGINES: dict[str, Engine] = {  # the fastest first
     ),
     "mapped": Engine(
         "streamed, states between rounds and features in files",
-        lambda folder: Streamed(folder=folder),
+        lambda folder: Streamed(folder=folder, features="disk"),
         needs_folder=True,
         devices=("cpu",),
         maps_features=True,
@@ -128,8 +133,10 @@ def choose_engine(
     *,
     engine: str = "auto",
     memory: float | None = None,
+    device_memory: float | None = None,
     folder: Path | str | None = None,
     sharing: int = 1,
+    rows: int | None = None,
 ) -> EngineChoice:
     """The fastest exact way to train that fits in memory, of `ENGINES`; a way that is named is taken as it is.
 
@@ -140,23 +147,40 @@ def choose_engine(
         recipe: how it is trained.
         engine: "auto" or a name of `ENGINES`.
         memory: bytes that the process may take; None is what is free.
+        device_memory: bytes that it may take of its GPU, where the plan is on one; None is what is free there.
         folder: where states and features may be kept in memory-mapped files; None allows none.
         sharing: how many processes on this machine divide what is free.
+        rows: how many nodes' outputs an epoch takes, at most; None: all.
 
     Raises:
         ValueError: when the engine is unknown, lacks its folder, or is not for this plan.
         DoesNotFit: when nothing fits, with what would make it fit.
     """
-    budget = MARGIN * available_bytes(plan.device, sharing=sharing) if memory is None else memory
-    for name in _names(engine, plan, folder):
-        estimate = estimate_memory(model, x, plan, recipe, ENGINES[name].runner(folder))
+    host = MARGIN * available_bytes(sharing=sharing) if memory is None else memory
+    budget = host
+    if plan.device.type == "cuda":
+        budget = MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
+    for name, runner in _ways(engine, plan, folder):
+        estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows)
         if ENGINES[name].maps_features and x is not None:
             estimate = _without_features(estimate, x)
-        choice = EngineChoice(name, ENGINES[name].runner(folder), estimate)
-        if engine != "auto" or estimate.peak <= budget:
+        choice = EngineChoice(name, runner, estimate)
+        if estimate.peak <= budget and estimate.host <= host:
             return choice
+    if engine != "auto":
+        return choice
     rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak
     raise DoesNotFit(_refusal(choice, budget, plan, folder, rounded <= budget), choice.estimate, budget)
+
+
+def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:
+    """The engines to try with their runners; of the states between rounds first few are on the host, then more."""
+    for name in _names(engine, plan, folder):
+        runner = ENGINES[name].runner(folder)
+        if name == "streamed_host" and isinstance(runner, Streamed):
+            for near in reversed(range(1, plan.num_rounds - 1)):
+                yield name, replace(runner, near=near)
+        yield name, runner
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:

@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Plan, Streamed, recomputes
-from gpnn.engine.propagate import Runner
+from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.memory.available import resident_bytes
-from gpnn.memory.probe import probe
+from gpnn.memory.probe import NodeBytes, probe
 from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, plan_bytes, runner_bytes
+from gpnn.memory.source import source_bytes, stored_bytes
 from gpnn.nn import GPNN
+from gpnn.nn.encoded_source import step_rows
 from gpnn.nn.row_chunks import chunk_rows
+from gpnn.nn.state_type import states_in
 from gpnn.train.recipe import Recipe
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
@@ -35,6 +38,7 @@ class Estimate:
         after: of `kept`, what is free again by then.
         outside: what a pass takes besides `kept` outside the propagation.
         lowering: what lowering takes besides the plan, before the first pass.
+        host: where the plan is on a GPU, what is in host memory: taken already, and features and states put there.
         piece: of the peak, what follows the size of the largest subgraph.
     """
 
@@ -48,6 +52,7 @@ class Estimate:
     after: float = 0.0
     outside: float = 0.0
     piece: float = 0.0
+    host: float = 0.0
 
     @property
     def peak(self) -> float:
@@ -64,7 +69,8 @@ class Estimate:
         parts = {"data and program": self.resident, "plan": self.plan, "sparse features": self.features}
         parts |= {"parameters": self.parameters, "activations": self.kept, "backward pass": self.work}
         largest = sorted(parts.items(), key=lambda part: -part[1])[:3]
-        return f"{self.peak / 1e9:.1f} GB ({', '.join(f'{name} {size / 1e9:.1f}' for name, size in largest)})"
+        host = f" on the GPU and {self.host / 1e9:.1f} GB on the host" if self.host else ""
+        return f"{self.peak / 1e9:.1f} GB{host} ({', '.join(f'{name} {size / 1e9:.1f}' for name, size in largest)})"
 
 
 def estimate_memory(
@@ -73,6 +79,8 @@ def estimate_memory(
     plan: Plan,
     recipe: Recipe,
     runner: str | Runner | None = None,
+    *,
+    rows: int | None = None,
 ) -> Estimate:
     """What training `model` on `plan` will take at its peak under a runner.
 
@@ -82,11 +90,17 @@ def estimate_memory(
         plan: the lowered schedule; none of its arrays need have been built.
         recipe: its passes, optimiser and consistency count.
         runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
+        rows: how many nodes' outputs an epoch takes, at most; None: all.
     """
     streams = recomputes(runner)
-    each = probe(model, x, plan, recomputes=streams)
+    with states_in(torch.bfloat16 if recipe.precision == "bf16_states" else None):
+        each = probe(model, x, plan, recomputes=streams)
     num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
     sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner), each.kernel)
+    streamed = streamed_runner(runner)
+    if x is not None and streamed is not None and model.makes_states_again(x, plan, streamed):
+        wanted = num_nodes if rows is None or recipe.consistency else rows
+        return _from_features(model, x, plan, recipe, streamed, each, sizes, wanted * (each.by_model + outputs))
     held, work = runner_bytes(plan, sizes, recomputes=streams)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
     held += num_nodes * (each.by_model + outputs) + order
@@ -97,12 +111,11 @@ def estimate_memory(
     if plan.device.type == "cpu":
         work += _HELD * num_nodes * each.state
     piece = largest_piece_bytes(plan, sizes) if streams and plan.runners is None else 0.0
-    parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     return Estimate(
         resident=resident_bytes(plan.device),
         plan=plan_bytes(plan) + 16 * (0 if plan.order is None else num_nodes),
         features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0),
-        parameters=parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3)),
+        parameters=_parameter_bytes(model, recipe),
         kept=held * recipe.passes,
         work=work,
         lowering=lowering_bytes(plan),
@@ -110,6 +123,41 @@ def estimate_memory(
         outside=outside,
         piece=min(piece, max(0.0, work - after - outside)),
     )
+
+
+def _from_features(
+    model: GPNN,
+    x: Tensor,
+    plan: Plan,
+    recipe: Recipe,
+    runner: Streamed,
+    each: NodeBytes,
+    sizes: StateBytes,
+    outputs: float,
+) -> Estimate:
+    """The same where initial states are made of features; `outputs` are bytes of the rows that the head sees."""
+    width = 2 if recipe.precision == "bf16_states" else x.element_size()
+    found = source_bytes(plan, sizes, runner, stored_bytes(x, width))
+    own = plan.device.type == "cuda"
+    moved = x.numel() * x.element_size() if own and runner.features is None and not x.is_cuda else 0
+    chunk = step_rows(plan.device) * (x.shape[1] * 4 + 3 * each.state + each.chunk)
+    piece = largest_piece_bytes(plan, sizes)
+    return Estimate(
+        resident=resident_bytes(plan.device),
+        plan=plan_bytes(plan) + 16 * (0 if plan.order is None else plan.num_nodes),
+        features=moved,
+        parameters=_parameter_bytes(model, recipe),
+        kept=(found.kept + outputs) * recipe.passes,
+        work=found.work + min(chunk, plan.num_nodes * each.state),
+        lowering=lowering_bytes(plan),
+        piece=min(piece, found.work),
+        host=resident_bytes("cpu") + found.host if own else 0.0,
+    )
+
+
+def _parameter_bytes(model: GPNN, recipe: Recipe) -> float:
+    parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    return parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3))
 
 
 def _boundary(state: float, runner: str | Runner | None) -> float:

@@ -77,7 +77,7 @@ def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
 
 def largest_piece_bytes(plan: Plan, sizes: StateBytes) -> float:
     """Bytes of the streamed runner's work that follow the size of the largest subgraph."""
-    return max((_piece_bytes(phase, sizes, plan.device) for phase in plan.distinct_phases()), default=0.0)
+    return max((piece_bytes(phase, sizes, plan.device) for phase in plan.distinct_phases()), default=0.0)
 
 
 def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[float, float]:
@@ -109,10 +109,10 @@ def _phase_bytes(phase: LoweredPhase, normalization: str) -> float:
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
     """Bytes that differentiating the largest piece of a phase takes, and its rows where pieces read each other's."""
     joint = phase.num_halo if phase.num_held else 0 if phase.independent else phase.num_rows
-    return joint * sizes.state + _piece_bytes(phase, sizes, device)
+    return joint * sizes.state + piece_bytes(phase, sizes, device)
 
 
-def _piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
+def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
     """Bytes that differentiating the largest piece of a phase takes, or one per thread where pieces are small."""
     rows = phase.piece_rows
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1

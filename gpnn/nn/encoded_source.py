@@ -93,6 +93,8 @@ class EncodedSource:
         for rows, x in self.features.pieces(step_rows(self.device)):
             with torch.enable_grad():
                 out = self._encode(x, rows)
+            if not out.requires_grad:  # none of the parameters is used here
+                break
             grads = torch.autograd.grad(out, self.tensors, grad[rows], allow_unused=True)
             totals = [add_gradient(total, value) for total, value in zip(totals, grads)]
         return totals

@@ -175,12 +175,12 @@ class GPNN(nn.Module):
     def copies_features(self, x: Tensor, plan: Plan) -> bool:
         """Whether `x` stays on the host, and the model copies what it needs to the plan's device."""
         runner = streamed_runner(self.runner)
-        return runner is not None and runner.features is not None and self.makes_states_again(x, plan)
+        return runner is not None and runner.features == "cpu" and self.makes_states_again(x, plan)
 
-    def makes_states_again(self, x: Tensor | None, plan: Plan) -> bool:
-        """Whether initial states are made of `x` whenever they are needed; `x` may then lie on the host."""
-        runner = streamed_runner(self.runner)
-        if runner is None or runner.folder is not None or plan.runners is not None or plan.num_virtual:
+    def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
+        """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""
+        streamed = streamed_runner(self.runner if runner is None else runner)
+        if streamed is None or streamed.features == "disk" or plan.runners is not None or plan.num_virtual:
             return False
         if x is None or self.encoder is None or self.embedding is not None or self.predict == "features":
             return False
