@@ -278,8 +278,18 @@ class Pipeline:
         """
         if self.device_memory is not None:
             limit_device(plan.device, self.device_memory)
-        caps = {"memory": self.memory, "device_memory": self.device_memory, "folder": self.disk}
-        return choose_engine(model, x, plan, recipe, engine=self.engine, **caps, sharing=sharing, rows=rows)
+        return choose_engine(
+            model,
+            x,
+            plan,
+            recipe,
+            engine=self.engine,
+            memory=self.memory,
+            device_memory=self.device_memory,
+            folder=self.disk,
+            sharing=sharing,
+            rows=rows,
+        )
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""
