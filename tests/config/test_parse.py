@@ -58,7 +58,7 @@ def test_a_name_like_nothing_lists_the_sections():
     sections = (
         "data, partition, schedule, model, train; or recipe, budget, seed, device, threads, deterministic, engine"
     )
-    assert problem == f"`zzz` is not a setting. Sections: {sections}, memory, disk."
+    assert problem == f"`zzz` is not a setting. Sections: {sections}, memory, device_memory, disk."
 
 
 def test_whole_numbers_pass_as_floats_and_auto_as_a_size():

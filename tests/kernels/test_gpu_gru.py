@@ -162,4 +162,4 @@ def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
         step = lambda h, *rest: GatedSteps.apply(operator, here, use, repeat, h, *rest)  # noqa: E731, B023
         ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
         for mine, theirs in list(zip(ours, expected, strict=True))[not values :]:
-            assert error(mine.cpu(), theirs) < 3e-3
+            assert error(mine.cpu(), theirs) < 2e-3 * repeat  # what one step is allowed, once per step
