@@ -12,7 +12,7 @@ _HOMES = {
     "Graph": "gpnn.graph",
     "load_dataset": "gpnn.data",
     "Partition": "gpnn.partition",
-    "partition_graph": "gpnn.partition",
+    "partition_graph": "gpnn.divide",
     "Phase": "gpnn.schedule",
     "Schedule": "gpnn.schedule",
     "Plan": "gpnn.engine",

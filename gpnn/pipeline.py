@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
@@ -21,6 +22,7 @@ from gpnn.graph import as_graph
 from gpnn.memory.available import limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.nn import GPNN
+from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.candidates import training_nodes
 from gpnn.schedule import Schedule
@@ -28,6 +30,7 @@ from gpnn.schedule.choose_schedule import choose_schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Note
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import task_of
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Auto = Literal["auto"]
+LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class Pipeline:
     """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.sizes`).
 
     Attributes:
-        partition: a name of :data:`gpnn.partition.PARTITIONERS`.
+        partition: a name of :data:`gpnn.partition.PARTITIONERS`, or "learned": trained with the model and schedule at
+            hand (:func:`gpnn.train.learn_partition.learn_partition`).
         k: number of subgraphs K, or "auto".
         partition_file: a saved partition to take instead, or None.
         partition_options: the partitioner's own.
@@ -219,7 +224,28 @@ class Pipeline:
         """The partition, whatever the schedule; where a graph has few nodes to seed subgraphs with, K is as many."""
         if self.partition_file is not None:
             return Partition.load(self.partition_file)
+        if self.partition == LEARNED:
+            return self._learn_partition(data)
         return partition_graph(data, int(self.k), self.partition, self.seed, **self.partition_options)
+
+    def _learn_partition(self, data: Data) -> Partition:
+        """The partition trained with the model and the schedule of the arguments; by the cut alone without labels."""
+        labelled, classifier = training_nodes(data) is not None and data.get("y") is not None, None
+        chosen = (self.resolve(data) if labelled else self.resolve_structure(data)).resolve_schedule(data.num_nodes)
+        if labelled:
+            plan = chosen.lower(data, Partition(torch.zeros(data.num_nodes, dtype=torch.int64), 1))
+            classifier = Classifier(chosen.make_model(data, plan)[0], plan)
+        schedule = make_soft_schedule(
+            chosen.schedule,
+            as_graph(data),
+            int(chosen.rounds),
+            options=chosen.schedule_options,
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+            device=choose_device(self.device),
+        )
+        recipe = PartitionRecipe(**self.partition_options)
+        return learn_partition(data, int(chosen.k), schedule, classifier=classifier, recipe=recipe, seed=self.seed)
 
     def make_schedule(self, data: Data, part: Partition | None) -> Schedule:
         """The schedule over a partition."""

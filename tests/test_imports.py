@@ -22,7 +22,7 @@ ROWS = [
     {"train"},
     {"memory"},
     {"pipeline"},
-    {"recipes"},
+    {"divide", "recipes"},
     {"race"},
     {"node_estimator"},
     {"estimator", "report"},

@@ -15,7 +15,7 @@ from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
 from gpnn.partition import PARTITIONERS, Partition, PartitionRow, compare_partitions
-from gpnn.pipeline import resolve_options
+from gpnn.pipeline import LEARNED, resolve_options
 from gpnn.schedule import SCHEDULES, Schedule
 from gpnn.train.notes import Facts
 
@@ -159,9 +159,12 @@ def build_schedules(config: Config, data: Data) -> tuple[dict[str, Schedule], di
 
 
 def build_partitions(config: Config, data: Data) -> list[PartitionRow]:
-    """A row per partitioner: the configured one, with its options, first."""
+    """A row per partitioner of the graph alone: the configured one, with its options, first."""
     chosen = config.partition
     others = [name for name in PARTITIONERS if name not in (chosen.method, "given", "auto")]
+    if chosen.method == LEARNED:
+        first = [PartitionRow(LEARNED, left_out="it is trained; run it by itself")]
+        return first + compare_partitions(data, int(chosen.k), others, config.seed)
     methods = {chosen.method: chosen.options, **{name: {} for name in others}}
     return compare_partitions(data, int(chosen.k), methods, config.seed)
 

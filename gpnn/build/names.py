@@ -13,14 +13,16 @@ from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
 from gpnn.data.load import own_loader, unknown_source
 from gpnn.data.tables import tables
+from gpnn.divide import METHODS
 from gpnn.engine import NORMALIZATIONS
 from gpnn.memory.engine import check_engine
 from gpnn.nn import GPNN
 from gpnn.partition import PARTITIONERS
-from gpnn.pipeline import resolve_options
+from gpnn.pipeline import LEARNED, resolve_options
 from gpnn.race import parse_budget
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
+from gpnn.train.learn_partition import PartitionRecipe
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -54,7 +56,7 @@ def check_names(config: Config) -> list[str]:
     problems = []
     for section, key, table, options in (
         ("data", "name", _datasets(config.data.name), dataset_options),
-        ("partition", "method", PARTITIONERS, partition_options),
+        ("partition", "method", METHODS, partition_options),
         ("schedule", "name", ("auto", *SCHEDULES), _schedule_options),
     ):
         settings = getattr(config, section)
@@ -97,7 +99,8 @@ def dataset_options(name: str) -> dict[str, inspect.Parameter]:
 
 def partition_options(method: str) -> dict[str, inspect.Parameter]:
     """The options of a partitioner, by name."""
-    parameters = inspect.signature(PARTITIONERS[method]).parameters
+    maker = PartitionRecipe if method == LEARNED else PARTITIONERS[method]
+    parameters = inspect.signature(maker).parameters
     given = ("graph", "k", "seed", "train_nodes")
     return {key: value for key, value in parameters.items() if key not in given}
 

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from gpnn.config import Config
 
-# The names of gpnn.data.DATASETS and gpnn.partition.PARTITIONERS, whose import takes seconds; a test compares them.
+# The names of gpnn.data.DATASETS and gpnn.divide.METHODS, whose import takes seconds; a test compares them.
 DATASET_NAMES = (
     "digits", "cora", "citeseer", "pubmed", "nell", "diel", "babi", "planted", "rmat", "grid", "chain", "diel_like",
     "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "amazon_cs", "blogcatalog",
@@ -20,6 +20,7 @@ DATASET_NAMES = (
 )  # fmt: skip
 METHOD_NAMES = (
     "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",
+    "learned",
 )  # fmt: skip
 
 

@@ -136,3 +136,10 @@ def test_the_configured_partitioner_comes_first_with_its_options():
     assert rows[0].method == "refined"
     assert rows[0].quality.num_parts == 3
     assert {row.method for row in rows} == set(PARTITIONERS) - {"given", "auto"}
+
+
+def test_a_partition_that_is_trained_is_left_out_of_the_comparison():
+    config, data = resolved("partition.method=learned", "partition.k=3")
+    rows = build_partitions(config, data)
+    assert (rows[0].method, rows[0].left_out) == ("learned", "it is trained; run it by itself")
+    assert {row.method for row in rows[1:]} == set(PARTITIONERS) - {"given", "auto"}

@@ -34,10 +34,11 @@ def test_every_command_is_quiet_or_json_when_asked(path, command) -> None:
 
 
 def test_what_the_shell_is_offered_is_what_there_is() -> None:
-    from gpnn import data, partition
+    from gpnn import data
+    from gpnn.divide import METHODS
 
     assert tuple(data.DATASETS) == DATASET_NAMES
-    assert tuple(partition.PARTITIONERS) == METHOD_NAMES
+    assert METHODS == METHOD_NAMES
     assert complete_words("cit") == ["citeseer"]
     assert complete_method("re") == ["refined"]
 

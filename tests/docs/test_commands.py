@@ -11,7 +11,7 @@ from gpnn.build.names import dataset_options, partition_options
 from gpnn.cli import app
 from gpnn.config import setting_names
 from gpnn.data import DATASETS
-from gpnn.partition import PARTITIONERS
+from gpnn.divide import METHODS
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 
@@ -49,6 +49,6 @@ def test_there_are_command_lines_to_check():
 def test_settings_exist(path, tmp_path):
     known = set(setting_names()) | {f"schedule.{name}" for schedule in SCHEDULES for name in schedule_options(schedule)}
     known |= {f"data.{name}" for dataset in (*DATASETS, str(tmp_path)) for name in dataset_options(dataset)}
-    known |= {f"partition.{name}" for method in PARTITIONERS for name in partition_options(method)}
+    known |= {f"partition.{name}" for method in METHODS for name in partition_options(method)}
     found = SETTING.findall(path.read_text())
     assert set(found) <= known | {"data.seed"}, set(found) - known

@@ -76,7 +76,9 @@ def test_more_parts_than_nodes_is_an_error(method):
 
 
 def test_an_unknown_method_lists_the_choices():
-    with pytest.raises(ValueError, match=r"`method` must be one of flood_fill, .*refined.*, auto. Got 'kmeans'."):
+    with pytest.raises(
+        ValueError, match=r"`method` must be one of flood_fill, .*refined.*, auto, learned. Got 'kmeans'."
+    ):
         partition_graph(ring(4), 2, "kmeans")
 
 
