@@ -59,7 +59,7 @@ def label_roots(parent):  # type: ignore[no-untyped-def]
     return parent
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sum_hashes(start, src, dst, kind, weight):  # type: ignore[no-untyped-def]
     """The sum of the edges' hashes, and of the hashes times 2·(position) + 1, positions counted from `start`.
 

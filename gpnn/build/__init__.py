@@ -1,6 +1,7 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data
+from gpnn.build.describe_stored import describe_stored
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
@@ -31,6 +32,7 @@ __all__ = [
     "build_schedules",
     "create_run",
     "describe_data",
+    "describe_stored",
     "history_notes",
     "load_config",
     "load_run_config",

@@ -52,8 +52,8 @@ def describe_data(config: Config, data: Data, facts: Facts | None = None) -> dic
         **_features(data),
     }
     if data.get("y") is not None:
-        found |= _labels(data, graph)
-    return found | {"GPNN would choose": _choices(config, data)}
+        found |= describe_labels(data, graph)
+    return found | {"GPNN would choose": describe_choices(config, data)}
 
 
 def _features(data: Data) -> dict[str, Any]:
@@ -74,7 +74,8 @@ def _columns(words: Vocabulary) -> dict[str, Any]:
     return kinds | ({"others": len(words.columns) - SHOWN} if len(words.columns) > SHOWN else {})
 
 
-def _labels(data: Data, graph: Graph) -> dict[str, Any]:
+def describe_labels(data: Data, graph: Graph) -> dict[str, Any]:
+    """Classes or numbers, splits, and how alike neighbours are along the edges of a graph of the same nodes."""
     found: dict[str, Any] = {"labelled nodes": int(labelled_nodes(data.y).sum())}
     own, alike = (_numbers if are_numbers(data.y) else _classes)(data, graph)
     found |= own
@@ -108,7 +109,7 @@ def _numbers(data: Data, graph: Graph) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"numbers": {name: float(value) for name, value in measures.items()}}, {"correlation of neighbours": alike}
 
 
-def _choices(config: Config, data: Data) -> dict[str, Any]:
+def describe_choices(config: Config, data: Data) -> dict[str, Any]:
     """The sizes and the kind of model of a training; without labels, of its partition and schedule only."""
     labelled = data.get("y") is not None and bool(labelled_nodes(data.y).any())
     chosen = resolve_structure(resolve(config, data) if labelled else config, data)

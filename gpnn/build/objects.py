@@ -65,7 +65,9 @@ class Built:
         if isinstance(self.plan, ShardedPlan):
             return self.plan.shard.totals
         parts = 1 if self.partition is None else self.partition.num_parts
-        return Totals(self.data.num_nodes, self.data.num_edges, self.plan.num_edge_types, parts)
+        graph = self.data.get("graph")
+        num_edges = self.data.num_edges if graph is None else graph.num_edges
+        return Totals(self.data.num_nodes, num_edges, self.plan.num_edge_types, parts)
 
 
 def build(config: Config, data: Data | None = None) -> Built:

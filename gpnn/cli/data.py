@@ -1,4 +1,4 @@
-"""`gpnn data`: which datasets there are, fetch them, check their files, describe a graph."""
+"""`gpnn data`: which datasets there are, fetch them, check their files, describe a graph, convert large tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from gpnn.cli.convert import convert_tables
 from gpnn.cli.errors import USER_MISTAKE
 from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, nested_rows, output, print_json, print_notes, table
 from gpnn.cli.words import Edges, Features, Json, Nodes, Quiet, Root, Words, complete_words, read_config
 
-data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check and describe datasets.")
+data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check, describe and convert datasets.")
+data_app.command("convert")(convert_tables)
 
 Names = Annotated[
     list[str], typer.Argument(metavar="DATASET|FOLDER...", help="What it is about.", autocompletion=complete_words)
@@ -65,18 +67,22 @@ def fetch(names: Names, root: Root = None, quiet: Quiet = False, json: Json = Fa
 
 @data_app.command()
 def check(names: Names, root: Root = None, quiet: Quiet = False, json: Json = False) -> None:
-    """Verify the files of datasets by their checksums, or read folders of tables and graph files and check them.
+    """Verify the files of datasets and converted graphs by their digests; read tables and graph files and check them.
 
     Exits with 2 when a file is missing, damaged or wrong.
 
     Example: `gpnn data check cora my_graph/`
     """
     from gpnn.data import DATASETS, load_dataset, verify_files
+    from gpnn.data.stored import check_stored, is_stored, open_stored
 
     found: dict[str, dict[str, str]] = {}
     for name in names:
         if name in DATASETS:
             found[name] = verify_files(name, root) or {name: "needs no files"}
+        elif is_stored(Path(name)):
+            with waiting(f"computing the digests of {name}", silent=quiet or json):
+                found[name] = check_stored(open_stored(name))
         else:
             load_dataset(name)
             found[name] = {name: "ok"}
@@ -111,15 +117,20 @@ def describe(
 
     `gpnn data describe network.graphml data.label=community --json`
     """
-    from gpnn.build import build_data, describe_data
-    from gpnn.train.notes import Facts, take_notes
+    from gpnn.build import build_data, describe_data, describe_stored
+    from gpnn.data import load_dataset
+    from gpnn.data.stored import is_stored
+    from gpnn.train.notes import Facts, Note, take_notes
 
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
     with waiting("reading the graph", silent=quiet or json):
-        data = build_data(config)
-        facts = Facts.of(data, message=config.model.message)
-        description = describe_data(config, data, facts)
-    notes = take_notes(facts, data.get("notes"))
+        if is_stored(Path(config.data.name)):
+            data = load_dataset(config.data.name)
+            description, notes = describe_stored(config, data), list(map(Note, data.notes))
+        else:
+            data = build_data(config)
+            facts = Facts.of(data, message=config.model.message)
+            description, notes = describe_data(config, data, facts), take_notes(facts, data.get("notes"))
     if json:
         print_json({**description, "notes": list(map(str, notes))})
         return

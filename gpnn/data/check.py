@@ -164,14 +164,22 @@ def digest_data(data: Data) -> str:
     False
     """
     digest = hashlib.sha256()
-    for name in FIELDS:
-        values = data.get(name)
+    for name, values in _fields(data).items():
         if values is not None:
             for part in _parts(values):
                 digest.update(f"{name} {part.dtype} {tuple(part.shape)}\n".encode())
                 for block in _blocks(part):
                     digest.update(block.numpy().data)
     return digest.hexdigest()
+
+
+def _fields(data: Data) -> dict[str, Tensor | None]:
+    fields = {name: data.get(name) for name in FIELDS}
+    graph = data.get("graph")
+    if isinstance(graph, Graph) and graph.rows is not None:
+        fields |= {"edge_type": graph.edge_type, "edge_weight": graph.edge_weight}
+        fields = {"ptr": graph.rows.ptr, "col": graph.rows.col, **fields}
+    return fields
 
 
 def digest_labels(labels: Tensor) -> str:

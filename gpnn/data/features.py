@@ -43,6 +43,8 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
     if undirected:
         graph = Graph.from_data(data).to_undirected()
         data.edge_index = torch.stack([graph.src, graph.dst])
+        if "graph" in data:
+            del data.graph  # the rows before
         if data.get("edge_weight") is None and graph.edge_weight is not None:
             del data.edge_attr  # the weights of the edges before
         for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):

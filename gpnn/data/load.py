@@ -22,6 +22,7 @@ from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.splits import node_mask
+from gpnn.data.stored import is_stored, load_stored
 from gpnn.data.tables import Vocabulary, tables
 
 if TYPE_CHECKING:
@@ -57,15 +58,17 @@ def load_dataset(
     """The graph, features, labels and masks of a dataset, checked.
 
     Args:
-        source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`) or of a graph
-            file (:func:`gpnn.data.formats.graph_file.graph_file`), a PyG `Data`, or a PyG dataset object of one graph.
+        source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), of a folder that
+            `gpnn data convert` wrote (:func:`gpnn.data.stored.load_stored`) or of a graph file
+            (:func:`gpnn.data.formats.graph_file.graph_file`), a PyG `Data`, or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
         vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.
         options: keyword arguments of the dataset's loader, such as `split="random", seed=1`.
 
     Returns:
         `Data` with `edge_index` `[2, E]`, `x` `[N, F]` dense or sparse CSR, `y` `[N]` (-1 where unknown),
-        `train_mask`, `val_mask`, `test_mask` `[N]` and `num_classes`.
+        `train_mask`, `val_mask`, `test_mask` `[N]` and `num_classes`. A converted graph has `graph`, a
+        :class:`gpnn.Graph` over mapped rows, instead of `edge_index`.
 
     Raises:
         ValueError: for an unknown name or option, or data that does not hold together.
@@ -81,16 +84,17 @@ def load_dataset(
         if loader is None:
             raise ValueError(unknown_source("A dataset", str(source)))
         check_options(loader, str(source), options)
-        return check_data(loader(path, vocabulary, **options))
+        data = loader(path, vocabulary, **options)
+        return data if loader is load_stored else check_data(data)  # files that were checked as they were written
     if options:
         raise ValueError(f"A {type(source).__name__} accepts no options. Got {', '.join(options)}.")
     return check_data(_from_object(source))
 
 
 def own_loader(path: Path) -> Callable[..., Data] | None:
-    """The reader of a user's own graph, a folder of tables or a file by its ending; None where there is none."""
+    """The reader of a user's own graph, a converted one, a folder of tables or a file by its ending; None: none."""
     if path.is_dir():
-        return tables
+        return load_stored if is_stored(path) else tables
     return graph_file if path.suffix.lower() in GRAPH_READERS and path.is_file() else None
 
 

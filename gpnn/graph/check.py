@@ -22,6 +22,11 @@ def check_structure(graph: Graph) -> None:
         if low < 0 or high >= graph.num_nodes:
             bad = low if low < 0 else high
             raise ValueError(f"`{name}` must hold node ids from 0 to {graph.num_nodes - 1}. Got {bad}.")
+    check_edge_values(graph)
+
+
+def check_edge_values(graph: Graph) -> None:
+    """Raise ValueError unless types and weights have an entry per edge and no type is negative."""
     for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
         if values is not None and values.numel() != graph.num_edges:
             raise ValueError(

@@ -59,6 +59,28 @@ def digest_edges(src: Tensor, dst: Tensor, edge_type: Tensor | None, edge_weight
     return EdgeDigest(edges, listed)
 
 
+def digest_rows(ptr: Tensor, col: Tensor, edge_type: Tensor | None, edge_weight: Tensor | None) -> EdgeDigest:
+    """The digest of edges by receiver, `ptr` `[N + 1]` and senders `[E]`, in the order of the entries.
+
+    >>> rows = digest_rows(torch.tensor([0, 0, 1, 2]), torch.tensor([0, 1]), None, None)
+    >>> rows == digest_edges(torch.tensor([0, 1]), torch.tensor([1, 2]), None, None)
+    True
+    """
+    edges = listed = row = 0
+    num_edges = col.numel()
+    for start in range(0, num_edges, CHUNK):
+        chunk = slice(start, min(start + CHUNK, num_edges))
+        last = int(torch.searchsorted(ptr, chunk.stop))  # rows from `row` to `last` have entries of the chunk
+        counts = ptr[row : last + 1].clamp(chunk.start, chunk.stop).diff()
+        ends = torch.repeat_interleave(torch.arange(row, last, device=ptr.device), counts)
+        parts = (None if each is None else each[chunk] for each in (edge_type, edge_weight))
+        found = digest_edges(col[chunk], ends, *parts)
+        edges = edges + found.edges & _WORD
+        listed = listed + found.listed + 2 * start * found.edges & _WORD
+        row = int(torch.searchsorted(ptr, chunk.stop, right=True)) - 1
+    return EdgeDigest(edges, listed)
+
+
 def sum_of_hashes(src: Tensor, dst: Tensor) -> int:
     """:attr:`EdgeDigest.edges` of edges without types and weights, by torch's own operations, where they lie."""
     hashed = src.long() * _signed(SENDER) + dst.long() * _signed(RECEIVER)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
-from gpnn.csr import CSR, compress, connect, pointers
-from gpnn.graph.check import check_structure, integers, selection, weights
+from gpnn.csr import CSR, compress, connect, index_type, pointers
+from gpnn.graph.check import check_edge_values, check_structure, integers, selection, weights
 from gpnn.graph.convert import (
     or_fill,
     read_data,
@@ -24,6 +25,7 @@ from gpnn.graph.convert import (
     write_scipy,
 )
 from gpnn.graph.edges import EdgeDigest, digest_edges, distinct_edges, reduce_equal, twice
+from gpnn.graph.rows import CSRRows
 
 if TYPE_CHECKING:
     import networkx
@@ -46,6 +48,8 @@ class Graph:
         num_nodes: number of nodes N, at least one.
         edge_type: type of each edge, from 0, int64, `[E]`, or None.
         edge_weight: weight of each edge, finite, floating point, `[E]`, or None.
+        rows: the edges by receiver where the graph was made of them by :meth:`from_csr`, else None. Such a graph holds
+            them as they are, wherever they lie; `src` and `dst` are then made on first use, 16 bytes per edge.
 
     Raises:
         ValueError: naming the constraint and the offending value.
@@ -59,6 +63,7 @@ class Graph:
     num_nodes: int
     edge_type: Tensor | None = None
     edge_weight: Tensor | None = None
+    rows: CSRRows | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         checked = {
@@ -72,6 +77,15 @@ class Graph:
             object.__setattr__(self, name, value)
         check_structure(self)
 
+    def __getattr__(self, name: str) -> Any:
+        """`src` and `dst` of a graph made of rows, which are not there before they are needed."""
+        rows = self.__dict__.get("rows")
+        if name not in ("src", "dst") or rows is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        for end, values in zip(("src", "dst"), rows.edge_list()):
+            object.__setattr__(self, end, values)
+        return self.__dict__[name]
+
     def __repr__(self) -> str:
         typed = f", num_edge_types={self.num_edge_types}" if self.edge_type is not None else ""
         weighted = ", weighted" if self.edge_weight is not None else ""
@@ -79,7 +93,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        return self.src.numel()
+        return self.src.numel() if self.rows is None else self.rows.num_edges
 
     @cached_property
     def num_edge_types(self) -> int:
@@ -91,23 +105,35 @@ class Graph:
     @cached_property
     def in_degree(self) -> Tensor:
         """Number of edges into each node, `[N]`."""
+        if self.rows is not None:
+            return self.rows.ptr.diff().cpu()
         return torch.bincount(self.dst, minlength=self.num_nodes)
 
     @cached_property
     def out_degree(self) -> Tensor:
         """Number of edges out of each node, `[N]`."""
+        if self.rows is not None and self.rows.by_sender is not None:
+            return self.rows.by_sender[0].diff().cpu()
         return torch.bincount(self.src, minlength=self.num_nodes)
 
     def digest(self) -> EdgeDigest:
         """A digest of the edges, their types and weights as they are now: see :mod:`gpnn.graph.edges`."""
+        if self.rows is not None:
+            return self.rows.digest(self.edge_type, self.edge_weight)
         return digest_edges(self.src, self.dst, self.edge_type, self.edge_weight)
 
     def out_edges(self, *, with_edge: bool = True) -> CSR:
-        """The edges grouped by sender, as numpy arrays; built anew at each call."""
+        """The edges grouped by sender, as numpy arrays; built anew at each call unless the graph holds them."""
+        if self.rows is not None and self.rows.by_sender is not None and not with_edge:
+            ptr, index = (each.cpu().numpy() for each in self.rows.by_sender)
+            return CSR(ptr, index, None)
         return compress(self.src.numpy(), self.dst.numpy(), self.num_nodes, with_edge=with_edge)
 
     def in_edges(self, *, with_edge: bool = True) -> CSR:
-        """The edges grouped by receiver, as numpy arrays; built anew at each call."""
+        """The edges grouped by receiver, as numpy arrays; built anew at each call unless the graph holds them."""
+        if self.rows is not None:
+            edge = np.arange(self.num_edges, dtype=index_type(self.num_edges)) if with_edge else None
+            return CSR(self.rows.ptr.cpu().numpy(), self.rows.col.cpu().numpy(), edge)
         return compress(self.dst.numpy(), self.src.numpy(), self.num_nodes, with_edge=with_edge)
 
     def components(self) -> Tensor:
@@ -175,9 +201,50 @@ class Graph:
         ), ptr
 
     @classmethod
+    def from_csr(
+        cls,
+        ptr: Tensor,
+        col: Tensor,
+        *,
+        symmetric: bool = False,
+        out: tuple[Tensor, Tensor] | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Graph:
+        """A graph over the rows of its receivers, which it shares: in memory, mapped or on a device.
+
+        Args:
+            ptr: where each node's edges begin, int64, `[N + 1]`.
+            col: their senders, int32 or int64, `[E]`.
+            symmetric: whether the reverse of every edge is there equally often, with the same type and weight; it is
+                not checked.
+            out: `ptr` and receivers of the rows of senders, where they are known and the graph is not symmetric.
+            edge_type: type of each entry of `col`, integers from 0, `[E]`, or None.
+            edge_weight: weight of each entry, `[E]`, or None.
+
+        Raises:
+            ValueError: naming the constraint and the offending value.
+
+        >>> ring = Graph.from_csr(torch.arange(0, 7, 2), torch.tensor([1, 2, 0, 2, 0, 1]), symmetric=True)
+        >>> ring, ring.src.tolist(), ring.dst.tolist()
+        (Graph(num_nodes=3, num_edges=6), [1, 2, 0, 2, 0, 1], [0, 0, 1, 1, 2, 2])
+        """
+        rows = CSRRows(ptr, col, symmetric, out)
+        graph = object.__new__(cls)
+        values = {"num_nodes": rows.num_nodes, "edge_type": edge_type, "edge_weight": edge_weight, "rows": rows}
+        for name, value in values.items():
+            object.__setattr__(graph, name, value)
+        check_edge_values(graph)
+        return graph
+
+    @classmethod
     def from_data(cls, data: Data) -> Graph:
-        """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or one floating `edge_attr`."""
-        return cls(*read_data(data))
+        """The structure of a PyG `Data`: `edge_index`, `edge_type`, and `edge_weight` or one floating `edge_attr`.
+
+        A `Data` that has a `graph` (:func:`gpnn.load_dataset` of a converted graph) gives that one.
+        """
+        made = data.get("graph")
+        return made if isinstance(made, Graph) else cls(*read_data(data))
 
     @classmethod
     def from_hetero(cls, data: HeteroData) -> Graph:

@@ -70,9 +70,11 @@ def check_plan(data: Data, plan: Plan | None) -> None:
     labels = data.get("y")
     if labels is not None and len(labels) != plan.num_nodes:
         raise ValueError(f"The plan must have the {len(labels)} nodes of `data`. Got one of {plan.num_nodes}.")
-    if data.get("edge_index") is None or plan.edge_digest is None:
+    graph = data.get("graph")
+    if (data.get("edge_index") is None and graph is None) or plan.edge_digest is None:
         return
-    if digest_edges(*read_edges(data)).edges != plan.edge_digest:
+    digest = digest_edges(*read_edges(data)) if graph is None else graph.digest()
+    if digest.edges != plan.edge_digest:
         raise ValueError(
             f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."
         )

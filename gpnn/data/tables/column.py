@@ -143,10 +143,16 @@ def _one_chunk(values: Any) -> pyarrow.Array:
     return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
 
 
-def _bytes(text: pyarrow.Array) -> np.ndarray:
-    """The characters of all values, one after the other, as bytes."""
+def text_bytes(text: pyarrow.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each value begins, `[R + 1]`, in the bytes of a `large_string` array, and these bytes."""
     offsets, content = text.buffers()[1:]
     if content is None or not len(text):
-        return np.empty(0, np.uint8)
+        return np.zeros(len(text) + 1, np.int64), np.empty(0, np.uint8)
     ends = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]
+    return ends, np.frombuffer(content, np.uint8)
+
+
+def _bytes(text: pyarrow.Array) -> np.ndarray:
+    """The characters of all values, one after the other, as bytes."""
+    ends, content = text_bytes(text)
+    return content[ends[0] : ends[-1]]

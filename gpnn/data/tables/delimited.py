@@ -26,20 +26,72 @@ def read_delimited(path: Path) -> Table:
     """
     import pyarrow
 
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    delimiter = _delimiter(path)
     try:
         table = _parse(path, delimiter)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise ValueError(_explain(path, delimiter, str(error))) from None
-    names = [name.strip() for name in table.column_names]
+    names = _check_names(path, table.column_names)
+    return Table(path.name, _filled_columns(names, table), _Lines(path, delimiter))
+
+
+def read_names(path: Path) -> list[str]:
+    """The names of the columns.
+
+    Raises:
+        ValueError: when they are not distinct.
+    """
+    header = next(_rows(path, _delimiter(path)), (1, []))[1]
+    return _check_names(path, header)
+
+
+def parse_lines(path: Path, start: int, stop: int) -> Table:
+    """The rows between two bytes of a file, each the start of a row, as :func:`read_delimited` gives all of them.
+
+    Raises:
+        ValueError: when they are not rows of the table, naming the line.
+    """
+    import pyarrow
+    from pyarrow import csv
+
+    names, delimiter = read_names(path), _delimiter(path)
+    with path.open("rb") as file:
+        file.seek(start)
+        content = file.read(stop - start)
+    reading = csv.ReadOptions(column_names=names, block_size=max(BLOCK, len(content)), use_threads=False)
+    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content)
+    texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.large_string()))
+    place = _Lines(path, delimiter, start)
+    try:
+        if not content.strip():
+            return Table(path.name, {name: pyarrow.array([], pyarrow.int64()) for name in names}, place)
+        table = csv.read_csv(pyarrow.BufferReader(content), reading, parsing, texts)
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+        raise ValueError(_explain(path, delimiter, str(error), start, len(names))) from None
+    return Table(path.name, _filled_columns(names, table), place)
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _check_names(path: Path, found: list[str]) -> list[str]:
+    names = [name.strip() for name in found]
     if len(set(names)) != len(names) or "" in names:
-        shown = delimiter.join(names)[:200]
+        shown = _delimiter(path).join(names)[:200]
         raise ValueError(f"{path.name}, line 1: every column must have a name of its own. Got {shown!r}.")
+    return names
+
+
+def _filled_columns(names: list[str], table: pyarrow.Table) -> dict[str, pyarrow.Array]:
+    """The columns in plain kinds, without rows that hold no value."""
+    import pyarrow
+
     columns = [plain_column(column) for column in table.columns]
     kept = _filled_rows(columns)
     if kept is not None:
         columns = [column.filter(pyarrow.array(kept)) for column in columns]
-    return Table(path.name, dict(zip(names, columns)), _Lines(path, delimiter))
+    return dict(zip(names, columns))
 
 
 def _parse(path: Path, delimiter: str) -> pyarrow.Table:
@@ -93,38 +145,48 @@ def _filled_rows(columns: list[pyarrow.Array]) -> np.ndarray | None:
 class _Lines:
     """The line of a row ("line 7"), counted by reading the file again, since only errors need it."""
 
-    def __init__(self, path: Path, delimiter: str) -> None:
-        self.path, self.delimiter = path, delimiter
+    def __init__(self, path: Path, delimiter: str, start: int = 0) -> None:
+        self.path, self.delimiter, self.start = path, delimiter, start
 
     def __call__(self, row: int) -> str:
-        count = -1
-        for line, values in _rows(self.path, self.delimiter):
+        count = 0 if self.start else -1  # the header is the first
+        for line, values in _rows(self.path, self.delimiter, self.start):
             count += any(value.strip() for value in values)
-            if count == row + 1:  # the header is the first
+            if count == row + 1:
                 return f"line {line}"
         return f"row {row} (from 0)"
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The line on which each row begins, and its values."""
+def _rows(path: Path, delimiter: str, start: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """The line on which each row from byte `start` on begins, and its values."""
     import csv
 
+    before = _count_lines(path, start)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        file.seek(start)
         reader: Any = csv.reader(file, delimiter=delimiter)
-        start = 1
+        line = before + 1
         try:
             for values in reader:
-                yield start, values
-                start = reader.line_num + 1
+                yield line, values
+                line = before + reader.line_num + 1
         except csv.Error:  # a value longer than Python's reader accepts
             return
 
 
-def _explain(path: Path, delimiter: str, reason: str) -> str:
-    """The error for a file that arrow refuses."""
+def _count_lines(path: Path, stop: int) -> int:
+    """How many lines end before byte `stop`."""
+    count = 0
+    with path.open("rb") as file:
+        while stop > 0 and (content := file.read(min(BLOCK, stop))):
+            count, stop = count + content.count(b"\n"), stop - len(content)
+    return count
+
+
+def _explain(path: Path, delimiter: str, reason: str, start: int = 0, width: int | None = None) -> str:
+    """The error for a file that arrow refuses, of whose rows from byte `start` on one is wrong."""
     if "Expected" in reason and "columns" in reason:
-        width = None
-        for line, values in _rows(path, delimiter):
+        for line, values in _rows(path, delimiter, start):
             width = len(values) if width is None else width
             if values and len(values) != width:
                 shown = f"{len(values)}: {delimiter.join(values)[:200]!r}"

@@ -75,7 +75,7 @@ def read_parquet_matrix(path: Path) -> Matrix:
     table = read_parquet_columns(path)
     columns = dict(zip(table.column_names, table.columns))
     ids = columns.pop("id", None)
-    blocks = {name: _block(path, name, values.combine_chunks()) for name, values in columns.items()}
+    blocks = {name: list_block(path, name, values.combine_chunks()) for name, values in columns.items()}
     if not blocks:
         raise ValueError(f"{path.name} must have columns of numbers. Got none.")
     names = []
@@ -112,8 +112,8 @@ def _dense(path: Path, values: np.ndarray) -> np.ndarray:
     return _narrow(path, values)
 
 
-def check_finite(matrix: Matrix) -> None:
-    """Raise ValueError where a value is infinite or missing, naming its row and column."""
+def check_finite(matrix: Matrix, first: int = 0) -> None:
+    """Raise ValueError where a value is infinite or missing, naming its row, counted from `first`, and column."""
     values = matrix.values if isinstance(matrix.values, np.ndarray) else matrix.values.data
     if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
         return
@@ -123,7 +123,7 @@ def check_finite(matrix: Matrix) -> None:
     else:
         row = int(np.searchsorted(matrix.values.indptr, entry, side="right")) - 1
         column = int(matrix.values.indices[entry])
-    where = f"{matrix.file}, {place(row)}, column {column}"
+    where = f"{matrix.file}, {place(first + row)}, column {column}"
     raise ValueError(f"{where}: must be a finite number of 32 bits. Got {values.ravel()[entry]}.")
 
 
@@ -134,7 +134,7 @@ def _narrow(path: Path, values: np.ndarray) -> np.ndarray:
         return np.array(values, np.float32, order="C")
 
 
-def _block(path: Path, name: str, values: Any) -> np.ndarray:
+def list_block(path: Path, name: str, values: Any) -> np.ndarray:
     """One column as `[R, W]`: of lists of W numbers, else W = 1."""
     import pyarrow
     from pyarrow import compute, types

@@ -79,7 +79,7 @@ class Table:
         found = places(named(self.columns[column]), names)
         if len(found) and found.min() < 0:
             row = int(found.argmin())
-            near = _written_otherwise(as_text(self.columns[column])[row].as_py(), names)
+            near = written_otherwise(as_text(self.columns[column])[row].as_py(), names)
             hint = f" ({where} has {near}: ids must be written alike)" if near else ""
             self.refuse(column, row, f"must be an id of {where}{hint}")
         return found
@@ -197,7 +197,7 @@ def _first_empty(values: pyarrow.Array) -> int | None:
     return row if row >= 0 else None
 
 
-def _written_otherwise(value: str, names: pyarrow.Array) -> str | None:
+def written_otherwise(value: str, names: pyarrow.Array) -> str | None:
     """The name that is the same number as `value`, differently written, if there is one."""
     import pyarrow
 

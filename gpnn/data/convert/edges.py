@@ -1,0 +1,194 @@
+"""The edges of a conversion: scattered into runs piece by piece, gathered into rows, and turned round where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpnn.data.convert.batches import EDGE_COLUMNS, column_names, read_batches
+from gpnn.data.convert.gather import Gather, ordered_map
+from gpnn.data.convert.node_ids import NodeIds
+from gpnn.data.convert.nodes import Progress
+from gpnn.data.convert.pieces import Piece
+from gpnn.data.convert.runs import Edges, Layout, Run, write_run
+from gpnn.data.convert.settings import ConvertSettings
+from gpnn.data.stored.npy_file import read_header, read_rows
+from gpnn.data.tables.table import Table
+from gpnn.storage.atomic import write_json
+from gpnn.storage.read import read_json
+
+
+class EdgeStage:
+    """Reads the edges and writes their rows.
+
+    Args:
+        folder: where the files are written.
+        pieces: of the edges.
+        ids: of the nodes.
+        settings: of the conversion.
+        progress: called as work is done.
+    """
+
+    def __init__(
+        self, folder: Path, pieces: Sequence[Piece], ids: NodeIds, settings: ConvertSettings, progress: Progress
+    ) -> None:
+        self.folder, self.pieces, self.ids, self.settings, self.progress = folder, pieces, ids, settings, progress
+        self.names = check_columns(pieces)
+        self.layout = Layout(ids.num_nodes, "type" in self.names, "weight" in self.names)
+        self.share = settings.share(ids.num_bytes)
+
+    def write(self) -> dict[str, Any]:
+        """Write `in_*.npy`, `edge_*.npy` and, unless the graph is symmetric, `out_*.npy`.
+
+        Returns:
+            What `graph.json` keeps of the edges.
+
+        Raises:
+            ValueError: naming the file, the row, the column and the value.
+        """
+        found = self._scatter(range(len(self.pieces)), "edges", self._scatter_piece)
+        types = sorted_names([name for each in found for names in each["types"] for name in names])
+        made = self._gather("in", self.layout, lambda: self._runs("edges", found, types))
+        symmetric = made["digest"] == made["reverse_digest"]
+        if not symmetric:
+            self._transpose(made["num_edges"])
+        return {
+            "num_edges": made["num_edges"],
+            "symmetric": symmetric,
+            "edge_digest": made["digest"],
+            "num_edge_types": max(1, len(types)),
+            "edge_type_names": types if self.layout.typed else None,
+        }
+
+    def _gather(self, prefix: str, layout: Layout, runs: Callable[[], Sequence[Run]]) -> dict[str, Any]:
+        duplicates = self.settings.duplicates if prefix == "in" else "keep"
+        gather = Gather(self.folder, prefix, layout, (), duplicates)
+        if not gather.finished:
+            gather = replace(gather, runs=runs())
+            stage = {"in": "rows", "out": "rows of the transpose"}[prefix]
+            report = lambda done, total: self.progress(stage, done, total)  # noqa: E731
+            gather.write(self.share, self.settings.num_threads, report)
+        for path in self.folder.glob("*.run"):
+            path.unlink()
+        return gather.done
+
+    def _scatter(self, items: Sequence[int], stage: str, scatter: Any) -> list[dict[str, Any]]:
+        """What each piece was scattered into, of all pieces; those that an earlier process finished are kept."""
+        found = []
+        for number, made in enumerate(ordered_map(scatter, items, self.settings.num_threads)):
+            found.append(made)
+            self.progress(stage, number + 1, len(items))
+        return found
+
+    def _scatter_piece(self, number: int) -> dict[str, Any]:
+        marker = self.folder / f"edges-{number:06d}.json"
+        if marker.is_file():
+            return read_json(marker)
+        types: list[list[Any]] = []
+        for batch in read_batches(self.pieces[number], self.settings.batch_rows(self.ids.num_bytes), self.names):
+            batch.require(self.names)
+            edges, names = self._read(batch)
+            self._write_runs("edges", number, len(types), edges)
+            types.append(names)
+        made = {"runs": len(types), "types": types}
+        write_json(marker, made)
+        return made
+
+    def _read(self, batch: Table) -> tuple[Edges, list[Any]]:
+        """The edges of a batch, and the names of its types."""
+        source, target = (self.ids.rows(batch, end) for end in ("source", "target"))
+        types = weights = None
+        names: list[Any] = []
+        if self.layout.typed:
+            types, names = batch.numbered("type")
+            if len(types) and types.min() < 0:
+                batch.refuse("type", int(types.argmin()), "must not be empty")
+        if self.layout.weighted:
+            with np.errstate(over="ignore"):
+                weights = batch.numbers("weight").astype(np.float32)
+            if not np.isfinite(weights).all():
+                batch.refuse("weight", int((~np.isfinite(weights)).argmax()), "must be a finite number of 32 bits")
+        return Edges(target, source, types, weights), names
+
+    def _write_runs(self, stage: str, number: int, batch: int, edges: Edges) -> None:
+        write_run(self._path(stage, number, batch), self.layout, edges)
+        if self.settings.undirected:
+            write_run(self._path(stage, number, batch, back=True), self.layout, edges.reversed())
+
+    def _path(self, stage: str, number: int, batch: int, *, back: bool = False) -> Path:
+        return self.folder / f"{stage}-{number:06d}-{batch:04d}{'-back' if back else ''}.run"
+
+    def _runs(self, stage: str, found: Sequence[dict[str, Any]], types: Sequence[Any]) -> list[Run]:
+        """The runs in the order of the input, the reverses of all edges after all edges."""
+        place = {name: number for number, name in enumerate(types)}
+        runs = []
+        for back in (False, True) if self.settings.undirected else (False,):
+            for number, made in enumerate(found):
+                for batch, names in enumerate(made["types"]):
+                    numbers = np.array([place[_like(name, types)] for name in names], np.int32) if names else None
+                    runs.append(Run.open(self._path(stage, number, batch, back=back), self.layout, numbers))
+        return runs
+
+    def _transpose(self, num_edges: int) -> None:
+        """Write the rows of senders from those of receivers."""
+        layout = Layout(self.ids.num_nodes)
+        ranges = list(self._ranges(num_edges))
+
+        def scatter(number: int) -> dict[str, Any]:
+            if not paths[number].is_file():
+                write_run(paths[number], layout, self._range_edges(*ranges[number]))
+            return {}
+
+        def runs() -> list[Run]:
+            self._scatter(range(len(ranges)), "transpose", scatter)
+            return [Run.open(path, layout) for path in paths]
+
+        paths = [self.folder / f"turn-{number:06d}.run" for number in range(len(ranges))]
+        self._gather("out", layout, runs)
+
+    def _ranges(self, num_edges: int) -> Iterator[tuple[int, int]]:
+        rows = max(1, int(self.settings.batch_rows(self.ids.num_bytes)))
+        for first in range(0, num_edges, rows):
+            yield first, min(first + rows, num_edges)
+
+    def _range_edges(self, first: int, last: int) -> Edges:
+        """Edges `first` to `last` with senders as rows."""
+        ptr, columns = (self.folder / f"in_{name}.npy" for name in ("ptr", "col"))
+        senders = read_rows(columns, read_header(columns), first, last)
+        ends = read_rows(ptr, read_header(ptr), 0, self.ids.num_nodes + 1)
+        start = int(np.searchsorted(ends, first, side="right")) - 1
+        stop = int(np.searchsorted(ends, last, side="left"))
+        counts = np.diff(np.clip(ends[start : stop + 1], first, last))
+        receivers = np.repeat(np.arange(start, stop, dtype=senders.dtype), counts)
+        return Edges(senders, receivers)
+
+
+def check_columns(pieces: Sequence[Piece]) -> list[str]:
+    """The columns of the edges, found the same in all files.
+
+    Raises:
+        ValueError: when a file lacks one, or has one that edges have not.
+    """
+    names: list[str] = []
+    for path in dict.fromkeys(piece.path for piece in pieces):
+        found = column_names(path)
+        table = Table(path.name, dict.fromkeys(found, None), str)
+        table.require(names or EDGE_COLUMNS[:2], () if names else EDGE_COLUMNS[2:])
+        names = names or [name for name in EDGE_COLUMNS if name in found]
+    return names
+
+
+def sorted_names(names: Sequence[Any]) -> list[Any]:
+    """The distinct names in their order, as text where one of them is."""
+    distinct = set(names)
+    if any(isinstance(name, str) for name in distinct):
+        distinct = {str(name) for name in distinct}
+    return sorted(distinct)
+
+
+def _like(name: Any, types: Sequence[Any]) -> Any:
+    return str(name) if isinstance(types[0], str) else name

@@ -1,0 +1,153 @@
+"""The tables of the nodes: ids, labels and splits in memory; features in two passes, written row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpnn.data.convert.batches import read_batches
+from gpnn.data.convert.pieces import Piece
+from gpnn.data.tables.column import as_text
+from gpnn.data.tables.node_features import MOST_CATEGORIES, Columns, choose_column, encode_columns
+from gpnn.data.tables.table import Table
+from gpnn.data.tables.vocabulary import CategoryColumn, Choices, NumberColumn
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Column = NumberColumn | CategoryColumn
+
+
+@dataclass(frozen=True)
+class NodeTables:
+    """The tables of the nodes, file after file.
+
+    Attributes:
+        pieces: of the files.
+        rows: of a batch.
+        choices: which columns count, and how.
+        names: the columns, which all files must have.
+    """
+
+    pieces: Sequence[Piece]
+    rows: int
+    choices: Choices
+    names: Sequence[str]
+
+    @property
+    def own(self) -> list[str]:
+        """The columns that are not features: id, label and split."""
+        return [name for name in ("id", self.choices.label, "split") if name in self.names]
+
+    @property
+    def further(self) -> list[str]:
+        """The columns that are features."""
+        return [name for name in self.names if name not in (*self.own, *self.choices.ignore)]
+
+    def read_own(self) -> Table:
+        """Ids, labels and splits of all nodes.
+
+        Raises:
+            ValueError: when a file lacks a column, or cannot be read.
+        """
+        parts = []
+        for batch in self._batches(self.own):
+            batch.require(self.own)
+            parts.append(replace(batch, columns={name: batch.columns[name] for name in self.own}))
+        return join_tables(parts)
+
+    def survey(self, progress: Callable[[], None]) -> tuple[Columns, list[str]]:
+        """What each column of features means, from all rows; and notes.
+
+        Raises:
+            ValueError: for numbers and text in one column, a missing number, or too many categories.
+        """
+        found: dict[str, _Survey] = {name: _Survey(name) for name in self.further}
+        for batch in self._batches(self.further, progress):
+            batch.require(self.further)
+            for survey in found.values():
+                survey.add(batch, self.choices)
+        columns = [survey.column(self.choices) for survey in found.values()]
+        notes = [f"column {column.name} is empty and left out" for column in columns if not column.feature_names]
+        return tuple(column for column in columns if column.feature_names), notes
+
+    def encode(self, columns: Columns, progress: Callable[[], None]) -> Iterator[Any]:
+        """The features, dense or sparse CSR tensors of some rows `[n, F]` each, in the order of the nodes."""
+        for batch in self._batches([column.name for column in columns], progress):
+            yield encode_columns(batch, columns)[0]
+
+    def _batches(self, names: Sequence[str], progress: Callable[[], None] = lambda: None) -> Iterator[Table]:
+        for piece in self.pieces:
+            yield from read_batches(piece, self.rows, names)
+            progress()
+
+
+class _Survey:
+    """What a column holds, batch after batch."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.first: Column | None = None
+        self.count, self.mean, self.spread = 0, 0.0, 0.0  # Chan's update of mean and sum of squares
+        self.categories: set[Any] = set()
+        self.num_batches = 0
+
+    def add(self, batch: Table, choices: Choices) -> None:
+        if not batch.num_rows:
+            return
+        column = choose_column(batch, self.name, categorical=choices.categorical)
+        if isinstance(column, CategoryColumn):
+            self.categories |= set(column.categories)
+        else:
+            count = batch.num_rows
+            shift, total = column.mean - self.mean, self.count + count
+            variance = float(batch.numbers(self.name).var())
+            self.spread += count * variance + shift * shift * self.count * count / total
+            self.mean, self.count = self.mean + shift * count / total, total
+        if self.first is not None and type(self.first) is not type(column):
+            hint = f", like the others (--categorical {self.name} makes all of them categories)"
+            batch.refuse(self.name, 0, f"must be a finite number{hint}")
+        self.first, self.num_batches = self.first or column, self.num_batches + 1
+
+    def column(self, choices: Choices) -> Column:
+        if isinstance(self.first, NumberColumn):
+            if choices.numbers == "raw":
+                return NumberColumn(self.name)
+            if self.num_batches == 1:
+                return self.first  # to the same bits as a table that is read at once
+            return NumberColumn(self.name, self.mean, float(np.sqrt(self.spread / self.count)) or 1.0)
+        names = self.categories
+        if any(isinstance(name, str) for name in names):
+            names = {str(name) for name in names}
+        if len(names) > MOST_CATEGORIES:
+            raise ValueError(
+                f"The nodes, column {self.name[:80]}: must hold numbers or at most {MOST_CATEGORIES:,} categories "
+                f"(--ignore {self.name} leaves it out). Got {len(names):,}."
+            )
+        return CategoryColumn(self.name, tuple(sorted(names)))
+
+
+def join_tables(parts: Sequence[Table]) -> Table:
+    """Tables one after the other as one; a row's place is that of its part, with its file where there are several."""
+    import pyarrow
+
+    starts = np.cumsum([0, *(part.num_rows for part in parts)])
+    several = len({part.file for part in parts}) > 1
+
+    def place(row: int) -> str:
+        number = int(np.searchsorted(starts, row, side="right")) - 1
+        found = parts[number].place(row - int(starts[number]))
+        return f"{parts[number].file}, {found}" if several else found
+
+    columns = {name: _join([part.columns[name] for part in parts]) for name in parts[0].columns}
+    file = "the nodes" if several else parts[0].file
+    return Table(file, {name: pyarrow.concat_arrays(each) for name, each in columns.items()}, place)
+
+
+def _join(parts: Iterable[pyarrow.Array]) -> list[pyarrow.Array]:
+    """Arrays of one type: text where they differ."""
+    parts = [part for part in parts if len(part)] or list(parts)[:1]
+    return parts if len({part.type for part in parts}) == 1 else [as_text(part) for part in parts]
