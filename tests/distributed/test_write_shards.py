@@ -61,7 +61,7 @@ def test_any_number_of_processes_reads_what_would_be_cut(folder, num_ranks):
 
 
 def test_shards_know_the_edges_into_their_rows():
-    """A chain 0 → 1 → 2 → 3 in two shards: the second hears node 1 from the first."""
+    """A chain 0 → 1 → 2 → 3 in two shards: the second receives node 1 from the first."""
     graph = gpnn.Graph([0, 1, 2], [1, 2, 3], num_nodes=4)
     builder = ShardBuilder(graph, NodeOrder.of(graph, gpnn.Partition([0, 0, 1, 1], 2), 2))
     first, second = builder.build(0), builder.build(1)

@@ -232,7 +232,7 @@ def test_running_averages_of_a_normalised_model_resume_to_the_same_bits(planted,
     assert equal(weights(made[0]), weights(made[2]))
 
 
-def test_embeddings_that_nothing_hears_stand_still_and_resume_to_the_same_bits(planted, tmp_path):
+def test_embeddings_that_no_message_reads_stand_still_and_resume_to_the_same_bits(planted, tmp_path):
     data = planted.clone()
     few = planted.train_mask.nonzero().flatten()[:2]
     data.train_mask = torch.zeros(90, dtype=torch.bool).index_fill_(0, few, True)
