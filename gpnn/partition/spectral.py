@@ -141,7 +141,8 @@ def released_spectral(weights: csr_matrix, k: int, seed: int = 0) -> np.ndarray:
     vectors are not eigenvectors and depend on the random start. Components are not separated. On Cora at K = 5 the
     largest part has about 2,650 of 2,708 nodes: over 200 starts 2,516 to 2,683 in nine of ten, and 1,807 at least.
 
-    The released code draws its start anew in every run; here it comes from the seed. Where an iteration has not
+    The released code draws its start anew in every run; here it comes from the seed. Rounding decides, too: another
+    machine or version of SciPy gives another partition for the same seed. Where an iteration has not
     converged after 300 restarts another start is tried; the released code goes on, which at K = 30 on NELL lasted an
     hour.
 
