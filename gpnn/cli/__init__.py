@@ -14,6 +14,7 @@ from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
 from gpnn.cli.report import report
 from gpnn.cli.schedule import schedule
+from gpnn.cli.settings import settings
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.train import train
 
@@ -32,6 +33,7 @@ app.command()(partition)
 app.command()(schedule)
 app.command()(experiment)
 app.command()(report)
+app.command()(settings)
 app.add_typer(data_app, name="data")
 
 

@@ -35,6 +35,18 @@ class Commands(TyperGroup):
                 raise
             typer.echo(f"gpnn: {printable(sentence)}", err=True)
             raise typer.Exit(exit_code(error)) from None
+        except Exception as error:
+            if hasattr(error, "possibilities"):  # the parser's NoSuchOption, whose module is another in each version
+                error.possibilities = _settings_like(error) or error.possibilities
+            raise
+
+
+def _settings_like(error: Any) -> list[str]:
+    """The settings that an unknown option may mean: `--epochs 3` is `train.epochs=3`."""
+    from gpnn.config import nearest_setting
+
+    near = nearest_setting(error.option_name.lstrip("-").replace("-", "_"))
+    return [] if near is None else [f"{near}=VALUE"]
 
 
 def exit_code(error: BaseException) -> int:

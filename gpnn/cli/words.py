@@ -18,6 +18,7 @@ DATASET_NAMES = (
     "flickr", "facebook_pages", "chameleon_filtered", "texas", "cornell", "wisconsin", "wiki_chameleon", "twitch_de",
     "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
 )  # fmt: skip
+SECTION_NAMES = ("data.", "partition.", "schedule.", "model.", "train.")
 METHOD_NAMES = (
     "flood_fill", "refined", "clustered", "spectral", "metis", "mtkahypar", "random", "components", "given", "auto",
     "learned",
@@ -25,12 +26,16 @@ METHOD_NAMES = (
 
 
 def complete_words(incomplete: str) -> list[str]:
-    """The datasets that begin so; files are the shell's own business.
+    """The datasets and the sections of settings that begin so, or the settings of a section; files are the shell's.
 
-    >>> complete_words("co")
-    ['cora']
+    >>> complete_words("cor"), complete_words("part"), complete_words("partition.k")
+    (['cora', 'cornell'], ['partition.'], ['partition.k='])
     """
-    return [name for name in DATASET_NAMES if name.startswith(incomplete)]
+    if "." in incomplete:
+        from gpnn.config import setting_names  # which takes seconds
+
+        return [f"{name}=" for name in setting_names() if name.startswith(incomplete)]
+    return [name for name in (*DATASET_NAMES, *SECTION_NAMES) if name.startswith(incomplete)]
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -44,7 +49,7 @@ Words: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
         metavar=METAVAR,
-        help="A dataset, a folder of tables or a graph file; and settings.",
+        help="A dataset, a folder of tables or a graph file; and settings, which `gpnn settings` lists.",
         autocompletion=complete_words,
     ),
 ]

@@ -15,8 +15,14 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True)
 class DataConfig:
-    """[data]: the dataset's name or folder, where downloads are kept, and the transforms of
-    :func:`gpnn.data.transform_data`; other keys are the loader's own.
+    """[data]: the graph and how it is transformed; other keys are the loader's own.
+
+    Attributes:
+        name: a dataset, or the path of a folder of tables or of a graph file.
+        root: folder of downloaded data; empty: GPNN_DATA, else the user's cache.
+        undirected: add the reverse of every edge that lacks it.
+        scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where no
+            feature is negative.
     """
 
     name: str = "digits"
@@ -28,7 +34,13 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class PartitionConfig:
-    """[partition]: the method and its K, or a saved partition's file; other keys are the method's own."""
+    """[partition]: how the graph is divided into subgraphs; other keys are the method's own.
+
+    Attributes:
+        method: a name of :data:`gpnn.partition.PARTITIONERS`.
+        k: number of subgraphs K; "auto" follows the number of nodes.
+        file: a saved partition to take instead.
+    """
 
     method: str = "flood_fill"
     k: int | Auto = "auto"
@@ -40,8 +52,12 @@ class PartitionConfig:
 class ScheduleConfig:
     """[schedule]: the schedule and how its messages are normalised; other keys are the schedule's own.
 
-    "auto" is the partition schedule, with its options, or another where that is the better choice
-    (:func:`gpnn.schedule.choose_schedule.choose_schedule`).
+    Attributes:
+        name: a name of :data:`gpnn.schedule.SCHEDULES`; "auto" is the partition schedule, with its options, or another
+            where that is the better choice (:func:`gpnn.schedule.choose_schedule.choose_schedule`).
+        rounds: number of rounds T; "auto" follows the graph's density.
+        normalization: how messages are weighted: phase, graph, split, symmetric or symmetric_split.
+        self_loops: every node also receives its own message.
     """
 
     name: str = "auto"
@@ -56,8 +72,10 @@ class ModelConfig:
     """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
 
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
-    Embeddings start from the features where `embedding_start` says so and there are any. `embedding_scale` "unit"
-    scales them to norm one, "none" takes them as they are (:class:`gpnn.nn.encoder.NodeEmbedding`).
+
+    Attributes:
+        embedding_start: "features": embeddings start from the features where there are any; "random".
+        embedding_scale: "unit" scales embeddings that start from features to norm one; "none" takes them as they are.
     """
 
     hidden_channels: int | Auto = "auto"

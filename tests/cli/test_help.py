@@ -6,7 +6,7 @@ import pytest
 import typer.main
 
 from gpnn.cli import app
-from gpnn.cli.words import DATASET_NAMES, METHOD_NAMES, complete_method, complete_words
+from gpnn.cli.words import DATASET_NAMES, METHOD_NAMES, SECTION_NAMES, complete_method, complete_words
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
@@ -34,11 +34,12 @@ def test_every_command_is_quiet_or_json_when_asked(path, command) -> None:
 
 
 def test_what_the_shell_is_offered_is_what_there_is() -> None:
-    from gpnn import data
+    from gpnn import config, data
     from gpnn.divide import METHODS
 
     assert tuple(data.DATASETS) == DATASET_NAMES
     assert METHODS == METHOD_NAMES
+    assert tuple(f"{name}." for name in config.SECTIONS) == SECTION_NAMES
     assert complete_words("cit") == ["citeseer"]
     assert complete_method("re") == ["refined"]
 
