@@ -17,6 +17,7 @@ from gpnn.nn.soft_partition import ASSIGNMENTS, encode_structure, harden
 from gpnn.nn.soft_schedule import SoftSchedule
 from gpnn.partition import Partition
 from gpnn.train.cut_loss import CUT_LOSSES, CutEdges
+from gpnn.train.evaluate import call_model
 from gpnn.train.examples import Examples
 from gpnn.train.loss import full_precision
 from gpnn.train.objective import Objective
@@ -173,8 +174,9 @@ class _Trained:
         model.train()
         model.runner = self.schedule.bind(inside)
         self.optimizer.zero_grad(set_to_none=True)
-        logits = model(self.objective.examples.x, plan, key=MaskKey(self.seed, epoch))
-        return self.objective.loss([full_precision(logits)], epoch)
+        objective = self.objective
+        logits = call_model(model, objective.examples.x, plan, MaskKey(self.seed, epoch), objective.rows)
+        return objective.loss([full_precision(logits)], epoch)
 
     def step(self) -> None:
         clip_gradients(self.classifier.model, self.recipe.clip)
