@@ -26,6 +26,7 @@ from gpnn.run.predictions import (
     write_predictions,
 )
 from gpnn.schedule.make_schedule import needs_partition
+from gpnn.train.evaluate import features_device, predict_pieces
 from gpnn.train.fit import FitResult
 from gpnn.train.task import Task
 
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
     """Write predictions, weights and, last of all, metrics: where they stand the run is finished; collective.
 
-    Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard.
+    Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard. Where
+    there are too many classes and nodes to hold a probability of each, they are the most likely class and its own.
     """
-    assert result.logits is not None
     assert result.task is not None
     group, task = group_of(built.plan), result.task
-    predictions = task.predict(result.logits).cpu()
+    predictions = None if result.logits is None else task.predict(result.logits).cpu()
     weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
     table = _table(built, task, predictions)
     if group.size == 1:
@@ -63,7 +64,7 @@ def _write(run: RunFolder, built: Built, task: Task, weights: dict[str, Tensor],
     run.write_metrics(metrics)
 
 
-def _table(built: Built, task: Task, predictions: Tensor) -> pyarrow.Table:
+def _table(built: Built, task: Task, predictions: Tensor | None) -> pyarrow.Table:
     """The predictions of this process's nodes; where they are a shard's, with the number of each node as `row`."""
     data, plan = built.data, built.plan
     names, rows = data.get("node_name"), None if plan.nodes is None else plan.nodes.cpu().numpy()
@@ -74,8 +75,25 @@ def _table(built: Built, task: Task, predictions: Tensor) -> pyarrow.Table:
     if labels is not None:
         also["subgraph"] = labels
     nodes = rows if names is None else names
-    columns = task.columns(predictions, data.get("class_names"))
+    if predictions is None:
+        columns = _columns_by_pieces(built, task)
+    else:
+        columns = task.columns(predictions, data.get("class_names"))
     return predictions_table(columns, nodes=nodes, labelled=known_labels(data), also=also)
+
+
+def _columns_by_pieces(built: Built, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The prediction's columns alone, in the order of nodes, without ever holding a probability of every class."""
+    import pyarrow
+
+    x, plan, model = built.data.get("x"), built.plan, built.model
+    x = None if x is None else x.to(features_device(x, model, plan))
+    tables = []
+    for nodes, logits in predict_pieces(model, x, plan, precision=built.config.train.precision):
+        first, _ = task.columns(task.predict(logits).cpu(), built.data.get("class_names"))
+        tables.append(pyarrow.table({**first, "row": nodes.cpu().numpy()}))
+    table = order_rows(pyarrow.concat_tables(tables))
+    return {name: table[name] for name in table.column_names}, {}
 
 
 def _subgraphs(built: Built) -> np.ndarray | None:
@@ -113,9 +131,9 @@ def _whole_weights(built: Built) -> dict[str, Tensor]:
     return weights
 
 
-def _recall(built: Built, scores: Tensor) -> dict[str, float]:
+def _recall(built: Built, scores: Tensor | None) -> dict[str, float]:
     """The recall of gold pairs, of data that has any; collective."""
-    if built.data.get("gold_class") is None:
+    if built.data.get("gold_class") is None or scores is None:
         return {}
     if isinstance(built.plan, ShardedPlan):
         return {"test_recall": recall_of_shards(built.data, built.plan, scores)}

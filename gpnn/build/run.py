@@ -128,7 +128,8 @@ def train_run(run: RunFolder, built: Built, callbacks: Sequence[Callback] = (), 
     """Train, from the run's checkpoint where there is one; at the end the run folder is complete; collective.
 
     An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
-    and no predictions. The report is written last, unless `report` is False or its libraries are not installed.
+    and no predictions. The report is written last, unless `report` is False, its libraries are not installed, or there
+    are too many predictions to hold.
     Rank 0 writes the files.
     """
     leads, config = group_of(built.plan).rank == 0, built.config
@@ -145,7 +146,7 @@ def train_run(run: RunFolder, built: Built, callbacks: Sequence[Callback] = (), 
         run.write_failure(result.problem)
     if result.metrics:
         finish_run(run, built, result)
-        if report:
+        if report and result.logits is not None:
             write_run_report(run, built, result.logits)
     return result
 

@@ -12,6 +12,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
+from gpnn.engine.row_loss import RowLoss
 from gpnn.engine.rows import Rows, add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
@@ -70,6 +71,49 @@ class BlockwiseBackward:
             previous.fetch()
         self._through_phase(*phases[0])
         boundary.drop()
+
+    def through_last_round(self, boundary: SavedState, loss: RowLoss) -> Tensor:
+        """The loss of the states after the last round, whose gradient becomes that before it.
+
+        Each block of the round is differentiated as soon as it is done: nothing is computed twice.
+        """
+        ((phase, steps),) = round_steps(self.recomputation.rounds[-1], len(self.recomputation.rounds) - 1)
+        self._stand_at(boundary, phase)
+        received = None if phase.halo is None else empty_like(self.grad[: len(phase.halo.rows)]).zero_()
+
+        def through(number: int, block: Block) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
+            return self._through_loss(block, number, steps, loss)
+
+        shares = []
+        for number, (share, beside, grads) in enumerate(self.recomputation.each(phase, through)):
+            if share is not None:
+                shares.append(share)
+            if phase.halo is not None and received is not None:
+                add_rows(received, phase.halo.places[number], beside)
+            self._add_to_parameters(grads)
+        if phase.halo is not None and received is not None:
+            add_rows(self.grad, phase.halo.rows, received)
+        boundary.drop()
+        return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
+
+    def _through_loss(
+        self, block: Block, number: int, steps: list[Step], loss: RowLoss
+    ) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
+        """A block's share of the loss, the gradient of what it reads of others, `[m − n, s]`, and of the parameters.
+
+        That of its own rows takes their place.
+        """
+        assert isinstance(block.rows, slice)
+        places = loss.places(block.rows)
+        if places.start == places.stop:
+            self.grad[block.rows] = 0
+            return None, None, [None] * len(self.parameters)
+        with torch.enable_grad():
+            inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
+            share = loss.value(self.recomputation.advance(block, number, inputs, steps, None), block.rows, places)
+        grad, *grads = torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True)
+        self.grad[block.rows] = 0 if grad is None else grad[: block.num_rows]
+        return share.detach(), None if grad is None else grad[block.num_rows :], grads
 
     def _redo_first(self, boundary: SavedState, phase: AnyPhase, steps: list[Step]) -> None:
         """Let the state be that after the first phase of a round."""

@@ -10,6 +10,7 @@ round of one phase with blocks of its own writes no state: it is read where it i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,9 +19,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.engine.blockwise_backward import BlockwiseBackward
+from gpnn.engine.blockwise_backward import BlockwiseBackward, add_gradient
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, round_steps
+from gpnn.engine.row_loss import Differentiated, RowLoss
 from gpnn.engine.rows import read_rows
 from gpnn.engine.saved_states import Boundary, HostState, SavedState
 from gpnn.engine.source import GivenState, Source
@@ -83,6 +85,26 @@ class Streamed:
         half = _autocast_type(plan.device.type)
         run = _Run(Recomputation(cell, plan, seed), self, source, parameters, collect, rows, saves, half)
         return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
+
+    def differentiate(self, cell: CellLike, plan: Plan, source: Source, loss: RowLoss) -> Tensor:
+        """A loss of the states after the last round of a plan that :func:`ends_in_blocks`, with its gradients.
+
+        Forward and backward pass are one: the blocks of the last round are computed once, and differentiated at once.
+        The value is a scalar whose backward pass hands on what was found.
+
+        Args:
+            cell: how nodes send, aggregate and update; without initial residual and random numbers.
+            plan: which messages travel when.
+            source: the working states before the first round, which are made again when they are needed again.
+            loss: of the rows.
+        """
+        own = tuple(p for p in cell.parameters() if p.requires_grad)
+        parameters = (*own, *(each for each in loss.tensors if all(each is not p for p in own)))
+        run = _Run(Recomputation(cell, plan, None), self, source, parameters, False, None, True, None)
+        with torch.no_grad():
+            value, grads = _differentiate(run, loss)
+        wanted = _sum_by_tensor((*source.tensors, *parameters), grads)
+        return Differentiated.apply(value, list(wanted.values()), *wanted)
 
     def save(self, state: Tensor, number: int, num_rounds: int, *, once: bool) -> SavedState:
         """The state before round `number`, from 1, as it is stored; it will be overwritten."""
@@ -185,6 +207,36 @@ def _advance_round(
         if boundary is not None and not (number == 0 and run.source.kept):
             boundary.release()
         boundary = None
+
+
+def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:
+    """The loss, and the gradients of the source's tensors and of the parameters."""
+    working, boundaries = None, []
+    last = len(run.recomputation.rounds) - 1
+    for number in range(last):
+        working = run.source.new_state() if working is None else working
+        boundary = run.boundary(number, working)
+        assert boundary is not None
+        _advance_round(run, number, working, None, boundary)
+        boundaries.append(boundary)
+    ending = run.source if working is None else run.boundary(last, working)
+    assert ending is not None
+    del working
+    if not last:
+        ending.fetch()
+    backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state())
+    value = backward.through_last_round(ending, loss)
+    for number in reversed(range(last)):
+        backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
+    return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
+
+
+def _sum_by_tensor(tensors: Sequence[Tensor], grads: Sequence[Tensor | None]) -> dict[Tensor, Tensor | None]:
+    """The gradient of each tensor once: encoder and head may share one, and both may have found a part."""
+    found: dict[Tensor, Tensor | None] = {}
+    for tensor, grad in zip(tensors, grads):
+        found[tensor] = add_gradient(found.get(tensor), grad)
+    return found
 
 
 def _take(ctx: Any) -> list[SavedState]:

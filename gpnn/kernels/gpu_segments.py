@@ -10,8 +10,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.csr import pointers
 
-LIMIT = 512  # entries that one program takes alone
-SEGMENT = 256  # entries of one piece of a longer row
+LIMIT = 128  # entries that one program takes alone: a launch lasts as long as its longest row
+SEGMENT = 128  # entries of one piece of a longer row
 
 _known = WeakTensorKeyDictionary()  # row pointers -> Segments or None: found once per operator
 
@@ -35,9 +35,9 @@ class Segments(NamedTuple):
 def long_rows(ptr: Tensor) -> Segments | None:
     """The pieces of the long rows of a CSR, `ptr` `[R + 1]`, or None where no row is long; kept as long as `ptr` is.
 
-    >>> pieces = long_rows(torch.tensor([0, 2, 702, 703]))
+    >>> pieces = long_rows(torch.tensor([0, 2, 302, 303]))
     >>> pieces.rows.tolist(), pieces.start.tolist(), pieces.stop.tolist()
-    ([1], [2, 258, 514], [258, 514, 702])
+    ([1], [2, 130, 258], [130, 258, 302])
     """
     if ptr not in _known:
         _known[ptr] = _cut(ptr)

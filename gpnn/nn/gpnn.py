@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import Plan, Streamed, propagate, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
+from gpnn.engine.row_loss import RowLoss, ends_in_blocks
 from gpnn.nn.cell import build_cell, share_cells
 from gpnn.nn.encoded_source import EncodedSource, row_slices
 from gpnn.nn.encoder import Encoder, NodeEmbedding
@@ -177,6 +178,44 @@ class GPNN(nn.Module):
         runner = streamed_runner(self.runner)
         return runner is not None and runner.features == "cpu" and self.makes_states_again(x, plan)
 
+    def loss(
+        self,
+        x: Tensor | None,
+        plan: Plan,
+        rows: Tensor,
+        share: Callable[[Tensor, Tensor], Tensor],
+        key: MaskKey | None = None,
+    ) -> Tensor | None:
+        """A loss that is a sum over nodes, forward and backward in one pass; None where the plan does not allow it.
+
+        Args:
+            x: features, as of :meth:`forward`.
+            plan: the graph's schedule, lowered.
+            rows: the nodes, distinct, `[n]`.
+            share: of some of the nodes: a function of their scores, `[m, C]`, and of their places in `rows`, `[m]`.
+            key: of the random masks; None: one from torch's global generator.
+        """
+        runner, key = streamed_runner(self.runner), (key or MaskKey.random())._replace(nodes=plan.nodes)
+        x = self._check_features(x, plan)
+        if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
+            return None
+        if not ends_in_blocks(plan) or torch.is_autocast_enabled(plan.device.type):
+            return None
+        placed, order = plan.rows_of(rows).sort()
+
+        def of_states(states: Tensor, places: slice) -> Tensor:
+            nodes = rows[order[places]]
+            final = self.readout([self.cell.finish(states).to(self.head.weights[0].dtype)])
+            if self.predict == "after":
+                own = mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device))
+                own_key = key._replace(nodes=nodes) if self.training else None
+                final = self._score(final, self._beside(own, own_key), own_key)
+            return share(final, order[places])
+
+        source = self._source(x, plan, key if self.training else None, runner)
+        row_loss = RowLoss(placed.cpu(), of_states, tuple(self._row_parameters()))
+        return runner.differentiate(self.cell, plan, source, row_loss)
+
     def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
         """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""
         streamed = streamed_runner(self.runner if runner is None else runner)
@@ -191,49 +230,57 @@ class GPNN(nn.Module):
         """The scores of some nodes, `[n, C]`; states before the first round are never kept."""
         runner, own_key = streamed_runner(self.runner), key
         assert runner is not None
-        source = self._source(x, plan, key, runner)
         if rows is None and not torch.is_grad_enabled() and not self.readout.collects:
-            return self._score_all(x, plan, runner.run(self.cell, plan, source)[0])
+            return self._score_all(x, plan)
         wanted = None if rows is None else plan.rows_of(rows)
-        states = runner.run(self.cell, plan, source, collect=bool(self.readout.collects), rows=wanted)
+        source, collects = self._source(x, plan, key, runner), bool(self.readout.collects)
+        states = runner.run(self.cell, plan, source, collect=collects, rows=wanted)
         states = [self.cell.finish(state).to(self.head.weights[0].dtype) for state in states]
         if rows is None:
             states, own = [plan.to_user_order(state) for state in states], x.to(plan.device)
         else:
             own = mark_dense(x.index_select(0, rows.to(x.device)).to(plan.device))
             own_key = None if key is None else key._replace(nodes=rows)
-        if self.readout.collects:
+        if collects:
             states = [self._by_rows(self._start, [own], own_key), *states]
         final = self.readout(states)
         if self.predict == "before":
             return final
-        beside = {"none": lambda: None, "features": lambda: own, "initial": lambda: self._encode_rows(own, own_key)}
-        return self._by_rows(self._score, [final, beside[self.concat]()], own_key)
+        return self._by_rows(self._score, [final, self._beside(own, own_key)], own_key)
 
-    def _score_all(self, x: Tensor, plan: Plan, state: Tensor) -> Tensor:
-        """The scores of all nodes, `[N, C]`, from working states in plan order, a piece at a time, without gradients.
-
-        They are on the host where they would take much of a GPU's memory.
-        """
-        last, out = self.head.biases[-1], None
+    @torch.no_grad()
+    def score_pieces(self, x: Tensor | None, plan: Plan) -> Iterator[tuple[Tensor, Tensor]]:
+        """The nodes and their scores, `[n]` and `[n, C]`, a piece at a time, without gradients and random masks."""
+        runner = streamed_runner(self.runner)
+        if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
+            yield torch.arange(plan.num_nodes, device=plan.device), self(x, plan)
+            return
+        (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
         for rows in row_slices(plan.num_nodes, state.device):
             nodes = torch.arange(rows.start, rows.stop, device=state.device) if plan.order is None else plan.order[rows]
-            final = self.readout([self.cell.finish(state[rows]).to(last.dtype)])
+            final = self.readout([self.cell.finish(state[rows]).to(self.head.weights[0].dtype)])
             if self.predict == "after":
                 own = mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device))
-                beside = {"none": None, "features": own, "initial": None}[self.concat]
-                beside = self._initial(own, None, None) if self.concat == "initial" else beside
-                final = self._score(final, beside, None)
+                final = self._score(final, self._beside(own, None), None)
+            yield nodes, final
+
+    def _score_all(self, x: Tensor, plan: Plan) -> Tensor:
+        """The scores of all nodes, `[N, C]`; on the host where they would take much of a GPU's memory."""
+        out = None
+        for nodes, scores in self.score_pieces(x, plan):
             if out is None:
-                large = plan.num_nodes * final.shape[1] * final.element_size() > LARGE_SCORES
-                device = torch.device("cpu") if large else final.device
-                out = torch.empty(plan.num_nodes, final.shape[1], dtype=final.dtype, device=device)
-            out[nodes.to(out.device)] = final.to(out.device)
+                large = plan.num_nodes * scores.shape[1] * scores.element_size() > LARGE_SCORES
+                device = torch.device("cpu") if large else scores.device
+                out = torch.empty(plan.num_nodes, scores.shape[1], dtype=scores.dtype, device=device)
+            out[nodes.to(out.device)] = scores.to(out.device)
         assert out is not None
         return out
 
-    def _encode_rows(self, x: Tensor, key: MaskKey | None) -> Tensor:
-        return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
+    def _beside(self, x: Tensor, key: MaskKey | None) -> Tensor | None:
+        """What stands beside the final states of nodes with these features."""
+        if self.concat == "initial":
+            return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
+        return x if self.concat == "features" else None
 
     def _source(self, x: Tensor, plan: Plan, key: MaskKey | None, runner: Streamed) -> EncodedSource:
         """The states before the first round, of nodes with these features."""

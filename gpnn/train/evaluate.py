@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,27 @@ def predict_logits(
     try:
         with torch.no_grad(), products(precision), autocast(model, precision):
             return full_precision(call_model(model, x, plan, rows=rows))
+    finally:
+        model.train(training)
+
+
+def predict_pieces(
+    model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32"
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Nodes and their logits, `[n]` and `[n, C]`, a piece at a time, where those of all are too many to hold.
+
+    Args:
+        model: one that has `score_pieces`, as :class:`gpnn.nn.GPNN`; its mode is left as it was found.
+        x: features where :func:`features_device` has them, or None.
+        plan: the lowered schedule.
+        precision: as of :class:`gpnn.train.Recipe`.
+    """
+    training = model.training
+    model.eval()
+    try:
+        with products(precision), autocast(model, precision):
+            for nodes, scores in model.score_pieces(x, plan):  # type: ignore[operator]
+                yield nodes, full_precision(scores)
     finally:
         model.train(training)
 

@@ -275,18 +275,24 @@ class _Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         with products(self.recipe.precision):
-            with autocast(self.model, self.recipe.precision):
-                keys = [MaskKey(self.seed, epoch, number) for number in range(self.recipe.passes)]
-                logits = [full_precision(self._outputs(key)) for key in keys]
-            loss = self.objective.loss(logits, epoch)
+            loss = self._loss(epoch)
             loss.backward()
         value, norm = float(self.group.all_reduce(loss)), clip_gradients(self.model, self.recipe.clip, self.group)
         if math.isfinite(value + norm):
             self.optimizer.step()
         return {"loss": value}, norm
 
-    def _outputs(self, key: MaskKey) -> Tensor:
-        return call_model(self.model, self.examples.x, self.plan, key, self.objective.rows)
+    def _loss(self, epoch: int) -> Tensor:
+        """The loss of an epoch; in one pass there and back where the model can."""
+        keys = [MaskKey(self.seed, epoch, number) for number in range(self.recipe.passes)]
+        x, plan, rows = self.examples.x, self.plan, self.objective.rows
+        with autocast(self.model, self.recipe.precision):
+            if rows is not None and getattr(self.model, "selects_rows", False):
+                shares = [self.model.loss(x, plan, rows, self.objective.share, key) for key in keys]  # type: ignore[operator]
+                if all(share is not None for share in shares):
+                    return torch.stack(shares).sum()
+            logits = [full_precision(call_model(self.model, x, plan, key, rows)) for key in keys]
+        return self.objective.loss(logits, epoch)
 
     def _validate(self) -> Record:
         if not self.num_validation:

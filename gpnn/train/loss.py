@@ -39,20 +39,12 @@ def supervised_loss(
     return loss if total is None else loss / total.to(loss)
 
 
-def whole_weight(
-    target: Tensor, num_classes: int, class_weight: Tensor | None = None, *, group: ProcessGroup
-) -> Tensor | None:
-    """What a sum over the targets of all processes is divided by to be a mean, float64.
-
-    It is the sum of their weights, or the number of (node, label) pairs; None where one process has them all, whose
-    mean torch takes itself.
-    """
-    if group.size == 1:
-        return None
+def target_weight(target: Tensor, num_classes: int, class_weight: Tensor | None = None) -> Tensor:
+    """What a sum over these targets is divided by to be a mean, float64: their weights, or (node, label) pairs."""
     if target.dim() == 2 or class_weight is None:
         pairs = num_classes if target.dim() == 2 else 1
-        return group.all_reduce(torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device))
-    return group.all_reduce(class_weight.double()[target].sum())
+        return torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device)
+    return class_weight.double()[target].sum()
 
 
 def consistency_loss(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.examples import Examples
+from gpnn.train.loss import full_precision
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -52,6 +53,13 @@ class Objective:
     def rows(self) -> Tensor | None:
         """The nodes whose logits the loss takes, `[n]`; None: all."""
         return None if self.recipe.consistency else self.examples.nodes["train"]
+
+    def share(self, logits: Tensor, places: Tensor) -> Tensor:
+        """The share of the loss that some of `rows` have, by their places in it; the shares of all make up the loss."""
+        target, recipe = self.examples.target("train"), self.recipe
+        total = self.task.own_weight(target, self.class_weight) if self.weight is None else self.weight
+        weighing = {"class_weight": self.class_weight, "label_smoothing": recipe.label_smoothing, "total": total}
+        return self.task.loss(full_precision(logits), target[places], **weighing) / recipe.passes
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits of `rows`, `[n, C]`."""

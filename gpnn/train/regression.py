@@ -106,10 +106,8 @@ class Regression(Task):
             raise ValueError(f"`class_weight` must be 'none' in a regression, which has no classes. Got {weight!r}.")
         return None
 
-    def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
-        if group.size == 1:
-            return None
-        return group.all_reduce(torch.tensor(float(len(target)), dtype=torch.float64, device=target.device))
+    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
+        return torch.tensor(float(len(target)), dtype=torch.float64, device=target.device)
 
     def loss(
         self,

@@ -18,7 +18,7 @@ from gpnn.check import check_choice
 from gpnn.data.labels import are_numbers
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.storage.read import shorten
-from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, whole_weight, yes_or_no
+from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
 from gpnn.train.metrics import CLASS_METRICS, choose_metric
 
 if TYPE_CHECKING:
@@ -87,8 +87,12 @@ class Task(ABC):
         """The weights of the classes `[C]` that a recipe's `class_weight` means, or None."""
 
     @abstractmethod
+    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
+        """What a sum over these targets is divided by to be a mean, float64."""
+
     def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
-        """What a sum over the targets of all processes is divided by to be a mean; None where one has them all."""
+        """The same over the targets of all processes; None where one has them all, whose mean torch takes itself."""
+        return None if group.size == 1 else group.all_reduce(self.own_weight(target, class_weight))
 
     @abstractmethod
     def loss(
@@ -167,8 +171,8 @@ class Classification(Task):
             )
         return torch.tensor(weight, device=target.device)
 
-    def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
-        return whole_weight(target, self.num_classes, class_weight, group=group)
+    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
+        return target_weight(target, self.num_classes, class_weight)
 
     def loss(
         self,

@@ -1,4 +1,5 @@
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -159,3 +160,25 @@ def test_settings_that_several_processes_refuse_leave_no_run(processes, tmp_path
     with pytest.raises(AssertionError, match="`disk` must be empty"):
         processes(begin_case, tmp_path / "run", [*SMALL, "disk=files"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("cell", ["gru", "linear"])
+def test_predictions_that_are_too_many_to_hold_are_made_by_pieces(tmp_path, monkeypatch, cell):
+    """A graph of a hundred million nodes has no room for a probability of each of its classes."""
+    config = load_config(overrides=[*SMALL, f"model.cell={cell}", "engine=streamed"])
+    whole, pieces = (build(config) for _ in range(2))
+    runs = [create_run(built, tmp_path / name) for built, name in ((whole, "whole"), (pieces, "pieces"))]
+    train_run(runs[0], whole, report=False)
+    monkeypatch.setattr(import_module("gpnn.train.fit"), "MOST_LOGITS", 0)
+    monkeypatch.setattr("gpnn.nn.encoded_source.CHUNK_ROWS", 50)
+    assert train_run(runs[1], pieces).logits is None
+    tables = [parquet.read_table(run.predictions) for run in runs]
+    names = tables[1].column_names
+    assert "confidence" in names
+    assert not [name for name in names if name.startswith("p_")]
+    chosen = tables[0].select([name for name in names if name != "confidence"])
+    assert chosen.equals(tables[1].drop_columns("confidence"))
+    np.testing.assert_allclose(*(table["confidence"].to_numpy() for table in tables), rtol=1e-5)
+    first, second = (run.read_metrics() for run in runs)
+    assert second["test_loss"] == pytest.approx(first["test_loss"], rel=1e-5)
+    assert second["val_accuracy"] == first["val_accuracy"]

@@ -33,6 +33,7 @@ def plan_of(name: str, rounds: int = 2) -> Plan:
         "synchronous": lambda: gpnn.schedule.synchronous(graph, rounds),
         "partitioned": lambda: gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=2),
         "held_cut": lambda: gpnn.schedule.held_cut(graph, part, rounds, intra=3),
+        "inside": lambda: gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=0),
     }
     return gpnn.lower(schedules[name]())
 
@@ -64,6 +65,38 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("schedule", ["held_cut", "inside"])
+def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(schedule: str, cell: str, rounds: int) -> None:
+    plan, (x, rows) = plan_of(schedule, rounds), features()
+    options = {**MODELS[cell], "readout": "last"}
+    factor = torch.linspace(-1, 1, ROWS * 3).view(ROWS, 3)
+
+    def passed(model: GPNN, loss: Tensor | None) -> list[Tensor | None]:
+        assert loss is not None
+        (2 * loss).backward()
+        return [loss.detach(), *(parameter.grad for parameter in model.parameters())]
+
+    model = GPNN(7, 8, 3, cell=cell, **options)
+    expected = passed(model, (model(x, plan, key=MaskKey(3, 1), rows=rows) * factor).sum())
+    for runner in RUNNERS.values():
+        model = GPNN(7, 8, 3, cell=cell, runner=runner, **options)
+        for _ in range(2):
+            model.zero_grad()
+            ours = passed(model, model.loss(x, plan, rows, lambda y, at: (y * factor[at]).sum(), MaskKey(3, 1)))
+        for mine, theirs in zip(ours, expected, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_plans_without_a_loss_by_rows() -> None:
+    x, rows = features()
+    share = lambda y, at: y.sum()  # noqa: E731
+    for schedule in ("synchronous", "partitioned"):
+        assert GPNN(7, 8, 3, runner="streamed").loss(x, plan_of(schedule), rows, share) is None
+    assert GPNN(7, 8, 3).loss(x, plan_of("held_cut"), rows, share) is None
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -1,0 +1,62 @@
+"""RowLoss: a sum over rows of the final states, so that blocks can be differentiated as they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from gpnn.engine.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class RowLoss:
+    """A sum over some rows of the working states after the last round.
+
+    Attributes:
+        rows: their plan rows, distinct, rising, `[n]`, on the CPU.
+        share: the share of some of them, a scalar: a function of their states, `[m, s]`, and of their places in `rows`.
+        tensors: what gradients flow to besides the states.
+    """
+
+    rows: Tensor
+    share: Callable[[Tensor, slice], Tensor]
+    tensors: tuple[Tensor, ...]
+
+    def places(self, rows: slice) -> slice:
+        """Where those of a contiguous range of plan rows stand in `rows`."""
+        first, last = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop])).tolist()
+        return slice(first, last)
+
+    def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
+        """The share of a block, given the states of all its rows, `[k, s]`."""
+        own = (self.rows[places] - block.start).to(states.device)
+        return self.share(states.index_select(0, own), places)
+
+
+def ends_in_blocks(plan: Plan) -> bool:
+    """Whether the last round is one phase that writes every row in contiguous blocks that do not read each other."""
+    if not plan.num_rounds or len(plan.rounds[-1]) != 1 or plan.runners is not None:
+        return False
+    (phase,) = plan.rounds[-1]
+    if not phase.independent or phase.num_rows != plan.num_nodes + plan.num_virtual:
+        return False
+    return all(isinstance(block.rows, slice) for block in phase.chunks)
+
+
+class Differentiated(Function):
+    """A value whose gradients are known already: the backward pass hands them on."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, grads: list[Tensor | None], *tensors: Tensor) -> Tensor:
+        ctx.grads = grads
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = (None if each is None else each * grad.to(each.dtype) for each in ctx.grads)
+        return None, None, *scaled
