@@ -111,7 +111,8 @@ class BlockwiseBackward:
         with torch.enable_grad():
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             share = loss.value(self.recomputation.advance(block, number, inputs, steps, None), block.rows, places)
-        grad, *grads = torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True)
+        grads: list[Tensor | None] = list(torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True))
+        grad = grads.pop(0)
         self.grad[block.rows] = 0 if grad is None else grad[: block.num_rows]
         return share.detach(), None if grad is None else grad[block.num_rows :], grads
 

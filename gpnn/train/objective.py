@@ -58,8 +58,14 @@ class Objective:
         """The share of the loss that some of `rows` have, by their places in it; the shares of all make up the loss."""
         target, recipe = self.examples.target("train"), self.recipe
         total = self.task.own_weight(target, self.class_weight) if self.weight is None else self.weight
-        weighing = {"class_weight": self.class_weight, "label_smoothing": recipe.label_smoothing, "total": total}
-        return self.task.loss(full_precision(logits), target[places], **weighing) / recipe.passes
+        loss = self.task.loss(
+            full_precision(logits),
+            target[places],
+            class_weight=self.class_weight,
+            label_smoothing=recipe.label_smoothing,
+            total=total,
+        )
+        return loss / recipe.passes
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits of `rows`, `[n, C]`."""
