@@ -108,7 +108,7 @@ def _losses(launch: Launch, timeout: float) -> Iterator[list[Launched]]:
         os._exit(FAILED)  # threads of the lost connection would keep an ordinary exit waiting
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        end("was told to stop, because another one ended or from outside")
+        end("received SIGTERM, because another one ended or from outside")
 
     if launch.size == 1:
         yield begun
