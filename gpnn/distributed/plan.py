@@ -142,10 +142,10 @@ def _lower(
     builder.num_edge_types = shard.totals.num_edge_types  # the types that this process sees may be fewer
     lowered: dict[int, LoweredPhase] = {}
     for phase in schedule.distinct_phases():
-        exchange, ghosts = _exchange(phase, shard, group, device)
+        exchange, ghosts = _exchange(phase.listed, shard, group, device)
         own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
         check = schedule.check_unchanged
-        sharded = ShardedPhase(phase, own_rule, None, builder, 0, check, exchange, shard.num_own)
+        sharded = ShardedPhase(phase.listed, own_rule, None, builder, 0, check, exchange, shard.num_own)
         sharded.prepare()
         lowered[id(phase)] = sharded
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)

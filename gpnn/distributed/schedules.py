@@ -94,7 +94,7 @@ def _surroundings(shard: Shard, halo: HaloExchange | None) -> tuple[Graph, Parti
 
 def _restrict(schedule: Schedule, graph: Graph, edge: Tensor, row: Tensor) -> Schedule:
     """The schedule over `graph`, given the new id of each edge `[E]` and node `[N]`, or -1 where it is not kept."""
-    shares = {id(phase): _share(phase, edge, row) for phase in schedule.distinct_phases()}
+    shares = {id(phase): _share(phase.listed, edge, row) for phase in schedule.distinct_phases()}
     rounds = {id(phases): tuple(shares[id(phase)] for phase in phases) for phases in schedule.rounds}
     return Schedule(graph, tuple(rounds[id(phases)] for phases in schedule.rounds))
 

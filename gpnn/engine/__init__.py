@@ -4,6 +4,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.lower_csr import lower_csr
 from gpnn.engine.lower_schedule import lower
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
+from gpnn.engine.lowered_rows import LoweredRows
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate, recomputes
@@ -21,6 +22,7 @@ __all__ = [
     "CellLike",
     "HostRows",
     "LoweredPhase",
+    "LoweredRows",
     "Plan",
     "Source",
     "Step",

@@ -9,10 +9,13 @@ from torch import Tensor
 
 from gpnn.engine.block import BlockBuilder
 from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.lowered_rows import ROW_RULES, LoweredRows
 from gpnn.engine.normalize import bind_rule
 from gpnn.engine.plan import Plan
+from gpnn.engine.row_blocks import RowLayout
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
+from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
 
 CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
 
@@ -71,12 +74,14 @@ def lower(
     edge_digest = _user_digest(schedule)
     if shard is not None:
         return shard.lower(schedule, device, normalization, self_loops=self_loops, edge_digest=edge_digest)
+    if (rows := _row_phases(schedule, normalization, self_loops)) is not None:
+        return _lower_rows(schedule, rows, torch.device(device), normalization, edge_digest)
     rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
     builder = BlockBuilder(schedule.graph, device)
     parts = (rule, place, builder, _chunk_rows(schedule), schedule.check_unchanged)
-    lowered = {id(phase): LoweredPhase(phase, *parts) for phase in schedule.distinct_phases()}
+    lowered = {id(phase): LoweredPhase(phase.listed, *parts) for phase in schedule.distinct_phases()}
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
     order = None if order is None else order.to(device)
     return Plan(
@@ -92,6 +97,50 @@ def lower(
     )
 
 
+def _row_phases(schedule: Schedule, normalization: str, self_loops: bool) -> list[RowPhase] | None:
+    """The phases of a schedule over rows that is lowered without a list of edges; None: it needs one.
+
+    Edges of several types, weights and loops of every node do.
+    """
+    graph, phases = schedule.graph, list(schedule.distinct_phases())
+    if normalization not in ROW_RULES or self_loops or graph.edge_weight is not None or graph.num_edge_types > 1:
+        return None
+    rows = [phase for phase in phases if isinstance(phase, RowPhase)]
+    return rows if rows and len(rows) == len(phases) else None
+
+
+def _lower_rows(
+    schedule: Schedule, phases: list[RowPhase], device: torch.device, normalization: str, edge_digest: int | None
+) -> Plan:
+    """The plan of phases over rows, which all have the same partition, if any."""
+    assert schedule.graph.rows is not None
+    rows, parts, crossings = schedule.graph.rows.to(device), phases[0].parts, phases[0].crossings
+    order = None if parts is None or _in_order(parts.order) else parts.order
+    ends = range(0, rows.num_nodes, CHUNK_ROWS) if parts is None else parts.ptr.tolist()[:-1]
+    sends = None
+    if crossings is not None and not rows.symmetric:
+        sends = (crossings.roles & SENDS_CUT) != 0
+        sends = (sends if order is None else sends[order]).to(device)
+    order = None if order is None else order.to(device)
+    layout = RowLayout(rows.ptr, rows.col, rows.symmetric, order, (*ends, rows.num_nodes), sends)
+    lowered = {id(phase): LoweredRows(phase, layout, normalization) for phase in phases}
+    return Plan(
+        rounds=tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds),
+        order=order,
+        device=device,
+        normalization=normalization,
+        num_nodes=rows.num_nodes,
+        num_virtual=0,
+        num_edge_types=1,
+        source=schedule,
+        edge_digest=edge_digest,
+    )
+
+
+def _in_order(order: Tensor) -> bool:
+    return torch.equal(order, torch.arange(order.numel()))
+
+
 def _arguments(graph: GraphLike | Schedule | None, schedule: Schedule | None) -> tuple[Graph | None, Schedule]:
     """The graph, if one is given, and the schedule, which may take the first place."""
     if isinstance(graph, Schedule):
@@ -103,11 +152,16 @@ def _arguments(graph: GraphLike | Schedule | None, schedule: Schedule | None) ->
     return None if graph is None else as_graph(graph), schedule
 
 
-def _user_digest(schedule: Schedule) -> int:
-    """The digest of the edges that the user's graph has; edges to and from virtual nodes come after them."""
+def _user_digest(schedule: Schedule) -> int | None:
+    """The digest of the edges that the user's graph has; edges to and from virtual nodes come after them.
+
+    None where the graph's rows lie on a device and nobody knows it.
+    """
     graph, num_nodes = schedule.graph, schedule.graph.num_nodes - schedule.num_virtual
+    if graph.rows is not None and graph.rows.known_digest is None and graph.rows.ptr.device.type != "cpu":
+        return None
     if not schedule.num_virtual:
-        return schedule.digest.edges
+        return (graph.digest() if schedule.digest is None else schedule.digest).edges
     return graph.select_edges((graph.src < num_nodes) & (graph.dst < num_nodes)).digest().edges
 
 
@@ -120,13 +174,14 @@ def _virtual(schedule: Schedule) -> Tensor | None:
 
 def _chunk_rows(schedule: Schedule) -> int:
     """Receivers per chunk: as many as the largest block has, so that memory follows it in phases without blocks too."""
-    pointers = [phase.node_ptr for phase in schedule.distinct_phases() if phase.node_ptr is not None]
-    return max((MIN_CHUNK_ROWS, *(int(ptr.diff().max()) for ptr in pointers))) if pointers else CHUNK_ROWS
+    pointers = [phase.listed.node_ptr for phase in schedule.distinct_phases() if phase.has_blocks]
+    sizes = [int(ptr.diff().max()) for ptr in pointers if ptr is not None]
+    return max((MIN_CHUNK_ROWS, *sizes)) if sizes else CHUNK_ROWS
 
 
 def _plan_order(schedule: Schedule) -> Tensor | None:
     """The user's nodes grouped as the first phase with blocks groups them; None when that changes nothing."""
-    blocked = next((phase for phase in schedule.distinct_phases() if phase.node_ptr is not None), None)
+    blocked = next((phase.listed for phase in schedule.distinct_phases() if phase.has_blocks), None)
     if blocked is None:
         return None
     everything = torch.arange(schedule.graph.num_nodes)
@@ -146,6 +201,8 @@ def _invert(order: Tensor | None, num_nodes: int) -> Tensor | None:
 
 def _check_same(graph: Graph, schedule: Schedule) -> None:
     own, size = schedule.graph, graph.num_edges
+    if graph is own:
+        return
     num_nodes = own.num_nodes - schedule.num_virtual
     if graph.num_nodes != num_nodes:
         raise ValueError(f"The schedule was made for a graph of {num_nodes} nodes. Got one of {graph.num_nodes}.")

@@ -80,6 +80,16 @@ class LoweredPhase:
         return not self.independent and self.num_edges == self.rule.graph.num_edges
 
     @property
+    def weighted(self) -> bool:
+        """Whether the graph's edges have weights."""
+        return self.rule.graph.edge_weight is not None
+
+    @property
+    def lowering_edges(self) -> int:
+        """Edges whose arrays are made at one time."""
+        return self.num_edges + self.num_held
+
+    @property
     def num_rows(self) -> int:
         """How many rows the phase writes, n."""
         return self.phase.nodes.numel()

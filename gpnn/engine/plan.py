@@ -12,10 +12,11 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
+from gpnn.engine.lowered_rows import LoweredRows
 from gpnn.engine.rows import permute_rows
 from gpnn.schedule import Schedule
 
-AnyPhase: TypeAlias = LoweredPhase | BuiltPhase
+AnyPhase: TypeAlias = LoweredPhase | LoweredRows | BuiltPhase
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,5 +2,6 @@
 
 from gpnn.graph.edges import EdgeDigest, digest_edges
 from gpnn.graph.graph import Graph, GraphLike, as_graph
+from gpnn.graph.rows import CSRRows
 
-__all__ = ["EdgeDigest", "Graph", "GraphLike", "as_graph", "digest_edges"]
+__all__ = ["CSRRows", "EdgeDigest", "Graph", "GraphLike", "as_graph", "digest_edges"]

@@ -6,6 +6,7 @@ mistakes; it is not a cryptographic digest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -66,19 +67,35 @@ def digest_rows(ptr: Tensor, col: Tensor, edge_type: Tensor | None, edge_weight:
     >>> rows == digest_edges(torch.tensor([0, 1]), torch.tensor([1, 2]), None, None)
     True
     """
-    edges = listed = row = 0
-    num_edges = col.numel()
-    for start in range(0, num_edges, CHUNK):
-        chunk = slice(start, min(start + CHUNK, num_edges))
-        last = int(torch.searchsorted(ptr, chunk.stop))  # rows from `row` to `last` have entries of the chunk
-        counts = ptr[row : last + 1].clamp(chunk.start, chunk.stop).diff()
-        ends = torch.repeat_interleave(torch.arange(row, last, device=ptr.device), counts)
+    edges = listed = 0
+    for chunk in edge_slices(col.numel()):
         parts = (None if each is None else each[chunk] for each in (edge_type, edge_weight))
-        found = digest_edges(col[chunk], ends, *parts)
+        found = digest_edges(col[chunk], receivers(ptr, chunk), *parts)
         edges = edges + found.edges & _WORD
-        listed = listed + found.listed + 2 * start * found.edges & _WORD
-        row = int(torch.searchsorted(ptr, chunk.stop, right=True)) - 1
+        listed = listed + found.listed + 2 * chunk.start * found.edges & _WORD
     return EdgeDigest(edges, listed)
+
+
+def edge_slices(num_edges: int, size: int | None = None) -> Iterator[slice]:
+    """Consecutive ranges of edge ids.
+
+    >>> list(edge_slices(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    size = size or CHUNK
+    for start in range(0, num_edges, size):
+        yield slice(start, min(start + size, num_edges))
+
+
+def receivers(ptr: Tensor, edges: slice) -> Tensor:
+    """The row of each of a range of entries, int64, `[e]`, where row r begins at `ptr[r]`.
+
+    >>> receivers(torch.tensor([0, 2, 2, 3]), slice(1, 3)).tolist()
+    [0, 2]
+    """
+    first, last = torch.searchsorted(ptr, torch.tensor([edges.start, edges.stop - 1], device=ptr.device), right=True)
+    counts = ptr[int(first) - 1 : int(last) + 1].clamp(edges.start, edges.stop).diff()
+    return torch.repeat_interleave(torch.arange(int(first) - 1, int(last), device=ptr.device), counts)
 
 
 def sum_of_hashes(src: Tensor, dst: Tensor) -> int:

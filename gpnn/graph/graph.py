@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,7 +24,7 @@ from gpnn.graph.convert import (
     write_networkx,
     write_scipy,
 )
-from gpnn.graph.edges import EdgeDigest, digest_edges, distinct_edges, reduce_equal, twice
+from gpnn.graph.edges import EdgeDigest, digest_edges, distinct_edges, edge_slices, receivers, reduce_equal, twice
 from gpnn.graph.rows import CSRRows
 
 if TYPE_CHECKING:
@@ -122,6 +122,14 @@ class Graph:
             return self.rows.digest(self.edge_type, self.edge_weight)
         return digest_edges(self.src, self.dst, self.edge_type, self.edge_weight)
 
+    def edge_chunks(self, size: int = 1 << 20) -> Iterator[tuple[Tensor, Tensor]]:
+        """Sender and receiver of consecutive edges, int64, `size` at a time; the edge list of rows is not made."""
+        for chunk in edge_slices(self.num_edges, size):
+            if self.rows is None:
+                yield self.src[chunk], self.dst[chunk]
+            else:
+                yield self.rows.col[chunk].cpu().long(), receivers(self.rows.ptr, chunk).cpu()
+
     def out_edges(self, *, with_edge: bool = True) -> CSR:
         """The edges grouped by sender, as numpy arrays; built anew at each call unless the graph holds them."""
         if self.rows is not None and self.rows.by_sender is not None and not with_edge:
@@ -210,6 +218,7 @@ class Graph:
         out: tuple[Tensor, Tensor] | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
+        known_digest: EdgeDigest | None = None,
     ) -> Graph:
         """A graph over the rows of its receivers, which it shares: in memory, mapped or on a device.
 
@@ -221,6 +230,7 @@ class Graph:
             out: `ptr` and receivers of the rows of senders, where they are known and the graph is not symmetric.
             edge_type: type of each entry of `col`, integers from 0, `[E]`, or None.
             edge_weight: weight of each entry, `[E]`, or None.
+            known_digest: what :meth:`digest` returns, where it is known and the arrays will not change.
 
         Raises:
             ValueError: naming the constraint and the offending value.
@@ -229,7 +239,7 @@ class Graph:
         >>> ring, ring.src.tolist(), ring.dst.tolist()
         (Graph(num_nodes=3, num_edges=6), [1, 2, 0, 2, 0, 1], [0, 0, 1, 1, 2, 2])
         """
-        rows = CSRRows(ptr, col, symmetric, out)
+        rows = CSRRows(ptr, col, symmetric, out, known_digest)
         graph = object.__new__(cls)
         values = {"num_nodes": rows.num_nodes, "edge_type": edge_type, "edge_weight": edge_weight, "rows": rows}
         for name, value in values.items():

@@ -24,6 +24,7 @@ class CSRRows:
         symmetric: whether the reverse of every edge is there equally often, with the same type and weight.
         out: the same by sender, `ptr` `[N + 1]` and the receivers `[E]`; None where the graph is symmetric, or they
             were not given.
+        known_digest: of the edges with their types and weights, where it is known, as that of a file is.
 
     Raises:
         ValueError: where the arrays are not rows of a graph.
@@ -33,6 +34,7 @@ class CSRRows:
     col: Tensor
     symmetric: bool = False
     out: tuple[Tensor, Tensor] | None = None
+    known_digest: EdgeDigest | None = None
 
     def __post_init__(self) -> None:
         _check("ptr", self.ptr, (torch.int64,), len(self.ptr))
@@ -61,7 +63,15 @@ class CSRRows:
 
     def digest(self, edge_type: Tensor | None, edge_weight: Tensor | None) -> EdgeDigest:
         """The digest of the edges, as an edge list of them has it."""
+        if self.known_digest is not None:
+            return self.known_digest
         return digest_rows(self.ptr, self.col, edge_type, edge_weight)
+
+    def to(self, device: torch.device | str) -> CSRRows:
+        """The same rows on a device, without those of senders."""
+        if self.ptr.device == torch.device(device):
+            return self
+        return CSRRows(self.ptr.to(device), self.col.to(device), self.symmetric, None, self.known_digest)
 
 
 def _check(name: str, values: Any, dtypes: tuple[torch.dtype, ...], length: int) -> None:

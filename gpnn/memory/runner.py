@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from gpnn.engine.lowered_phase import LoweredPhase
+from gpnn.engine.lowered_rows import LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
 
@@ -42,7 +43,7 @@ def plan_bytes(plan: Plan) -> float:
 
 def lowering_bytes(plan: Plan) -> float:
     """Bytes that lowering the largest phase takes while it is at work."""
-    return max((_LOWERING_EDGE * (phase.num_edges + phase.num_held) for phase in _unbuilt(plan)), default=0)
+    return max((_LOWERING_EDGE * phase.lowering_edges for phase in _unbuilt(plan)), default=0)
 
 
 def runner_bytes(plan: Plan, sizes: StateBytes, *, recomputes: bool) -> tuple[float, float]:
@@ -93,15 +94,15 @@ def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[flo
     return kept, 3 * num_rows * sizes.state + inside
 
 
-def _unbuilt(plan: Plan) -> list[LoweredPhase]:
+def _unbuilt(plan: Plan) -> list[LoweredPhase | LoweredRows]:
     """The phases whose arrays are yet to come, as far as a plan says; those of a built plan are there."""
     if plan.runners is not None:  # several processes build theirs together, when they lower
         return []
-    return [phase for phase in plan.distinct_phases() if isinstance(phase, LoweredPhase)]
+    return [phase for phase in plan.distinct_phases() if isinstance(phase, LoweredPhase | LoweredRows)]
 
 
-def _phase_bytes(phase: LoweredPhase, normalization: str) -> float:
-    weighted = phase.rule.graph.edge_weight is not None or normalization.startswith("symmetric")
+def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str) -> float:
+    weighted = phase.weighted or normalization.startswith("symmetric")
     per_edge = _EDGE + (_WEIGHT if weighted else 0)
     return per_edge * phase.num_edges + (per_edge + _HALO) * phase.num_held + _NODE * phase.num_rows
 

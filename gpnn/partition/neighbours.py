@@ -14,8 +14,11 @@ def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
     An entry stands for one message: a pair of nodes joined by several edges repeats. A graph that holds the
     reverse of each edge keeps its E entries; any other gets 2E, one in each direction. Equal sums of a hash
-    over all edges and over all reverses show which (for an asymmetric graph they agree once in 2⁶⁴).
+    over all edges and over all reverses show which (for an asymmetric graph they agree once in 2⁶⁴). A graph over rows
+    gives its own arrays where it is symmetric and has no self-loops: they are not to be written to.
     """
+    if graph.rows is not None:
+        return _row_neighbours(graph)
     source, target = graph.src.numpy(), graph.dst.numpy()
     symmetric, num_loops = survey(source, target)
     if symmetric:
@@ -29,6 +32,20 @@ def neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     if num_loops:
         index = index[: drop_loops(ptr, index)]
     return ptr, index
+
+
+def _row_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    ptr, index, _ = graph.in_edges(with_edge=False)
+    assert graph.rows is not None
+    if not graph.rows.symmetric:
+        joined = pointers((graph.in_degree + graph.out_degree).numpy())
+        both = np.empty(2 * len(index), index_type(graph.num_nodes))
+        place_row_ends(ptr, index, joined[:-1].copy(), both)
+        return joined, both[: drop_loops(joined, both)]
+    if not count_loops(ptr, index):
+        return ptr, index
+    ptr, index = ptr.copy(), index.copy()
+    return ptr, index[: drop_loops(ptr, index)]
 
 
 def distinct_neighbours(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,3 +125,25 @@ def drop_loops(ptr, index):  # type: ignore[no-untyped-def]
         begin = end
         ptr[node + 1] = used
     return used
+
+
+@njit(cache=True)
+def count_loops(ptr, index):  # type: ignore[no-untyped-def]
+    """How many entries are of their row's own node."""
+    count = 0
+    for node in range(len(ptr) - 1):
+        for e in range(ptr[node], ptr[node + 1]):
+            count += index[e] == node
+    return count
+
+
+@njit(cache=True)
+def place_row_ends(ptr, index, cursor, out):  # type: ignore[no-untyped-def]
+    """As `place_both`, of edges by receiver: row v has the senders `index[ptr[v]:ptr[v + 1]]`."""
+    for v in range(len(ptr) - 1):
+        for e in range(ptr[v], ptr[v + 1]):
+            u = index[e]
+            out[cursor[u]] = v
+            cursor[u] += 1
+            out[cursor[v]] = u
+            cursor[v] += 1

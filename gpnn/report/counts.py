@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.graph import Graph
-from gpnn.schedule import Phase, Schedule
+from gpnn.schedule import Schedule
 
 MAX_CLASSES = 30
 MAX_PARTS = 400
@@ -172,9 +172,8 @@ def count_between(graph: Graph, parts: Tensor, num_parts: int) -> Tensor:
     [[1, 1], [0, 0]]
     """
     counts = torch.zeros(num_parts**2, dtype=torch.int64)
-    for first in range(0, graph.num_edges, CHUNK):
-        src, dst = (parts[ends[first : first + CHUNK]] for ends in (graph.src, graph.dst))
-        counts += torch.bincount(src * num_parts + dst, minlength=num_parts**2)
+    for src, dst in graph.edge_chunks(CHUNK):
+        counts += torch.bincount(parts[src] * num_parts + parts[dst], minlength=num_parts**2)
     return counts.view(num_parts, num_parts)
 
 
@@ -220,8 +219,8 @@ def count_phases(schedule: Schedule, all_reduce: Reduce = _same) -> PhaseCounts:
     """
     alike = all(each is schedule.rounds[0] for each in schedule.rounds)
     shown = schedule.rounds[:1] if alike else schedule.rounds
-    phases: list[Phase] = [phase for each in shown for phase in each]
-    blocks = [phase.num_blocks if phase.edge_ptr is not None else 0 for phase in phases]  # those that are one add none
+    phases = [phase for each in shown for phase in each]
+    blocks = [phase.num_blocks if phase.has_blocks else 0 for phase in phases]  # those that are one add none
     own = [[number, phase.num_messages, phase.num_updates] for number, phase in zip(blocks, phases)]
     counts = all_reduce(torch.tensor(own, dtype=torch.int64).view(-1, 3)).tolist()
     rows = tuple(

@@ -183,6 +183,7 @@ def _read_labels(table: pyarrow.Table, file: str) -> np.ndarray:
 def fingerprint(graph: Graph) -> str:
     """A hash of the graph's structure: equal for the same edges in the same order."""
     digest = hashlib.sha256(str(graph.num_nodes).encode())
-    for values in (graph.src, graph.dst):
-        digest.update(values.contiguous().numpy().data)
+    for end in (0, 1):
+        for chunk in graph.edge_chunks():
+            digest.update(chunk[end].contiguous().numpy().data)
     return digest.hexdigest()

@@ -87,7 +87,7 @@ def broadcast(data: GraphLike, schedule: Schedule, sources: int | Tensor | None 
     labels = schedule.graph.components().numpy()  # [N + virtual]
     component_sizes = np.bincount(labels[: graph.num_nodes])
     within = int((component_sizes[labels[followed]] - 1).sum())
-    in_edges = {id(phase): _steps(schedule.graph, phase) for phase in schedule.distinct_phases()}
+    in_edges = {id(phase): _steps(schedule.graph, phase.listed) for phase in schedule.distinct_phases()}
     reached, last = 0, 0
     for group in _groups(followed, schedule.graph.num_nodes):
         gained, end = _follow(schedule, in_edges, _start(group, labels), graph.num_nodes)
@@ -215,7 +215,7 @@ class _Ends(NamedTuple):
 
 def _step_ends(schedule: Schedule) -> _Ends:
     steps = [
-        (number, phase.edges.numel() + (0 if repeat else phase.num_held), phase.nodes.numel())
+        (number, phase.num_edges + (0 if repeat else phase.num_held), phase.num_nodes)
         for number, phases in enumerate(schedule.rounds, start=1)
         for phase in phases
         for repeat in range(phase.repeat)

@@ -93,7 +93,7 @@ def _panels(schedule: Schedule) -> Iterator[tuple[str, Phase]]:
             where = [] if len(rounds) == 1 else [f"round {number}"]
             where += [str(at)] if len(phases) > 1 else []
             times = f" × {phase.repeat}" if phase.repeat > 1 else ""
-            yield " · ".join([*where, phase.kind + times]), phase
+            yield " · ".join([*where, phase.kind + times]), phase.listed
 
 
 def _panel(sheet: Sheet, name: str, phase: Phase, width: float) -> Iterator[str]:

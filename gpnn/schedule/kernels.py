@@ -181,3 +181,21 @@ def _count_bits(word):  # type: ignore[no-untyped-def]
     word = (word & _TWO_IN_4) + ((word >> _S2) & _TWO_IN_4)
     word = (word + (word >> _S4)) & _FOUR_IN_8
     return np.int64((word * _BYTES) >> _S56)
+
+
+@njit(cache=True)
+def count_crossing(ptr, col, labels, counts, roles):  # type: ignore[no-untyped-def]
+    """Count the edges into each subgraph, `counts[0]` from inside and `counts[1]` over the cut; mark what nodes do.
+
+    Bits of `roles`: 1 receives inside, 2 receives over the cut, 4 sends over the cut.
+    """
+    for node in range(len(ptr) - 1):
+        part = labels[node]
+        for e in range(ptr[node], ptr[node + 1]):
+            if labels[col[e]] == part:
+                counts[0, part] += 1
+                roles[node] |= 1
+            else:
+                counts[1, part] += 1
+                roles[node] |= 2
+                roles[col[e]] |= 4

@@ -12,7 +12,7 @@ from gpnn.csr import pointers
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.phase_spec import UPDATES, PhaseSpec, resolve_phases
+from gpnn.schedule.phase_spec import UPDATES, AnyPhase, PhaseSpec, resolve_phases
 from gpnn.schedule.schedule import Schedule
 
 VIRTUALS = (None, "graph", "subgraph")
@@ -76,13 +76,14 @@ def partitioned_phases(intra: int = 1, cut: int = 1, update: str = "members") ->
 
 
 def repeat_round(
-    graph: Graph, parts: Partition, phases: tuple[Phase, ...], rounds: int, virtual: str | None
+    graph: Graph, parts: Partition, phases: tuple[AnyPhase, ...], rounds: int, virtual: str | None
 ) -> Schedule:
     """`rounds` rounds of these phases, each followed by the exchange with virtual nodes, where there are any."""
     if virtual is None:
         return Schedule(graph, (phases,) * rounds)
     augmented, exchange = add_virtual(graph, parts.order, parts.ptr if virtual == "subgraph" else None)
-    return Schedule(augmented, (phases + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
+    listed = tuple(phase.listed for phase in phases)
+    return Schedule(augmented, (listed + exchange,) * rounds, augmented.num_nodes - graph.num_nodes)
 
 
 def as_partition(part: Any, num_nodes: int) -> Partition:

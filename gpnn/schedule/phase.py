@@ -67,8 +67,27 @@ class Phase:
         return f"Phase({self.kind!r}, {sizes}, repeat={self.repeat}{blocks}{held})"
 
     @property
+    def listed(self) -> Phase:
+        """Itself; a phase over rows gives the one with edge ids."""
+        return self
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.edge_ptr is not None
+
+    @property
     def num_blocks(self) -> int:
         return 1 if self.edge_ptr is None else self.edge_ptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Edges that send in every repeat."""
+        return self.edges.numel()
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes that update."""
+        return self.nodes.numel()
 
     @property
     def num_held(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,6 +14,9 @@ from gpnn.csr import pointers
 from gpnn.graph import Graph
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.row_phase import RowPhase, count_crossings
+
+AnyPhase: TypeAlias = Phase | RowPhase
 
 SPEC_KINDS = ("all", "inside", "cut", "held")
 UPDATES = ("members", "receivers")
@@ -48,11 +52,20 @@ class PhaseSpec:
         check_choice("update", self.update, UPDATES if self.kind in ("inside", "cut") else UPDATES[:1])
 
 
-def resolve_phases(specs: Sequence[PhaseSpec], graph: Graph, parts: Partition) -> tuple[Phase, ...]:
-    """The phases over the edge ids of a graph; one that would neither send nor update anything is left out.
+def resolve_phases(specs: Sequence[PhaseSpec], graph: Graph, parts: Partition) -> tuple[AnyPhase, ...]:
+    """The phases over a graph; one that would neither send nor update anything is left out.
 
-    Of all kinds but "all", which needs no partition.
+    Of all kinds but "all", which needs no partition. Over a graph in CSR form they hold no edge ids.
     """
+    if graph.rows is None:
+        return resolve_listed(specs, graph, parts)
+    crossings = count_crossings(graph, parts)
+    phases = (RowPhase(spec, graph, parts, crossings) for spec in specs)
+    return tuple(phase for phase in phases if phase.num_nodes and (phase.kind != "cut" or phase.num_edges))
+
+
+def resolve_listed(specs: Sequence[PhaseSpec], graph: Graph, parts: Partition) -> tuple[Phase, ...]:
+    """The phases over the edge ids of a graph, which is made an edge list where it is not."""
     crossing = parts.labels[graph.src] != parts.labels[graph.dst]  # [E]
     phases = (_RESOLVE[spec.kind](spec, graph, parts, crossing) for spec in specs)
     return tuple(phase for phase in phases if phase is not None)

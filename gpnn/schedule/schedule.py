@@ -10,6 +10,7 @@ import torch
 from gpnn.check import check_count
 from gpnn.graph import EdgeDigest, Graph
 from gpnn.schedule.phase import Phase
+from gpnn.schedule.phase_spec import AnyPhase
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,20 +21,21 @@ class Schedule:
         graph: the graph whose edge and node ids the phases name; it holds the virtual nodes too.
         rounds: the phases of each round, in order. Equal rounds share the same objects.
         num_virtual: how many of the graph's last nodes are virtual (added by the schedule).
-        digest: of the graph's edges when the schedule was made.
+        digest: of the graph's edges when the schedule was made; None over rows, which are not compared.
     """
 
     graph: Graph
-    rounds: tuple[tuple[Phase, ...], ...]
+    rounds: tuple[tuple[AnyPhase, ...], ...]
     num_virtual: int = 0
-    digest: EdgeDigest = field(init=False)
+    digest: EdgeDigest | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_count("num_virtual", self.num_virtual, at_least=0)
-        owner = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
-        for phase in self.distinct_phases():
+        listed = [phase for phase in self.distinct_phases() if isinstance(phase, Phase)]
+        owner = torch.full((self.graph.num_nodes if listed else 0,), -1, dtype=torch.int64)
+        for phase in listed:
             phase.check(self.graph, owner)
-        object.__setattr__(self, "digest", self.graph.digest())
+        object.__setattr__(self, "digest", self.graph.digest() if self.graph.rows is None else None)
 
     def __repr__(self) -> str:
         return (
@@ -46,7 +48,7 @@ class Schedule:
 
         A graph shares the memory of the arrays that it was made from: the user can write to them at any time.
         """
-        if self.graph.digest() != self.digest:
+        if self.digest is not None and self.graph.digest() != self.digest:
             raise ValueError(
                 "The edges of a graph must stay as they were when its schedule was made. They were changed in place: "
                 "build schedule and plan again, or change a copy."
@@ -76,7 +78,7 @@ class Schedule:
         """Node updates done in all rounds, all phases, all repeats."""
         return sum(phase.num_updates for phases in self.rounds for phase in phases)
 
-    def distinct_phases(self) -> Iterator[Phase]:
+    def distinct_phases(self) -> Iterator[AnyPhase]:
         """Each phase object once, in order of first use."""
         seen: set[int] = set()
         for phases in self.rounds:

@@ -55,7 +55,8 @@ def lay_out(schedule: Schedule, partition: Partition | None, seed: int) -> Sheet
     edge_type = np.zeros(len(src), np.int64) if graph.edge_type is None else graph.edge_type.numpy()
     held = np.zeros(len(src), np.bool_)
     for phase in schedule.distinct_phases():
-        held[[] if phase.held is None else phase.held.numpy()] = True
+        ids = phase.listed.held
+        held[[] if ids is None else ids.numpy()] = True
     return Sheet(positions, labels, src, dst, bend, crossing, virtual, held, edge_type, radius, width, height)
 
 
@@ -70,8 +71,8 @@ def _labels(schedule: Schedule, partition: Partition | None, num_real: int) -> n
         labels[:num_real] = partition.labels.numpy()
         return labels
     blocked = [p for p in schedule.distinct_phases() if p.num_blocks > 1 and p.kind in ("inside", "held", "scatter")]
-    for phase in sorted(blocked, key=lambda phase: phase.nodes.numel())[-1:]:
-        for number, (_, nodes) in enumerate(phase.blocks()):
+    for phase in sorted(blocked, key=lambda phase: phase.num_updates)[-1:]:
+        for number, (_, nodes) in enumerate(phase.listed.blocks()):
             labels[nodes.numpy()] = number
     return labels
 

@@ -8,6 +8,7 @@ from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.schedule.phase import Phase
 from gpnn.schedule.phase_spec import PhaseSpec
+from gpnn.schedule.row_phase import RowPhase
 from gpnn.schedule.schedule import Schedule
 
 
@@ -28,6 +29,8 @@ def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:
     graph = as_graph(data)
     check_count("rounds", rounds, at_least=1)
     (spec,) = synchronous_phases()
+    if graph.rows is not None:
+        return Schedule(graph, ((RowPhase(spec, graph),),) * rounds)
     everything = Phase(torch.arange(graph.num_edges), torch.arange(graph.num_nodes), spec.repeat, spec.kind)
     return Schedule(graph, ((everything,),) * rounds)
 

@@ -73,7 +73,7 @@ def check_plan(data: Data, plan: Plan | None) -> None:
     graph = data.get("graph")
     if (data.get("edge_index") is None and graph is None) or plan.edge_digest is None:
         return
-    digest = digest_edges(*read_edges(data)) if graph is None else graph.digest()
+    digest = digest_edges(*read_edges(data)) if graph is None else graph.digest()  # of rows: known, or one pass
     if digest.edges != plan.edge_digest:
         raise ValueError(
             f"The plan must be lowered from the edges of `data`. Got that of another graph of {plan.num_nodes} nodes."

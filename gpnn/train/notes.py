@@ -188,6 +188,8 @@ def count_one_way(graph: Graph) -> int:
     """
     from gpnn.partition.neighbours import survey
 
+    if graph.rows is not None and graph.rows.symmetric:
+        return 0
     src, dst = graph.src.numpy(), graph.dst.numpy()
     if survey(src, dst)[0]:  # one pass; what follows sorts
         return 0

@@ -35,7 +35,7 @@ def sweeps(schedule: Schedule) -> Schedule:
     forward: list[torch.Tensor] = []
     backward: list[torch.Tensor] = []
     used: set[tuple[int, int]] = set()
-    for phase in schedule.rounds[0]:
+    for phase in (each.listed for each in schedule.rounds[0]):
         pairs = list(zip(graph.src[phase.edges].tolist(), graph.dst[phase.edges].tolist()))
         turned = bool(backward) or any((dst, src) in used for src, dst in pairs if src != dst)
         (backward if turned else forward).append(phase.edges)

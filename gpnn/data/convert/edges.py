@@ -59,7 +59,7 @@ class EdgeStage:
         return {
             "num_edges": made["num_edges"],
             "symmetric": symmetric,
-            "edge_digest": made["digest"],
+            "edge_digest": [made["digest"], made["listed_digest"]],
             "num_edge_types": max(1, len(types)),
             "edge_type_names": types if self.layout.typed else None,
         }

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     columns: np.ndarray
     types: np.ndarray | None
     weights: np.ndarray | None
-    digest: tuple[int, int]  # sums of hashes of the edges, and of their reverses
+    digest: tuple[int, int, int]  # sums of hashes of the edges, of these by position, and of the reverses
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Gather:
             progress: called with the buckets done and their number.
 
         Returns:
-            `num_edges`, and the sums of hashes `digest` and `reverse_digest`.
+            `num_edges`, and the sums of hashes `digest`, `listed_digest` and `reverse_digest`.
         """
         done = self.done
         units = self._units(share, done["bucket"])
@@ -86,7 +86,7 @@ class Gather:
         """How far the files are: the buckets and edges that they hold, and the sums of hashes of these edges."""
         if self._marker.is_file():
             return read_json(self._marker)
-        return {"bucket": 0, "num_edges": 0, "digest": 0, "reverse_digest": 0}
+        return {"bucket": 0, "num_edges": 0, "digest": 0, "listed_digest": 0, "reverse_digest": 0}
 
     @property
     def _marker(self) -> Path:
@@ -126,9 +126,10 @@ class Gather:
         for name in ("columns", "types", "weights"):
             if name in files:
                 files[name].append(getattr(rows, name))
-        done["num_edges"] += len(rows.columns)
-        for name, value in zip(("digest", "reverse_digest"), rows.digest):
+        found = rows.digest[0], rows.digest[1] + 2 * done["num_edges"] * rows.digest[0], rows.digest[2]
+        for name, value in zip(("digest", "listed_digest", "reverse_digest"), found):
             done[name] = (done[name] + value) & WORD
+        done["num_edges"] += len(rows.columns)
 
     def _build(self, unit: tuple[int, int]) -> Rows:
         """The rows of a range of buckets."""
@@ -139,7 +140,9 @@ class Gather:
             edges = [piece.select(slice(ends[bucket], ends[bucket + 1])) for piece, ends in pieces]
             parts.append(self._bucket(first + bucket, _join(edges, self.layout)))
         counts, columns, types, weights, digests = zip(*parts)
-        digest = sum(each[0] for each in digests) & WORD, sum(each[1] for each in digests) & WORD
+        starts = pointers([len(each) for each in columns])[:-1].tolist()
+        listed = sum(each[1] + 2 * start * each[0] for each, start in zip(digests, starts))
+        digest = sum(each[0] for each in digests) & WORD, listed & WORD, sum(each[2] for each in digests) & WORD
         return Rows(np.concatenate(counts), np.concatenate(columns), _concat(types), _concat(weights), digest)
 
     def _bucket(self, bucket: int, edges: Edges) -> Rows:
@@ -199,13 +202,13 @@ def _full_rows(
 
 def _digest(
     first: int, counts: np.ndarray, columns: np.ndarray, types: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """The sums of hashes of these edges, as :func:`gpnn.graph.digest_edges` has them, and of their reverses."""
     rows = np.repeat(np.arange(first, first + len(counts)), counts)
     kinds = np.empty(0, np.int64) if types is None else types
     bits = np.empty(0, np.int64) if weights is None else weights.astype(np.float64).view(np.int64)
-    there, back = (sum_hashes(0, *ends, kinds, bits)[0] for ends in ((columns, rows), (rows, columns)))
-    return int(there), int(back)
+    there, back = (sum_hashes(0, *ends, kinds, bits) for ends in ((columns, rows), (rows, columns)))
+    return int(there[0]), int(there[1]), int(back[0])
 
 
 def ordered_map(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:

@@ -13,7 +13,7 @@ from gpnn.data.check import MASKS, check_columns
 from gpnn.data.features import csr_tensor
 from gpnn.data.stored.stored_graph import StoredGraph, open_stored
 from gpnn.data.tables.vocabulary import Vocabulary
-from gpnn.graph import Graph
+from gpnn.graph import EdgeDigest, Graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -66,6 +66,7 @@ def stored_rows(stored: StoredGraph) -> Graph:
         out=out,
         edge_type=_tensor(stored, "edge_type"),
         edge_weight=_tensor(stored, "edge_weight"),
+        known_digest=EdgeDigest(*stored.facts["edge_digest"]),
     )
 
 

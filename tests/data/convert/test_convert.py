@@ -14,9 +14,10 @@ import gpnn
 from gpnn.data.convert import ConvertSettings, convert
 from gpnn.data.convert.convert import WORK
 from gpnn.data.stored import check_stored, open_stored
-from gpnn.data.stored.stored_data import stored_names
+from gpnn.data.stored.stored_data import stored_names, stored_rows
 from gpnn.data.tables import tables
 from gpnn.data.tables.vocabulary import Choices
+from gpnn.graph.edges import digest_rows
 from tests.oracle.rows import rows_of
 
 NUM_NODES, NUM_EDGES = 23, 160
@@ -73,6 +74,8 @@ def test_types_and_weights(table, tmp_path, small_pieces, duplicates, undirected
     path = table("edges.parquet", source=src, target=dst, type=names, weight=weight)
     nodes = table("nodes.csv", id=np.arange(NUM_NODES))
     stored = convert(path, nodes, tmp_path / "out", settings=ConvertSettings(undirected, duplicates))
+    graph = stored_rows(stored)
+    assert graph.digest() == digest_rows(graph.rows.ptr, graph.rows.col, graph.edge_type, graph.edge_weight)
     assert stored.facts["edge_type_names"] == ["hates", "knows", "likes"]
     numbers = np.array([2, 1, 0])[kind]
     edges = [(int(s), int(d), int(k), float(w)) for s, d, k, w in zip(src, dst, numbers, weight)]
