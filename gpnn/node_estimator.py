@@ -25,7 +25,8 @@ from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
-from gpnn.nn import GPNN
+from gpnn.nn.columns import ColumnModel
+from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
@@ -160,7 +161,8 @@ class NodeEstimator(BaseEstimator):
         self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
         self._take_model(made.model, made.model_arguments)
         self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
-        self._print(f"engine {made.engine}")
+        if made.engine is not None:
+            self._print(f"engine {made.engine}")
         self.known_ = KnownNodes.of(made.data, self.partition_)
         self._warn(self._facts(made.data))
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
@@ -206,7 +208,10 @@ class NodeEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         data = transform_data(self._read(X, None, adjacency)[0], scale_features=self.scale_features_)
         pipeline = replace(self._pipeline(), **asdict(self.sizes_))
-        plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data))
+        row = self.known_.find(data)
+        if isinstance(self.model_, ColumnModel):
+            self.model_.move_labels(torch.from_numpy(row))
+        plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data, row))
         return predict_outputs(self.model_, data.get("x"), plan)
 
     def save(self, folder: str | Path) -> None:
@@ -301,7 +306,8 @@ class NodeEstimator(BaseEstimator):
         options |= self.model_options or {}
         start = options.pop("embedding_start", pipeline.embedding_start)
         own = self._given(*STRUCTURE, "seed", "device", "engine", "disk")
-        own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
+        if pipeline.schedule == "auto":
+            own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
         own |= {name: 1e9 * size for name, size in self._given("memory", "device_memory").items()}
         return replace(pipeline, **own, model_options=options, embedding_start=start)
 
@@ -313,7 +319,7 @@ class NodeEstimator(BaseEstimator):
         self.known_, labels = known, known.labels
         self.partition_ = None if labels is None else Partition(torch.from_numpy(labels), int(labels.max()) + 1)
 
-    def _take_model(self, model: GPNN, arguments: Mapping[str, Any]) -> None:
+    def _take_model(self, model: NodeModel, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))
         self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
 

@@ -22,6 +22,7 @@ from gpnn.graph import as_graph
 from gpnn.memory.available import limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.nn import GPNN
+from gpnn.nn.models import NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.candidates import training_nodes
@@ -30,6 +31,7 @@ from gpnn.schedule.choose_schedule import choose_schedule
 from gpnn.schedule.make_schedule import make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.train.columns.arguments import column_arguments
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Note
 from gpnn.train.recipe import Recipe
@@ -70,7 +72,7 @@ class Assembly:
     data: Data
     partition: Partition | None
     plan: Plan
-    model: GPNN
+    model: NodeModel
     model_arguments: dict[str, Any]
     engine: EngineChoice | None
     notes: tuple[Note, ...] = ()
@@ -93,7 +95,9 @@ class Pipeline:
         normalization: a rule of :mod:`gpnn.engine.normalize`.
         self_loops: send every node a message from itself, too.
         hidden_channels: width d of the states, or "auto".
-        model_options: further arguments of :class:`gpnn.nn.GPNN`; those at "auto" follow the cell and the graph.
+        model: a name of :data:`gpnn.nn.models.MODELS`.
+        model_options: further arguments of :class:`gpnn.nn.GPNN`, where those at "auto" follow the cell and the graph,
+            or of :func:`gpnn.train.columns.arguments.column_arguments`.
         embedding_start: "features": embeddings start from the features where there are any; "random".
         seed: of partition, schedule and weights.
         device: "auto", "cpu", "cuda" or "cuda:N".
@@ -113,6 +117,7 @@ class Pipeline:
     normalization: str = "phase"
     self_loops: bool = False
     hidden_channels: int | Auto = "auto"
+    model: str = "gpnn"
     model_options: Mapping[str, Any] = field(default_factory=dict)
     embedding_start: str = "features"
     seed: int = 0
@@ -195,6 +200,8 @@ class Pipeline:
         Raises:
             ValueError: when the arguments do not suit shards, or this process's share does not fit in memory.
         """
+        if self.model != "gpnn":
+            raise ValueError(f"Several processes train the model 'gpnn' alone. Got {self.model!r}.")
         check_choice("schedule", self.schedule, ("auto", *SHARD_SCHEDULES))
         if self.disk is not None:
             raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
@@ -211,6 +218,7 @@ class Pipeline:
             self_loops=self.self_loops,
         )
         model, arguments = resolved.make_model(data, plan, num_nodes)
+        assert isinstance(model, GPNN)
         choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
         model.runner = choice.runner
         notes = _schedule_notes(self, resolved, f"{group.size} processes")
@@ -234,7 +242,9 @@ class Pipeline:
         chosen = (self.resolve(data) if labelled else self.resolve_structure(data)).resolve_schedule(data.num_nodes)
         if labelled:
             plan = chosen.lower(data, Partition(torch.zeros(data.num_nodes, dtype=torch.int64), 1))
-            classifier = Classifier(chosen.make_model(data, plan)[0], plan)
+            model = chosen.make_model(data, plan)[0]
+            assert isinstance(model, GPNN)  # other models need no partition
+            classifier = Classifier(model, plan)
         schedule = make_soft_schedule(
             chosen.schedule,
             as_graph(data),
@@ -266,7 +276,7 @@ class Pipeline:
             part = replace(self, k=most_parts(data, int(self.k))).divide(data)
         return self.lower(data, part)
 
-    def make_model(self, data: Data, plan: Plan, num_nodes: int | None = None) -> tuple[GPNN, dict[str, Any]]:
+    def make_model(self, data: Data, plan: Plan, num_nodes: int | None = None) -> tuple[NodeModel, dict[str, Any]]:
         """The model for a plan, on its device, and its arguments as JSON holds them.
 
         Args:
@@ -274,12 +284,20 @@ class Pipeline:
             plan: of the whole graph, or of the nodes that this process owns.
             num_nodes: nodes of the whole graph, where the plan is a process's share.
         """
+        if self.model == "columns":
+            arguments = {"model": "columns", **column_arguments(data, hops=plan.num_rounds, **self._column_options())}
+            return build_model(arguments).to(plan.device), arguments
         width = int(self.hidden_channels)
         arguments = model_arguments(data, plan, width, self.model_options, seed=self.seed)
         own: dict[str, Any] = {"features": data.get("x") if self.embedding_start == "features" else None}
         if num_nodes is not None and "num_nodes" in arguments:
             arguments["num_nodes"], own["nodes"] = num_nodes, plan.nodes
-        return GPNN(**arguments, **own).to(plan.device), arguments
+        return build_model(arguments, **own).to(plan.device), arguments
+
+    def _column_options(self) -> dict[str, Any]:
+        for name in self.model_options:
+            check_choice("model_options", name, ("method", "labels"))
+        return dict(self.model_options)
 
     def _assemble(self, data: Data, recipe: Recipe, keep_schedule: bool) -> Assembly:
         """The objects of resolved arguments."""
@@ -287,7 +305,7 @@ class Pipeline:
         plan = self.lower(data, part)
         model, arguments = self.make_model(data, plan)
         choice = None
-        if model.runner is None:  # a runner among the model's options is taken as it is
+        if isinstance(model, GPNN) and model.runner is None:  # a runner among the model's options is taken as it is
             choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=most_rows(data))
             model.runner, data = choice.runner, self._map_features(data, choice)
             if not keep_schedule:

@@ -58,6 +58,30 @@ RECIPES: dict[str, NamedRecipe] = {
         Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
         in_shards=False,  # batch normalisation sees all nodes
     ),
+    "features": NamedRecipe(
+        "a node's own features through two layers, with batch normalisation; the graph is not used",
+        Pipeline(
+            schedule="synchronous",
+            rounds=0,
+            hidden_channels=128,
+            model_options={
+                "cell": "linear",
+                "readout": "last",
+                "norm": "batch",
+                "input_dropout": 0.2,
+                "dropout": 0.5,
+            },
+        ),
+        Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
+        suits=lambda facts: facts.num_columns > 0,
+        in_shards=False,
+    ),
+    "columns": NamedRecipe(
+        "ridge regression or boosted trees on a node's columns, its neighbours' and their training labels",
+        Pipeline(schedule="synchronous", rounds=2, model="columns"),
+        Recipe(epochs=40, patience=0),
+        in_shards=False,
+    ),
 }
 
 

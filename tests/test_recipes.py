@@ -40,7 +40,52 @@ def test_the_default_configuration_is_that_of_the_default_recipe():
 
 
 def test_an_unknown_recipe_lists_the_names():
-    with pytest.raises(ValueError, match=r"`recipe` must be one of spread, gated\. Got 'magic'"):
+    with pytest.raises(ValueError, match=r"`recipe` must be one of spread, gated, features, columns\. Got 'magic'"):
         find_recipe("magic")
-    with pytest.raises(ValueError, match=r"`recipe` must be one of spread, gated\. Got 'magic'"):
+    with pytest.raises(ValueError, match=r"`recipe` must be one of spread, gated, features, columns\. Got 'magic'"):
         gpnn.GPNNClassifier(recipe="magic").fit(gpnn.load_dataset("digits"))
+
+
+def test_the_recipe_of_features_sends_nothing(planted):
+    named = RECIPES["features"]
+    made = named.pipeline.assemble(planted, named.train)
+    other = planted.clone()
+    other.edge_index = planted.edge_index[:, :7].flip(0)
+    made.model.eval()
+    assert made.plan.num_messages == 0
+    assert torch.equal(made.model(planted.x, made.plan), made.model(other.x, named.pipeline.lower(other, None)))
+
+
+@pytest.mark.parametrize("estimator", [gpnn.GPNNClassifier, gpnn.GPNNRegressor])
+def test_columns_are_saved_and_predict_on_a_graph_that_has_grown(estimator, planted, tmp_path):
+    data = planted.clone()
+    if estimator is gpnn.GPNNRegressor:
+        data.y = data.x.sum(1).double() + data.y
+    fitted = estimator(recipe="columns").fit(data)
+    before = fitted.predict(data)
+    fitted.save(tmp_path)
+    assert not list(tmp_path.glob("*.pkl"))
+    again = estimator.load(tmp_path)
+    assert (again.predict(data) == before).all()
+    grown = data.clone()
+    grown.x = torch.cat([data.x, data.x[:5]])
+    grown.edge_index = torch.cat([data.edge_index, torch.tensor([[90, 91], [92, 93]])], 1)
+    del grown.y, grown.train_mask, grown.val_mask, grown.test_mask
+    grown.num_nodes = 95
+    found = again.predict(grown)
+    assert found.shape == (95,)
+    assert (found[:90] == before).mean() == 1.0  # no edge joins the new nodes to the known ones
+
+
+def test_columns_need_one_process(planted):
+    with pytest.raises(ValueError, match=r"Several processes train the model 'gpnn' alone. Got 'columns'"):
+        RECIPES["columns"].pipeline.assemble_shard(None, planted, None, RECIPES["columns"].train)
+
+
+def test_columns_take_options_of_their_own(planted):
+    with pytest.raises(ValueError, match=r"`model_options` must be one of method, labels. Got 'cell'"):
+        gpnn.GPNNClassifier(recipe="columns", cell="gru").fit(planted)
+    with pytest.raises(ValueError, match=r"`method` must be one of auto, linear, trees. Got 'forest'"):
+        gpnn.GPNNClassifier(recipe="columns", model_options={"method": "forest"}).fit(planted)
+    linear = gpnn.GPNNClassifier(recipe="columns", model_options={"method": "linear", "labels": False}).fit(planted)
+    assert linear.model_.kinds == ("unlabelled", "own")

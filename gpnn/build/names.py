@@ -17,11 +17,13 @@ from gpnn.divide import METHODS
 from gpnn.engine import NORMALIZATIONS
 from gpnn.memory.engine import check_engine
 from gpnn.nn import GPNN
+from gpnn.nn.models import MODELS
 from gpnn.partition import PARTITIONERS
 from gpnn.pipeline import LEARNED, resolve_options
 from gpnn.race import parse_budget
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
+from gpnn.train.columns.arguments import METHODS as COLUMN_METHODS
 from gpnn.train.learn_partition import PartitionRecipe
 
 
@@ -131,6 +133,11 @@ def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str,
 
 def _check_model(config: Config) -> list[str]:
     """What the smallest model of this kind reports of its settings."""
+    for key, value, table in (("name", config.model.name, MODELS), ("method", config.model.method, COLUMN_METHODS)):
+        if value not in table:
+            return [f"`model.{key}` must be one of {', '.join(table)}. Got {value!r}."]
+    if config.model.name != "gpnn":
+        return []
     options = resolve_options(model_options(config), has_features=True)
     try:
         GPNN(1, 1, 1, **options, num_nodes=1, num_rounds=1)

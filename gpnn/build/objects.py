@@ -21,6 +21,7 @@ from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
 from gpnn.memory.engine import EngineChoice
 from gpnn.nn import GPNN
+from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
@@ -53,7 +54,7 @@ class Built:
     data: Data
     partition: Partition | None
     plan: Plan
-    model: GPNN
+    model: NodeModel
     model_arguments: dict[str, Any]
     engine: EngineChoice | None = None
     notes: Sequence[Note] = ()
@@ -150,6 +151,7 @@ def pipeline_of(config: Config) -> Pipeline:
         normalization=schedule.normalization,
         self_loops=schedule.self_loops,
         hidden_channels=config.model.hidden_channels,
+        model=config.model.name,
         model_options=model_options(config),
         embedding_start=config.model.embedding_start,
         seed=config.seed,
@@ -201,8 +203,8 @@ def _with_sizes(config: Config, chosen: Pipeline) -> Config:
 
 
 def rebuild(
-    config: Config, model: GPNN, arguments: Mapping[str, Any], data: Data, partition: Partition | None = None
-) -> tuple[GPNN, Plan]:
+    config: Config, model: NodeModel, arguments: Mapping[str, Any], data: Data, partition: Partition | None = None
+) -> tuple[NodeModel, Plan]:
     """A trained run's model on its device, and the plan of a graph, maybe a new one, under its schedule.
 
     Without a partition the graph is divided anew; where it has fewer nodes than the run's K, into as many subgraphs as
@@ -214,7 +216,7 @@ def rebuild(
     device = choose_device(config.device)
     x = data.get("x")
     width = 0 if x is None else x.shape[1]
-    if arguments["input"] != "embedding" and width != arguments["in_channels"]:
+    if arguments.get("input") != "embedding" and width != arguments["in_channels"]:
         raise ValueError(f"The graph must have the run's {arguments['in_channels']} features. Got {width}.")
     if "num_nodes" in arguments and data.num_nodes != arguments["num_nodes"]:
         raise ValueError(
@@ -222,15 +224,17 @@ def rebuild(
             f"(train with model.input=features to predict on others). Got {data.num_nodes} nodes."
         )
     plan = pipeline_of(config).lower_again(data, partition)
-    model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
+    if isinstance(model, GPNN):
+        model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
     return model.to(device), plan
 
 
 def model_options(config: Config) -> dict[str, Any]:
     """The settings of [model] that are the model's own arguments."""
     options = asdict(config.model)
-    del options["embedding_start"], options["hidden_channels"]
-    return options
+    columns = {name: options.pop(name) for name in ("method", "labels")}
+    del options["name"], options["embedding_start"], options["hidden_channels"]
+    return columns if config.model.name == "columns" else options
 
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:

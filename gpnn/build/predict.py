@@ -19,8 +19,9 @@ from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.graph import Graph, as_graph
-from gpnn.nn import GPNN
+from gpnn.nn.columns import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
+from gpnn.nn.models import NodeModel
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table
@@ -52,7 +53,7 @@ class Trained:
     """
 
     run: RunFolder
-    model: GPNN
+    model: NodeModel
     arguments: dict[str, Any]
     classes: list[Any] | None
     task: Task
@@ -161,7 +162,9 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     known = trained.known_nodes()
     row = None if known is None else known.find(data)
     arguments = trained.arguments
-    if "num_nodes" in arguments and data.get("node_name") is not None and row is not None:
+    if isinstance(trained.model, ColumnModel):
+        trained.model.move_labels(torch.full((data.num_nodes,), -1) if row is None else torch.from_numpy(row))
+    elif "num_nodes" in arguments and data.get("node_name") is not None and row is not None:
         assert trained.model.embedding is not None
         grow_embedding(trained.model.embedding, row, as_graph(data))
         arguments = arguments | {"num_nodes": data.num_nodes}

@@ -19,7 +19,8 @@ from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.distributed.plan import own_names
 from gpnn.engine.device import choose_device
-from gpnn.report import Record, can_write, check_extra, gather_record, measure_cost, write_report
+from gpnn.nn import GPNN
+from gpnn.report import Cost, Record, can_write, check_extra, gather_record, measure_cost, write_report
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import predict_logits
@@ -81,7 +82,7 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
         partition=built.partition,
         states=states.cpu(),
         states_name=states_name,
-        cost=measure_cost(built.model, x, plan, precision=precision, seed=config.seed),
+        cost=_cost(built, x),
     )
 
 
@@ -129,8 +130,17 @@ def _check_same(trained: Trained, built: Built) -> None:
             )
 
 
+def _cost(built: Built, x: Tensor | None) -> Cost | None:
+    """What a training pass takes; None for a model that is not trained by passes."""
+    if not isinstance(built.model, GPNN):
+        return None
+    return measure_cost(built.model, x, built.plan, precision=built.config.train.precision, seed=built.config.seed)
+
+
 def _final_states(built: Built, x: Tensor | None, logits: Tensor) -> tuple[Tensor, str]:
     """The states after propagation, or the scores where the model predicts before it propagates."""
+    if not isinstance(built.model, GPNN):
+        return logits, "scores"
     if built.model.predict == "before":
         return logits, "scores after propagation"
     training = built.model.training

@@ -203,7 +203,8 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             callbacks.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
         if not silent:
             messages().print(headline(built), markup=False)
-            messages().print(f"engine: {built.engine}", markup=False)
+            if built.engine is not None:
+                messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
             callbacks.append(stack.enter_context(progress_callback(built.config.train.epochs)))
         if report and not silent and not can_write():

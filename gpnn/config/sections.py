@@ -69,7 +69,10 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """[model]: the arguments of :class:`gpnn.nn.GPNN` that the graph does not give.
+    """[model]: the model, a name of :data:`gpnn.nn.models.MODELS`, and its arguments that the graph does not give.
+
+    `method` and `labels` are those of "columns" (:func:`gpnn.train.columns.arguments.column_arguments`), all others of
+    :class:`gpnn.nn.GPNN`.
 
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
 
@@ -78,6 +81,9 @@ class ModelConfig:
         embedding_scale: "unit" scales embeddings that start from features to norm one; "none" takes them as they are.
     """
 
+    name: str = "gpnn"
+    method: str = "auto"
+    labels: bool = True
     hidden_channels: int | Auto = "auto"
     cell: str = "gru"
     message: str = "identity"
@@ -183,6 +189,7 @@ def _model(recipe: str) -> ModelConfig:
     start: Any = pipeline.embedding_start
     return replace(
         ModelConfig(),
+        name=pipeline.model,
         hidden_channels=pipeline.hidden_channels,
         embedding_start=start,
         **pipeline.model_options,

@@ -127,7 +127,7 @@ def _ring(plan: Plan) -> Plan:
     nodes, kinds = torch.arange(PROBE_ROWS), plan.num_edge_types
     edge_type = torch.arange(kinds).repeat_interleave(PROBE_ROWS) if kinds > 1 else None
     ring = Graph(nodes.repeat(kinds), nodes.roll(1).repeat(kinds), PROBE_ROWS, edge_type)
-    return lower(ring, synchronous(ring, plan.num_rounds), plan.device)
+    return lower(ring, synchronous(ring, max(1, plan.num_rounds)), plan.device)
 
 
 def _few_rows(x: Tensor) -> Tensor:

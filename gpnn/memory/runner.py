@@ -71,7 +71,7 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
 def streamed_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     """The same for the streamed runner: states between rounds, and the backward pass with its largest block."""
     num_nodes = plan.num_nodes + plan.num_virtual
-    kept = num_nodes * ((plan.num_rounds - 1) * sizes.boundary + sizes.state)
+    kept = num_nodes * (max(0, plan.num_rounds - 1) * sizes.boundary + sizes.state)
     work = max((_block_bytes(phase, sizes, plan.device) for phase in plan.distinct_phases()), default=0.0)
     return kept, 2 * num_nodes * sizes.state + work
 

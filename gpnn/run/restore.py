@@ -8,20 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.nn import GPNN
+from gpnn.nn.models import NodeModel, build_model
 from gpnn.storage.read import shorten
 
 LEAST_BOUND = 10_000  # sizes up to here are believed without weights to bear them out
 
 
-def restore_model(arguments: Any, weights: Mapping[str, Tensor], source: str) -> GPNN:
+def restore_model(arguments: Any, weights: Mapping[str, Tensor], source: str) -> NodeModel:
     """The model of `arguments` with these weights.
 
     It is first sketched without memory and compared with the weights, so that a file that declares a model of a
     terabyte costs nothing.
 
     Args:
-        arguments: of :class:`gpnn.nn.GPNN`, as the file holds them.
+        arguments: as the file holds them; :func:`gpnn.nn.models.build_model` takes them.
         weights: by name.
         source: the file, for the sentence.
 
@@ -33,7 +33,7 @@ def restore_model(arguments: Any, weights: Mapping[str, Tensor], source: str) ->
     _check_sizes(arguments, max(LEAST_BOUND, sum(tensor.numel() for tensor in weights.values())), source)
     try:
         with torch.device("meta"):
-            sketch = GPNN(**arguments)
+            sketch = build_model(arguments)
     except (TypeError, ValueError, RuntimeError, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(f"{source} must describe a model. Got: {shorten(error, 200)}.") from None
     if _shapes(sketch.state_dict()) != _shapes(weights):
@@ -41,7 +41,7 @@ def restore_model(arguments: Any, weights: Mapping[str, Tensor], source: str) ->
     infinite = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
     if infinite:
         raise ValueError(f"{source} must hold finite weights. Got a number that is not finite in {infinite[0]}.")
-    model = GPNN(**arguments)
+    model = build_model(arguments)
     model.load_state_dict(weights)
     return model
 

@@ -17,17 +17,17 @@ def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:
 
     Args:
         data: the graph, N nodes and E edges.
-        rounds: number of steps T.
+        rounds: number of steps T; 0: nothing is sent.
 
     Raises:
-        ValueError: when `rounds` is not a positive integer.
+        ValueError: when `rounds` is not an integer of at least 0.
 
     >>> from gpnn import Graph
     >>> synchronous(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3), rounds=2)
     Schedule(rounds=2, phases=2, messages=8, updates=6)
     """
     graph = as_graph(data)
-    check_count("rounds", rounds, at_least=1)
+    check_count("rounds", rounds, at_least=0)
     (spec,) = synchronous_phases()
     if graph.rows is not None:
         return Schedule(graph, ((RowPhase(spec, graph),),) * rounds)

@@ -258,7 +258,8 @@ class _Trainer:
             return divergence("gradient" if math.isfinite(loss) else "loss", epoch, loss, self.rate(epoch))
         self.progress.epoch = epoch
         record = {"epoch": epoch, **record}
-        if epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs:
+        due = epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs
+        if due or self.solver is not None:
             record |= self._validate()
             if not math.isfinite(record.get("val_loss", 0.0)):
                 return divergence("validation loss", epoch, loss, self.rate(epoch))

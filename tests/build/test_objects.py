@@ -35,7 +35,7 @@ def test_every_argument_of_the_model_can_be_configured():
         "seed",
     }
     arguments = set(inspect.signature(GPNN).parameters) - by_the_graph
-    assert {each.name for each in fields(ModelConfig)} - {"embedding_start"} == arguments
+    assert {each.name for each in fields(ModelConfig)} - {"embedding_start", "name", "method", "labels"} == arguments
 
 
 def test_auto_sizes_follow_the_graph_and_the_seed_reaches_everything():

@@ -157,3 +157,19 @@ def test_a_run_of_before_divides_the_graph_anew(gpnn, run, tmp_path) -> None:
     file.unlink()
     assert gpnn("predict", run, "old", "--out", "alone.parquet", "-q").exit_code == 0
     assert probabilities(tmp_path / "alone.parquet") == probabilities(tmp_path / "again.parquet")
+
+
+def test_columns_find_the_labels_of_known_nodes_by_their_ids(gpnn, tmp_path) -> None:
+    """Known nodes in another order, with new ones: the same predictions where nothing around them changed."""
+    write(tmp_path / "old", 20)
+    assert gpnn("train", "old", "recipe=columns", "--out", "columns", "-q").exit_code == 0
+    assert gpnn("predict", "columns", "old", "--out", "same.csv").exit_code == 0
+    grown = write(tmp_path / "grown", 26)
+    header, *rows = (grown / "nodes.csv").read_text().splitlines(keepends=True)
+    (grown / "nodes.csv").write_text("".join([header, *reversed(rows)]))
+    result = gpnn("predict", "columns", "grown", "--out", "predicted.csv")
+    assert result.exit_code == 0, result.output
+    before, after = answers(tmp_path / "same.csv"), answers(tmp_path / "predicted.csv")
+    for node in range(16):  # further ones have a new neighbour, or a neighbour's
+        assert float(before[f"p{node}"]["p_red"]) == pytest.approx(float(after[f"p{node}"]["p_red"]), abs=1e-5)
+    assert [after[f"p{node}"]["prediction"] for node in (24, 25)] == ["red", "blue"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.harness.kinds.kind import Kind, Metrics
 from experiments.harness.kinds.training import build_cell, read_config, shrink_training, train
 from experiments.harness.settings import Settings
+from gpnn.nn import GPNN
 
 
 def run_states(settings: Settings, seed: int) -> Metrics:
@@ -21,6 +22,7 @@ def run_states(settings: Settings, seed: int) -> Metrics:
 
     built = build_cell(settings, seed)
     result, clock = train(built)
+    assert isinstance(built.model, GPNN)
     with torch.no_grad():
         found = built.model.states(built.data.get("x"), built.plan).cpu()
     known = built.data.y >= 0

@@ -147,22 +147,25 @@ class ColumnModel(nn.Module):
         self._row = row
 
     def _label_targets(self, num_nodes: int) -> tuple[Tensor, Tensor]:
-        """Targets `[N, D]` and 1 for nodes that have one, `[N]`."""
-        value = self.get_buffer("label_value")
+        """Targets `[N, D]`, zeros where a node has none, and 1 for nodes that have one, `[N]`.
+
+        Raises:
+            ValueError: when a label belongs to no node or to no class.
+        """
+        nodes, value = self.get_buffer("label_node"), self.get_buffer("label_value")
         if self.labels == "class":
+            if not 0 <= int(value.min()) <= int(value.max()) < self.out_channels:
+                raise ValueError(f"Labels must be classes below {self.out_channels}. Got {int(value.max())}.")
             value = functional.one_hot(value, self.out_channels)
         value = (value[:, None] if value.dim() == 1 else value).to(self.linear.bias.dtype)
-        nodes = self.get_buffer("label_node")
-        if self._row is None and len(nodes) and int(nodes.max()) >= num_nodes:
-            raise ValueError(f"Labels must belong to nodes of the graph. Got node {int(nodes.max())} of {num_nodes}.")
-        size = num_nodes if self._row is None else max(int(nodes.max()), int(self._row.max())) + 1
-        target, known = value.new_zeros(size, value.shape[1]), value.new_zeros(size)
-        target[nodes], known[nodes] = value, 1.0
-        if self._row is None:
-            return target, known
-        row = self._row.to(nodes.device)
-        there = row >= 0
-        return target[row] * there[:, None], known[row] * there
+        row = torch.arange(num_nodes) if self._row is None else self._row
+        if self._row is None and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
+            raise ValueError(f"Labels must belong to the {num_nodes} nodes. Got node {int(nodes.max())}.")
+        ordered, order = nodes.sort()
+        row = row.to(nodes.device)
+        place = torch.searchsorted(ordered, row).clamp(max=len(nodes) - 1)
+        known = ((row >= 0) & (ordered[place] == row)).to(value.dtype)
+        return value[order[place]] * known[:, None], known
 
     def _label_width(self, num_labels: int) -> int:
         channels = 1 if self.labels == "number" else self.out_channels

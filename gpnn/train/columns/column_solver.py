@@ -97,7 +97,7 @@ class ColumnSolver:
         setting = self.next(history)
         assert setting is not None
         loss, norm = self.solve(setting)
-        return {"loss": loss, **setting._asdict()}, norm
+        return {"loss": loss, **setting.to_record()}, norm
 
     def solve(self, setting: Setting) -> tuple[float, float]:
         """Put the weights of a setting into the model; the training loss, and the norm of the gradient."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gpnn.nn.columns.column_model import KINDS
 from gpnn.train.metrics import merit
 
-STRENGTHS = tuple(4.0**power for power in range(-2, 5))  # of a ridge, from strong to weak
-FIRST = 1.0  # the one that is taken where nothing validates
-FAILURES = 2  # settings in a row without improvement, after which no weaker ridge is tried
+STRENGTHS = tuple(4.0**power for power in range(-2, 6))  # of a ridge, from strong to weak
+FIRST = 4.0  # that each kind of columns is tried with
+FAILURES = 2  # settings in a row without improvement, after which no weaker, or no stronger, ridge is tried
 
 
 class Setting(NamedTuple):
@@ -17,7 +18,7 @@ class Setting(NamedTuple):
 
     Attributes:
         solver: "linear" or "trees".
-        columns: which count: "all", "unlabelled" (no labels of neighbours) or "own".
+        columns: which count, of :data:`gpnn.nn.columns.column_model.KINDS`.
         strength: C of the ridge; 0 for trees.
     """
 
@@ -25,9 +26,22 @@ class Setting(NamedTuple):
     columns: str
     strength: float = 0.0
 
+    def to_record(self) -> dict[str, float]:
+        """The setting as numbers, which a history holds; trees have strength 0.
+
+        >>> Setting("trees", "own").to_record()
+        {'columns': 2, 'strength': 0.0}
+        """
+        return {"columns": KINDS.index(self.columns), "strength": self.strength}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Setting:
+        """The setting of a record of a history."""
+        return cls("linear" if record["strength"] else "trees", KINDS[record["columns"]], record["strength"])
+
 
 def next_setting(
-    history: Sequence[dict[str, Any]],
+    history: Sequence[Mapping[str, Any]],
     metric: str,
     *,
     kinds: Sequence[str],
@@ -36,37 +50,41 @@ def next_setting(
 ) -> Setting | None:
     """The setting after those of a history; None where there is nothing left to try.
 
-    For each kind of columns the ridge becomes weaker as long as that helps; then come the trees. Without validation
-    there is one setting.
+    Each kind of columns is tried with one ridge and, where there are trees, with these. Then the ridge of the best kind
+    becomes weaker, and after that stronger, as long as that helps. Without validation there is one setting.
 
     Args:
-        history: a record per epoch, with the fields of its setting and the validation metric.
+        history: a record per epoch, with the numbers of its setting and the validation metric.
         metric: its name.
         kinds: columns to try, in turn.
         solvers: of "linear" and "trees".
         validated: whether there are validation nodes.
 
     >>> next_setting([], "accuracy", kinds=("all", "own"), solvers=("linear",))
-    Setting(solver='linear', columns='all', strength=0.0625)
+    Setting(solver='linear', columns='all', strength=4.0)
     """
+    first = [Setting(solver, kind, FIRST if solver == "linear" else 0.0) for solver in solvers for kind in kinds]
     if not validated:
         return None if history else Setting(solvers[-1], kinds[0], FIRST if solvers[-1] == "linear" else 0.0)
-    if "linear" in solvers:
-        for columns in kinds:
-            path = [record for record in history if (record["solver"], record["columns"]) == ("linear", columns)]
-            strength = _next_strength(path, metric)
-            if strength is not None:
-                return Setting("linear", columns, strength)
-    if "trees" in solvers:
-        done = {record["columns"] for record in history if record["solver"] == "trees"}
-        return next((Setting("trees", columns) for columns in kinds if columns not in done), None)
+    if len(history) < len(first):
+        return first[len(history)]
+    tried = [(Setting.of(record), merit(metric, record[f"val_{metric}"])) for record in history]
+    ridges = {setting: value for setting, value in tried if setting.solver == "linear"}
+    if not ridges:
+        return None
+    best = max((setting for setting in first if setting in ridges), key=ridges.__getitem__)
+    start = STRENGTHS.index(FIRST)
+    for path in (STRENGTHS[start:], STRENGTHS[start::-1]):
+        strength = _next_strength(
+            path, {each.strength: value for each, value in ridges.items() if each[:2] == best[:2]}
+        )
+        if strength is not None:
+            return best._replace(strength=strength)
     return None
 
 
-def _next_strength(path: Sequence[dict[str, Any]], metric: str) -> float | None:
-    merits = [merit(metric, record[f"val_{metric}"]) for record in path]
-    best = merits.index(max(merits)) if merits else 0
-    number = STRENGTHS.index(path[-1]["strength"]) + 1 if path else 0
-    if number >= len(STRENGTHS) or len(merits) - 1 - best >= FAILURES:
-        return None
-    return STRENGTHS[number]
+def _next_strength(path: Sequence[float], merits: Mapping[float, float]) -> float | None:
+    """The next strength on a path whose first one has a merit; None at its end, or after failures in a row."""
+    walked = [merits[strength] for strength in path if strength in merits]
+    failures = len(walked) - 1 - walked.index(max(walked))
+    return path[len(walked)] if len(walked) < len(path) and failures < FAILURES else None

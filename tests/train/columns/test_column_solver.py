@@ -10,6 +10,7 @@ import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.columns import ColumnModel
 from gpnn.train.columns.arguments import column_arguments
+from gpnn.train.columns.settings import Setting
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
 from tests.oracle.number_graph import number_graph
@@ -63,7 +64,7 @@ def test_every_task_is_learnt(case, planted):
     data = CASES[case](planted)
     model, result, plan = train(data)
     assert result.metrics[f"val_{result.metrics['metric']}"] > (0.5 if case == "numbers" else 0.8)
-    kinds = {(record["solver"], record["columns"]) for record in result.history}
+    kinds = {Setting.of(record)[:2] for record in result.history}
     assert kinds == {(solver, kind) for solver in model.solvers for kind in ("all", "unlabelled", "own")}
     assert torch.equal(model(data.x, plan).detach(), result.logits)
 

@@ -1,34 +1,41 @@
 import pytest
 
-from gpnn.train.columns.settings import STRENGTHS, next_setting
+from gpnn.train.columns.settings import FIRST, STRENGTHS, Setting, next_setting
 
 
 def walk(value, *, kinds=("all", "own"), solvers=("linear", "trees"), validated=True):
     history = []
     while (setting := next_setting(history, "accuracy", kinds=kinds, solvers=solvers, validated=validated)) is not None:
-        history.append({**setting._asdict(), "val_accuracy": value(setting)})
+        history.append({**setting.to_record(), "val_accuracy": value(setting)})
     return history
 
 
-def test_the_ridge_becomes_weaker_as_long_as_it_helps_then_trees_follow():
-    history = walk(lambda setting: -abs(setting.strength - 1.0))
-    found = [(each["solver"], each["columns"], each["strength"]) for each in history]
-    path = [each for each in STRENGTHS if each <= 16]
-    assert found == [
-        *(("linear", "all", each) for each in path),
-        *(("linear", "own", each) for each in path),
+def test_every_kind_is_tried_then_the_ridge_of_the_best_one():
+    peak = {"all": 0.5, "own": 0.7}
+    history = walk(lambda setting: peak[setting.columns] - abs(setting.strength - 16.0) / 1000)
+    assert [tuple(Setting.of(each)) for each in history] == [
+        ("linear", "all", FIRST),
+        ("linear", "own", FIRST),
+        ("trees", "all", 0.0),
+        ("trees", "own", 0.0),
+        *(("linear", "own", each) for each in (16.0, 64.0, 256.0)),  # the last two are worse
+        *(("linear", "own", each) for each in (1.0, 0.25)),
+    ]
+
+
+def test_paths_that_rise_are_walked_to_their_ends():
+    history = walk(lambda setting: abs(setting.strength - FIRST), kinds=("own",), solvers=("linear",))
+    assert sorted(each["strength"] for each in history) == list(STRENGTHS)
+
+
+def test_trees_alone_are_tried_once_per_kind():
+    assert [tuple(Setting.of(each)) for each in walk(lambda setting: 0.0, solvers=("trees",))] == [
         ("trees", "all", 0.0),
         ("trees", "own", 0.0),
     ]
 
 
-def test_a_path_that_rises_is_walked_to_its_end():
-    assert [
-        each["strength"] for each in walk(lambda setting: setting.strength, kinds=("own",), solvers=("linear",))
-    ] == list(STRENGTHS)
-
-
 @pytest.mark.parametrize(("solvers", "expected"), [(("linear",), "linear"), (("linear", "trees"), "trees")])
 def test_without_validation_there_is_one_setting(solvers, expected):
     (only,) = walk(lambda setting: 0.0, solvers=solvers, validated=False)
-    assert only["solver"] == expected
+    assert Setting.of(only).solver == expected
