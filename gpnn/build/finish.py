@@ -22,6 +22,7 @@ from gpnn.run.predictions import (
     order_rows,
     predictions_table,
     split_names,
+    true_labels,
     write_both,
     write_predictions,
 )
@@ -75,11 +76,10 @@ def _table(built: Built, task: Task, predictions: Tensor | None) -> pyarrow.Tabl
     if labels is not None:
         also["subgraph"] = labels
     nodes = rows if names is None else names
-    if predictions is None:
-        columns = _columns_by_pieces(built, task)
-    else:
-        columns = task.columns(predictions, data.get("class_names"))
-    return predictions_table(columns, nodes=nodes, labelled=known_labels(data), also=also)
+    classes = data.get("class_names")
+    columns = _columns_by_pieces(built, task) if predictions is None else task.columns(predictions, classes)
+    label = true_labels(data, classes)
+    return predictions_table(columns, nodes=nodes, labelled=known_labels(data), label=label, also=also)
 
 
 def _columns_by_pieces(built: Built, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -24,7 +24,7 @@ from gpnn.nn.encoder import NodeEmbedding
 from gpnn.nn.models import NodeModel
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
-from gpnn.run.predictions import known_labels, predictions_table
+from gpnn.run.predictions import known_labels, predictions_table, true_labels
 from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
 from gpnn.train.evaluate import predict_outputs
@@ -179,8 +179,8 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
         raise ValueError(f"{trained.run.model.name} must name its {width} classes. Got {shorten(classes)}.")
     columns = trained.task.columns(trained.task.predict(outputs), classes)
     also = {} if row is None else {"new": row < 0}
-    nodes, labelled = data.get("node_name"), known_labels(data)
-    return predictions_table(columns, nodes=nodes, labelled=labelled, also=also)
+    label = true_labels(data, data.get("class_names"))
+    return predictions_table(columns, nodes=data.get("node_name"), labelled=known_labels(data), label=label, also=also)
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from gpnn.data.labels import labelled_nodes
+from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.storage.atomic import replace_file
 
 if TYPE_CHECKING:
@@ -28,17 +28,20 @@ def predictions_table(
     *,
     nodes: Sequence[Any] | np.ndarray | None = None,
     labelled: Tensor | np.ndarray | None = None,
+    label: pyarrow.Array | None = None,
     also: dict[str, np.ndarray] | None = None,
 ) -> pyarrow.Table:
     """One row per node: `node`, the prediction, `labelled`, others, and what the task has to add.
 
-    Of classes the prediction is `prediction` and `confidence`, and `p_CLASS` for each class comes last; of several
-    labels, which have a probability each, the most likely one. Of numbers it is `prediction`, `low` and `high`.
+    Of classes the prediction is `prediction`, `confidence`, `second` and `margin`, the probability by which the first
+    leads, and `p_CLASS` for each class comes last; of several labels, which have a probability each, the most likely
+    one. Of numbers it is `prediction`, `low` and `high`. `label` is the true one, where it is known.
 
     Args:
         columns: what :meth:`gpnn.train.task.Task.columns` gives: the prediction's columns, and those that come last.
         nodes: the user's id of each node; None numbers them.
         labelled: whether each node came with a label, bool `[N]`.
+        label: the true label of each node, None where it is unknown, `[N]`.
         also: further columns by name, each `[N]`.
 
     >>> table = predictions_table(({"prediction": ["red"], "confidence": [0.75]}, {"p_red": [0.75]}), nodes=["anna"])
@@ -52,6 +55,8 @@ def predictions_table(
     all_columns = {"node": np.arange(number) if nodes is None else pyarrow.array(nodes), **first}
     if labelled is not None:
         all_columns["labelled"] = np.asarray(labelled)
+    if label is not None:
+        all_columns["label"] = label
     return pyarrow.table(all_columns | (also or {}) | dict(last))
 
 
@@ -59,6 +64,25 @@ def known_labels(data: Data) -> np.ndarray:
     """Whether each node came with a label, bool `[N]`."""
     y = data.get("y")
     return np.zeros(data.num_nodes, bool) if y is None else labelled_nodes(y).numpy()
+
+
+def true_labels(data: Data, classes: Sequence[Any] | None) -> pyarrow.Array | None:
+    """The class or the number of each node, null where it is unknown, `[N]`; None of several labels per node.
+
+    Args:
+        data: with labels `y`.
+        classes: the name of each class; None: they are numbered.
+    """
+    import pyarrow
+
+    y = data.get("y")
+    if y is None or y.dim() == 2:
+        return None
+    unknown = ~labelled_nodes(y).numpy()
+    if are_numbers(y):
+        return pyarrow.array(y.numpy(), mask=unknown)
+    places = pyarrow.array(y.numpy(), mask=unknown)
+    return places if classes is None else pyarrow.array(list(classes)).take(places)
 
 
 def split_names(data: Data) -> np.ndarray:

@@ -197,13 +197,19 @@ class Classification(Task):
         return torch.sigmoid(outputs) if self.multi_label else torch.softmax(outputs, 1)
 
     def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The most likely class and its probability; and `p_CLASS` for each class."""
+        """The most likely class, its probability, the second and the first's lead; and `p_CLASS` for each class.
+
+        Several labels have no order: of them the most likely one and its probability.
+        """
         import pyarrow
 
         names = list(range(self.num_classes)) if classes is None else list(classes)
-        predictions = predictions.float()
-        confidence, top = predictions.max(1)
-        chosen = {"prediction": pyarrow.array(names).take(pyarrow.array(top.numpy())), "confidence": confidence.numpy()}
+        named, predictions = pyarrow.array(names), predictions.float()
+        values, top = predictions.topk(min(2, self.num_classes), 1)
+        chosen = {"prediction": named.take(pyarrow.array(top[:, 0].numpy())), "confidence": values[:, 0].numpy()}
+        if self.num_classes > 1 and not self.multi_label:
+            chosen["second"] = named.take(pyarrow.array(top[:, 1].numpy()))
+            chosen["margin"] = (values[:, 0] - values[:, 1]).numpy()
         return chosen, {f"p_{name}": each.numpy() for name, each in zip(names, predictions.unbind(1))}
 
     def to_mapping(self) -> dict[str, Any]:

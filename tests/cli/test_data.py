@@ -50,7 +50,7 @@ def test_a_folder_of_tables(gpnn, tmp_path):
     assert str(folder) in (tmp_path / "run" / "config.toml").read_text()
     assert gpnn("predict", "run", "mine", "--out", "predicted.csv", "-q").exit_code == 0
     lines = (tmp_path / "predicted.csv").read_text().splitlines()
-    assert lines[0] == '"node","prediction","confidence","labelled","new","p_cat","p_dog"'
+    assert lines[0] == '"node","prediction","confidence","second","margin","labelled","label","new","p_cat","p_dog"'
     assert [line.split(",")[0] for line in lines[1:]] == ['"a"', '"b"', '"c"', '"d"']
 
 

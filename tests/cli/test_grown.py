@@ -48,7 +48,9 @@ def test_new_nodes_are_predicted_and_counted(gpnn, run, tmp_path) -> None:
     assert [node for node, row in found.items() if row["new"] == "true"] == [f"p{node}" for node in range(20, 26)]
     assert found["p24"]["prediction"] == "red"
     assert found["p25"]["prediction"] == "blue"
-    assert set(found["p0"]) == {"node", "prediction", "confidence", "labelled", "new", "p_blue", "p_red"}
+    assert set(found["p0"]) == {
+        "node", "prediction", "confidence", "second", "margin", "labelled", "label", "new", "p_blue", "p_red",
+    }  # fmt: skip
 
 
 def test_only_the_new_ones_and_in_another_order(gpnn, run, tmp_path) -> None:

@@ -27,7 +27,9 @@ def test_a_new_graph(gpnn, run, tmp_path):
     assert gpnn("predict", run, *words, "--out", "new.csv", "-q").exit_code == 0
     table = csv.read_csv(tmp_path / "new.csv")
     assert table.num_rows == 60
-    assert table.column_names == ["node", "prediction", "confidence", "labelled", "new", "p_0", "p_1", "p_2"]
+    assert table.column_names == [
+        "node", "prediction", "confidence", "second", "margin", "labelled", "label", "new", "p_0", "p_1", "p_2",
+    ]  # fmt: skip
     for row in table.to_pylist():
         assert row["confidence"] == max(row["p_0"], row["p_1"], row["p_2"])
         assert row[f"p_{row['prediction']}"] == row["confidence"]

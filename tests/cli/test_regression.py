@@ -39,7 +39,7 @@ def test_from_tables_to_predictions_and_a_report(gpnn, tmp_path):
     assert (metrics["task"], metrics["metric"]) == ("regression", "r2")
     assert metrics["test_r2"] > 0.5
     rows = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pylist()
-    assert list(rows[0]) == ["node", "prediction", "low", "high", "labelled", "split", "subgraph"]
+    assert list(rows[0]) == ["node", "prediction", "low", "high", "labelled", "label", "split", "subgraph"]
     assert all(row["low"] <= row["prediction"] <= row["high"] for row in rows)
     assert np.std([row["prediction"] for row in rows]) > 30  # in the unit of the table
     assert "Predicted and true" in (tmp_path / "run" / "report.html").read_text()

@@ -65,7 +65,7 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     assert metrics["num_messages"] > 0 < metrics["num_updates"]
     table = parquet.read_table(tmp_path / "run" / "predictions.parquet")
     assert table.num_rows == 120
-    about = ["node", "prediction", "confidence", "labelled", "split", "subgraph"]
+    about = ["node", "prediction", "confidence", "second", "margin", "labelled", "label", "split", "subgraph"]
     assert table.column_names == [*about, "p_0", "p_1", "p_2"]
     assert csv.read_csv(tmp_path / "run" / "predictions.csv").column_names == table.column_names
     assert table["labelled"].to_pylist() == [True] * 120

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 from pyarrow import csv, parquet
+from torch_geometric.data import Data
 
-from gpnn.run.predictions import predictions_table, write_predictions
+from gpnn.run.predictions import predictions_table, true_labels, write_predictions
 from gpnn.train.task import Classification
 
 
@@ -15,11 +16,13 @@ def table():
 
 
 def test_columns(table):
-    assert table.column_names == ["node", "prediction", "confidence", "labelled", "p_cat", "p_dog"]
+    assert table.column_names == ["node", "prediction", "confidence", "second", "margin", "labelled", "p_cat", "p_dog"]
     assert table.to_pylist()[0] == {
         "node": 0,
         "prediction": "dog",
         "confidence": 0.75,
+        "second": "cat",
+        "margin": 0.5,
         "labelled": True,
         "p_cat": 0.25,
         "p_dog": 0.75,
@@ -70,3 +73,12 @@ def test_text_that_a_spreadsheet_would_run_is_not_a_formula(tmp_path):
     assert written["node"].to_pylist() == ["'=1+1", "'+7", "'-x", "'@a", "a=b", "plain"]
     assert written["confidence"].to_pylist() == [-0.5] * 6
     assert parquet.read_table(tmp_path / "p.parquet")["node"].to_pylist() == nodes
+
+
+def test_true_labels_are_named_where_they_are_known():
+    data = Data(y=torch.tensor([1, -1, 0]))
+    assert true_labels(data, ["cat", "dog"]).to_pylist() == ["dog", None, "cat"]
+    assert true_labels(data, None).to_pylist() == [1, None, 0]
+    assert true_labels(Data(y=torch.tensor([0.5, torch.nan])), None).to_pylist() == [0.5, None]
+    assert true_labels(Data(y=torch.ones(2, 3)), None) is None
+    assert true_labels(Data(), None) is None

@@ -37,5 +37,5 @@ def test_labelled_nodes_and_class_shares(planted: Data) -> None:
 def test_several_labels_a_node_are_refused_in_one_sentence(planted: Data) -> None:
     several = planted.clone()
     several.y = torch.nn.functional.one_hot(planted.y.clamp(min=0), 3).float()
-    with pytest.raises(ValueError, match=r"`y` must hold one class a node, \[N\], for a baseline\. Got shape \["):
+    with pytest.raises(ValueError, match=r"`y` must hold one class per node, \[N\], for a baseline\. Got shape \["):
         visible_data(several)
