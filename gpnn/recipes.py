@@ -39,6 +39,7 @@ RECIPES: dict[str, NamedRecipe] = {
     "spread": NamedRecipe(
         "scores of the features, propagated by the linear cell; random passes agree with their sharpened average",
         Pipeline(
+            partition="auto",
             schedule="auto",
             normalization="symmetric_split",
             self_loops=True,
@@ -49,13 +50,14 @@ RECIPES: dict[str, NamedRecipe] = {
     "gated": NamedRecipe(
         "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
         Pipeline(
+            partition="auto",
             schedule="auto",
             rounds=10,
             normalization="graph",
             hidden_channels=64,
             model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
         ),
-        Recipe(epochs=DEFAULT_RECIPE.epochs, patience=DEFAULT_RECIPE.patience, weight_decay="auto"),
+        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
         in_shards=False,  # batch normalisation sees all nodes
     ),
     "features": NamedRecipe(

@@ -52,5 +52,6 @@ PLAIN: dict[str, dict[str, Any]] = {
         "metric": "auto",
         "check_every": 1,
         "patience": 50,
+        "tolerance": 0.0,
     },
 }

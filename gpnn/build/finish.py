@@ -14,6 +14,7 @@ from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
 from gpnn.distributed.quality import recall_of_shards
+from gpnn.memory.available import available_bytes
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.run.predictions import (
@@ -27,12 +28,14 @@ from gpnn.run.predictions import (
     write_predictions,
 )
 from gpnn.schedule.make_schedule import needs_partition
+from gpnn.train.baselines import plain_baselines
 from gpnn.train.evaluate import features_device, predict_pieces
 from gpnn.train.fit import FitResult
 from gpnn.train.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
+    from torch_geometric.data import Data
 
 
 def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
@@ -43,6 +46,8 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
     """
     assert result.task is not None
     group, task = group_of(built.plan), result.task
+    if result.logits is not None:
+        _write_baselines(run, built)
     predictions = None if result.logits is None else task.predict(result.logits).cpu()
     weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
     table = _table(built, task, predictions)
@@ -58,6 +63,21 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
             merge_predictions(parts, run.predictions)
             _write(run, built, task, weights, metrics)
         group.barrier()
+
+
+def _write_baselines(run: RunFolder, built: Built) -> None:
+    """Write what plain methods reach on the same data, where one process holds it and memory allows."""
+    data, config = built.data, built.config
+    if isinstance(built.plan, ShardedPlan) or _column_bytes(data) > available_bytes() / 2:
+        return
+    run.write_baselines(plain_baselines(data, config.train, seed=config.seed))
+
+
+def _column_bytes(data: Data) -> float:
+    """Bytes of the features with their means over neighbours, and of what a solver holds besides, roughly."""
+    x = data.get("x")
+    entries = 0 if x is None else x.numel() if x.layout == torch.strided else x.values().numel()
+    return 40.0 * (entries + data.num_edges)
 
 
 def _write(run: RunFolder, built: Built, task: Task, weights: dict[str, Tensor], metrics: dict[str, Any]) -> None:

@@ -25,7 +25,8 @@ from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
-from gpnn.train.notes import Facts, Note, take_notes, training_notes
+from gpnn.train.baselines import baseline_note
+from gpnn.train.notes import Facts, Note, overfitting_notes, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
 from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import task_of
@@ -238,8 +239,10 @@ def model_options(config: Config) -> dict[str, Any]:
 
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:
-    """The notes that follow from a run's history."""
-    return training_notes(run.read_history(), task_of(built.data).chance)
+    """The notes that follow from a finished run's history, and from what plain methods reach."""
+    found = baseline_note(run.read_metrics(), run.read_baselines())
+    history, better = run.read_history(), [] if found is None else [found]
+    return [*training_notes(history, task_of(built.data).chance), *overfitting_notes(history), *better]
 
 
 def describe_sizes(built: Built) -> dict[str, Any]:

@@ -98,6 +98,7 @@ def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
         "environment": read_json(run.environment),
         "seed": config.seed,
         "race": read_race(run.race).record if run.race.exists() else None,
+        "baselines": run.read_baselines(),
     }
 
 

@@ -124,16 +124,27 @@ def _score(metric: str, row: Mapping[str, Any]) -> str:
 
 def show_result(run: RunFolder, *, quiet: bool, json: bool) -> None:
     """The metrics and where they lie: a table, one JSON object, or the folder alone."""
-    metrics = run.read_metrics()
+    metrics, baselines = run.read_metrics(), run.read_baselines()
     if json:
-        print_json({"run": str(run.path), **metrics})
+        print_json({"run": str(run.path), **metrics, "baselines": baselines})
     elif quiet:
         typer.echo(str(run.path))
     else:
         places = [("run folder", str(run.path))]
         if run.report.exists():
             places.append(("report", str(run.report)))
-        output().print(table(["", "result"], [*_results(metrics), *places]))
+        rows = [(*row, *_beside(row[0], baselines)) for row in [*_results(metrics), *places]]
+        output().print(table(["", "result", *baselines], rows))
+
+
+def _beside(shown: str, baselines: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What plain methods have where the result has a metric, or their seconds; nothing elsewhere."""
+    word, _, rest = shown.partition(" ")
+    key = {"validation": "val_", "test": "test_"}.get(word, "") + (rest or word).replace(" ", "_")
+    values = [found.get(key) for found in baselines.values()]
+    if key == "seconds":
+        return ["" if value is None else f"{value:.1f}" for value in values]
+    return ["" if value is None else metric_text(key, value) for value in values]
 
 
 def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:

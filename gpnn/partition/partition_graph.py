@@ -23,16 +23,34 @@ from gpnn.partition.refined import refined
 from gpnn.partition.spectral import spectral
 
 LARGE = 100_000  # nodes of the smallest large graph
+UNEVEN, MOST = 5.0, 0.75  # the largest subgraph over the mean one, and its share of the nodes, that count as degenerate
 
 
-def auto(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
-    """Flood fill below 100,000 nodes, where its cut costs little; `refined` from there on.
+def auto(
+    graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None, leftover: str = "smallest"
+) -> Partition:
+    """Flood fill below 100,000 nodes, where its cut costs little, if it is balanced; else `refined`.
+
+    Args:
+        leftover: of flood fill.
 
     >>> auto(Graph([0, 1], [1, 0], num_nodes=2), 2).sizes.tolist()
     [1, 1]
     """
-    method = refined if graph.num_nodes >= LARGE else flood_fill
-    return method(graph, k, seed=seed, train_nodes=train_nodes)
+    if graph.num_nodes < LARGE:
+        part = flood_fill(graph, k, seed=seed, train_nodes=train_nodes, leftover=leftover)
+        if not is_degenerate(k, int(part.sizes.max()) / part.num_nodes):
+            return part
+    return refined(graph, k, seed=seed, train_nodes=train_nodes)
+
+
+def is_degenerate(num_parts: int, largest: float) -> bool:
+    """Whether the largest of several subgraphs, with this share of the nodes, is five times the mean, or most of all.
+
+    >>> is_degenerate(10, 0.6), is_degenerate(2, 0.6)
+    (True, False)
+    """
+    return num_parts > 1 and (largest * num_parts > UNEVEN or largest > MOST)
 
 
 # Each is given the graph, the number of subgraphs K, the seed of its random choices and the labelled nodes `[C]`, None
@@ -60,7 +78,8 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
     Args:
         graph: anything that :func:`gpnn.graph.as_graph` accepts.
         k: number of subgraphs K.
-        method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes and `refined` from there on.
+        method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes, if it is balanced, else
+            `refined`.
         seed: the same seed gives the same partition.
         **options: `train_mask`, and the options of the method (see its docstring).
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.extra import install_command
+from gpnn.report.baselines import baselines
 from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
@@ -31,6 +32,7 @@ from gpnn.train.task import shown_metrics
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "notes": notes,
     "race": race,
+    "baselines": baselines,
     "curves": learning_curves,
     "classes": classes,
     "numbers": numbers,

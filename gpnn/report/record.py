@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -108,6 +108,7 @@ class Record:
         small: the whole graph where it can be drawn node by node, else None.
         notes: what was decided on the user's behalf, and what is not used.
         race: the recipes that were tried before, or None where there was no race.
+        baselines: the metrics of plain methods, by name; empty where none was run.
     """
 
     name: str
@@ -130,3 +131,4 @@ class Record:
     small: SmallGraph | None = None
     notes: Sequence[Note] = ()
     race: RaceRecord | None = None
+    baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -27,7 +27,8 @@ class RunFolder:
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
     the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run is finished.
     A training that diverged leaves `failed.json` in their place: it has no predictions. `report.html` is
-    `gpnn.report`'s, `tensorboard/` is there on request.
+    `gpnn.report`'s, `tensorboard/` is there on request. `race.json` and `search.json` tell what was tried before,
+    `baselines.json` what plain methods reach.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -74,6 +75,10 @@ class RunFolder:
     @property
     def race(self) -> Path:
         return self.path / "race.json"
+
+    @property
+    def baselines(self) -> Path:
+        return self.path / "baselines.json"
 
     @property
     def report(self) -> Path:
@@ -180,6 +185,24 @@ class RunFolder:
         if not self.finished:
             raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
         return _check_metrics(read_json(self.metrics), self.metrics.name)
+
+    def write_baselines(self, metrics: Mapping[str, Mapping[str, float]]) -> None:
+        write_json(self.baselines, metrics)
+
+    def read_baselines(self) -> dict[str, dict[str, Any]]:
+        """The metrics of plain methods, by name; none where they were not run.
+
+        Raises:
+            ValueError: when the file is damaged.
+        """
+        if not self.baselines.exists():
+            return {}
+        found = read_json(self.baselines)
+        for name, values in found.items():
+            if not isinstance(values, dict):
+                raise ValueError(f"`{name[:80]}` in {self.baselines.name} must be metrics. Got {shorten(values)}.")
+            _check_metrics(values, self.baselines.name)
+        return found
 
 
 @dataclass(frozen=True)

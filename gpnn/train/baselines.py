@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,12 +12,14 @@ from torch import Tensor
 from gpnn.engine import lower
 from gpnn.nn.columns import ColumnModel
 from gpnn.schedule import synchronous
+from gpnn.text import metric_text
 from gpnn.train.columns import ColumnSolver
 from gpnn.train.columns.arguments import column_arguments
 from gpnn.train.columns.settings import Setting
 from gpnn.train.evaluate import score
 from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.metrics import merit
+from gpnn.train.notes import Note
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
 from gpnn.train.task import Task, task_of
@@ -25,6 +28,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 STRENGTHS = (1.0, 0.1, 10.0, 100.0)  # of the ridge; the first where nothing validates
+ABOUT = {
+    "majority": "the most frequent class",
+    "mean": "the mean number",
+    "columns": "a linear model of the columns",
+    "neighbours": "a linear model of the columns and the neighbours'",
+}
 KINDS = {"columns": "own", "neighbours": "unlabelled"}  # by name, the columns of a ColumnModel
 
 
@@ -64,6 +73,29 @@ def plain_baselines(data: Data, recipe: Recipe | None = None, *, seed: int = 0) 
             found[name] = _scores(_best(solver, kind, metric), task, examples, began)
             began = time.perf_counter()
     return found
+
+
+def baseline_note(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[str, Any]]) -> Note | None:
+    """The note that a plain method is better on the validation nodes than a training; None where none is.
+
+    Args:
+        metrics: of the training, with the name of the `metric` that selects.
+        baselines: as :func:`plain_baselines` gives them.
+    """
+    metric = str(metrics.get("metric"))
+    found = {name: values[f"val_{metric}"] for name, values in baselines.items() if f"val_{metric}" in values}
+    ours = metrics.get(f"val_{metric}")
+    if ours is None or not found:
+        return None
+    best = max(found, key=lambda name: merit(metric, found[name]))
+    if merit(metric, found[best]) <= merit(metric, ours):
+        return None
+    values = f"{metric_text(metric, found[best])} against {metric_text(metric, ours)}"
+    return Note(
+        f"{ABOUT[best]} has a better validation {metric.replace('_', ' ')} than this training: {values}",
+        "recipe=auto tries other families of models",
+        'recipe="auto" tries other families of models',
+    )
 
 
 def _constant(task: Task, target: Tensor) -> Tensor:

@@ -325,7 +325,12 @@ class _Trainer:
         return self.progress.epoch >= self.recipe.epochs or self._out_of_patience() or self._solved()
 
     def _out_of_patience(self) -> bool:
-        return 0 < self.recipe.patience <= self.progress.checks_since_best
+        """Whether as many validations as patience allows brought no gain, or none that counts."""
+        patience, tolerance = self.recipe.patience, self.recipe.tolerance
+        if not patience:
+            return False
+        level = checks_on_level(self.progress.history, self.metric, tolerance) if tolerance else 0
+        return patience <= max(self.progress.checks_since_best, level)
 
     def _solved(self) -> bool:
         return self.solver is not None and self.solver.next(self.progress.history) is None
@@ -334,3 +339,17 @@ class _Trainer:
         every, seconds = self.recipe.checkpoint_every, self.recipe.checkpoint_seconds
         by_epochs = every > 0 and self.progress.epoch % every == 0
         return by_epochs or (seconds > 0 and time.monotonic() - last_saved >= seconds)
+
+
+def checks_on_level(history: Sequence[Record], metric: str, tolerance: float) -> int:
+    """Validations since the metric last rose by more than `tolerance` of the level that it was on.
+
+    >>> checks_on_level([{"val_accuracy": value} for value in (0.5, 0.8, 0.8004, 0.8007)], "accuracy", 0.001)
+    2
+    """
+    values = [merit(metric, each[f"val_{metric}"]) for each in history if each.get(f"val_{metric}") is not None]
+    level, since = -math.inf, 0
+    for value in values:
+        gained = value > level + tolerance * abs(level) if math.isfinite(level) else value > level
+        level, since = (value, 0) if gained else (level, since + 1)
+    return since

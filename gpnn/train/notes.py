@@ -13,13 +13,11 @@ from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.graph import Graph, as_graph
 from gpnn.graph.convert import edge_weight
 from gpnn.partition import Partition
+from gpnn.partition.partition_graph import is_degenerate
 from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-UNEVEN, MOST = 5.0, 0.75  # the largest subgraph over the mean one, and its share of the nodes, that count as degenerate
 
 
 class NoteWarning(UserWarning):
@@ -157,11 +155,9 @@ def _unseen_classes(facts: Facts) -> Note | None:
 
 
 def _degenerate_partition(facts: Facts) -> Note | None:
-    if facts.num_parts is None or facts.num_parts < 2 or facts.largest_part is None:
+    if facts.num_parts is None or facts.largest_part is None or not is_degenerate(facts.num_parts, facts.largest_part):
         return None
     balance = facts.largest_part * facts.num_parts
-    if balance <= UNEVEN and facts.largest_part <= MOST:
-        return None
     return Note(
         f"the largest of {facts.num_parts:,} subgraphs has {100 * facts.largest_part:.0f} % of the nodes, "
         f"{balance:.1f} times the mean: memory and schedule follow it",
@@ -229,6 +225,7 @@ def _classes_in(y: Tensor, mask: Tensor) -> set[int]:
     return set((known.unique() if y.dim() == 1 else (known == 1).any(0).nonzero()[:, 0]).tolist())
 
 
+RISE, LONG = 2.0, 20  # a validation loss that rose again by so much, over so many epochs, shows overfitting
 FAR = 10.0  # a last loss of so many times that of guessing is absurd
 TRY = "a smaller gradient norm (`clip`), float32 precision, or features of a smaller scale"
 
@@ -272,3 +269,25 @@ def training_notes(history: Sequence[Mapping[str, Any]], chance: float) -> list[
             'a smaller learning_rate or clip, or scale_features="rows", may mend it',
         )
     ]
+
+
+def overfitting_notes(history: Sequence[Mapping[str, Any]]) -> list[Note]:
+    """The note on a validation loss that rose again to more than twice its least; nothing where it did not.
+
+    >>> history = [{"epoch": epoch, "val_loss": abs(epoch - 10) + 1} for epoch in range(1, 31)]
+    >>> [note.what[:56] for note in overfitting_notes(history)]
+    ['it overfits: the validation loss is least in epoch 10 (1']
+    """
+    checked = [(each["val_loss"], each["epoch"]) for each in history if each.get("val_loss") is not None]
+    if not checked:
+        return []
+    (least, epoch), (last, end) = min(checked), checked[-1]
+    if last <= RISE * least or end < LONG:
+        return []
+    note = Note(
+        f"it overfits: the validation loss is least in epoch {epoch:,} ({least:.3g}) and {last:.3g} in the last, "
+        f"{end:,}; the weights are those of the best validation",
+        "more model.dropout or train.weight_decay, or fewer model.hidden_channels, may mend it",
+        "more dropout or weight_decay, or fewer hidden_channels, may mend it",
+    )
+    return [note]

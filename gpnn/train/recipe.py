@@ -42,6 +42,8 @@ class Recipe:
         metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
         check_every: epochs between two validations.
         patience: validations without improvement after which training stops; 0 never stops early.
+        tolerance: the gain of the metric, as a share of its level, that patience counts; the weights of a smaller gain
+            are kept, but it does not prolong the training.
         checkpoint_every: epochs between two checkpoints; 0 leaves it to the clock.
         checkpoint_seconds: seconds between two checkpoints; 0 leaves it to the epochs.
 
@@ -73,6 +75,7 @@ class Recipe:
     metric: str = "auto"
     check_every: int = 1
     patience: int = 50
+    tolerance: float = 0.0
     checkpoint_every: int = 0
     checkpoint_seconds: float = 10.0
 
@@ -96,6 +99,7 @@ _AT_LEAST = {
     "consistency_threshold": 0,
     "check_every": 1,
     "patience": 0,
+    "tolerance": 0,
     "checkpoint_every": 0,
     "checkpoint_seconds": 0,
 }
@@ -140,7 +144,14 @@ def _unknown_choices(recipe: Recipe) -> list[str]:
 # The default, the same for every graph; docs/recipes.md says how it was chosen. Two passes whose sharpened average both
 # are drawn to: on every graph tried it gained, or did no harm.
 DEFAULT_RECIPE = Recipe(
-    epochs=400, patience=100, weight_decay="auto", passes=2, consistency=1.0, consistency_warmup=100, temperature=0.5
+    epochs=400,
+    patience=100,
+    tolerance=0.001,
+    weight_decay="auto",
+    passes=2,
+    consistency=1.0,
+    consistency_warmup=100,
+    temperature=0.5,
 )
 
 

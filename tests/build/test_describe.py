@@ -55,7 +55,7 @@ def test_a_graph_without_labels_or_features():
     assert "classes" not in facts
     assert facts["edges without a reverse"] == 1
     assert facts["GPNN would choose"] == {
-        "partition": "flood_fill",
+        "partition": "auto",
         "subgraphs": 2,
         "schedule": "partitioned",
         "rounds": 2,

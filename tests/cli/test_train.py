@@ -54,10 +54,19 @@ def history(path: Path) -> list[dict]:
 def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "--out", "run")
     assert result.exit_code == 0, result.output
-    for words in ("validation accuracy", "test accuracy", "seconds", "epochs (best)", "messages per epoch", "run"):
+    for words in (
+        "majority",
+        "neighbours",
+        "validation accuracy",
+        "test accuracy",
+        "seconds",
+        "epochs (best)",
+        "messages per epoch",
+        "run",
+    ):
         assert words in result.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names - {"report.html"} == {*FILES, "predictions.csv", "predictions.parquet"}
+    assert names - {"report.html"} == {*FILES, "baselines.json", "predictions.csv", "predictions.parquet"}
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert 0 <= metrics["val_accuracy"] <= 1
     assert 0 <= metrics["test_accuracy"] <= 1
@@ -336,7 +345,13 @@ def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "--out", "drawn", "--quiet", "--tensorboard")
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "drawn").iterdir()}
-    assert names - {"report.html"} == {*FILES, "predictions.csv", "predictions.parquet", "tensorboard"}
+    assert names - {"report.html"} == {
+        *FILES,
+        "baselines.json",
+        "predictions.csv",
+        "predictions.parquet",
+        "tensorboard",
+    }
     assert any((tmp_path / "drawn" / "tensorboard").iterdir())
     for name in ("config.toml", "model.safetensors", "predictions.parquet"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "drawn" / name).read_bytes()

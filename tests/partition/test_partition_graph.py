@@ -117,8 +117,13 @@ def test_any_kind_of_graph_is_taken(kind):
     assert partition_graph(other, 3, "refined").quality(other).num_cut_edges == 6
 
 
-def test_auto_takes_flood_fill_for_small_graphs_and_refined_for_large_ones(monkeypatch):
+def test_auto_takes_flood_fill_for_small_graphs_if_balanced_and_else_refined(monkeypatch):
     graph = _rings(4, 12)
     assert torch.equal(partition_graph(graph, 4, "auto").labels, partition_graph(graph, 4, "flood_fill").labels)
+    lonely = Graph(graph.src, graph.dst, num_nodes=400)  # flood fill puts all that no seed reaches into one subgraph
+    assert partition_graph(lonely, 8, "flood_fill").sizes.max() > 5 * 400 / 8
+    assert torch.equal(partition_graph(lonely, 8, "auto").labels, partition_graph(lonely, 8, "refined").labels)
+    spread = partition_graph(lonely, 8, "auto", leftover="spread")
+    assert torch.equal(spread.labels, partition_graph(lonely, 8, "flood_fill", leftover="spread").labels)
     monkeypatch.setattr(import_module("gpnn.partition.partition_graph"), "LARGE", 48)  # not the function
     assert torch.equal(partition_graph(graph, 4, "auto").labels, partition_graph(graph, 4, "refined").labels)

@@ -4,7 +4,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
-from gpnn.train.baselines import plain_baselines
+from gpnn.train.baselines import baseline_note, plain_baselines
 from tests.oracle.number_graph import number_graph
 from tests.oracle.planted import planted_graph
 
@@ -63,3 +63,17 @@ def test_shuffled_test_labels_change_no_metric_but_those_of_the_test(planted):
     for name, metrics in first.items():
         kept = [key for key in metrics if not key.startswith("test") and key != "seconds"]
         assert [metrics[key] for key in kept] == [second[name][key] for key in kept]
+
+
+def test_a_plain_method_that_is_better_on_validation_is_noted():
+    baselines = {"majority": {"val_accuracy": 0.3}, "neighbours": {"val_accuracy": 0.9}}
+    assert baseline_note({"metric": "accuracy", "val_accuracy": 0.9}, baselines) is None
+    assert baseline_note({"metric": "accuracy"}, baselines) is None
+    note = baseline_note({"metric": "accuracy", "val_accuracy": 0.8}, baselines)
+    assert note.what == (
+        "a linear model of the columns and the neighbours' has a better validation accuracy than this training: 90.0 % "
+        "against 80.0 %"
+    )
+    assert note.setting == "recipe=auto tries other families of models"
+    less = baseline_note({"metric": "mae", "val_mae": 2.0}, {"mean": {"val_mae": 1.0}, "columns": {"val_mae": 3.0}})
+    assert less.what.startswith("the mean number has a better validation mae than this training: 1 against 2")

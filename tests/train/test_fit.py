@@ -12,6 +12,7 @@ from gpnn.data.features import transform_data
 from gpnn.engine import lower_csr
 from gpnn.nn import GPNN, MaskKey
 from gpnn.train import Recipe, fit
+from gpnn.train.fit import checks_on_level
 from gpnn.train.optimizer import OPTIMIZERS
 
 
@@ -109,6 +110,23 @@ def test_another_seed_draws_other_masks(planted, plan, model):
     fit(model, planted, plan, recipe=Recipe(epochs=5), seed=3)
     fit(other, planted, plan, recipe=Recipe(epochs=5), seed=4)
     assert not equal(weights(model), weights(other))
+
+
+def test_a_gain_below_the_tolerance_does_not_prolong_a_training(planted, plan):
+    base = Recipe(epochs=60, metric="loss", patience=10, learning_rate=0.001)
+    patient, level = (
+        fit(GPNN(3, 8, 3), planted, plan, recipe=replace(base, tolerance=tolerance)) for tolerance in (0.0, 0.9)
+    )
+    assert patient.metrics["stopped"] == "epochs"  # the loss falls a little in every epoch
+    assert (level.metrics["stopped"], level.metrics["epochs"]) == ("patience", 11)
+    assert level.metrics["best_epoch"] == 11  # small gains are kept all the same
+
+
+def test_validations_on_one_level_are_counted():
+    history = [{"val_mae": value} for value in (4.0, 3.99, 3.0, 3.5, 2.999)]
+    assert checks_on_level(history, "mae", 0.01) == 2
+    assert checks_on_level(history, "mae", 0.0001) == 0
+    assert checks_on_level([{"loss": 1.0}], "mae", 0.01) == 0
 
 
 def test_patience_counts_checks(four):

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gpnn.data.features import transform_data
 from gpnn.partition import Partition
-from gpnn.train.notes import CHECKS, Facts, Note, count_one_way, take_notes
+from gpnn.train.notes import CHECKS, Facts, Note, count_one_way, overfitting_notes, take_notes
 from tests.oracle.small_graphs import graphs
 
 QUIET = Facts(num_one_way=0, num_edge_types=1, num_edge_attributes=0, num_validation=9, num_parts=10, largest_part=0.1)
@@ -133,6 +133,20 @@ def test_facts_go_through_a_file():
     ):
         with pytest.raises(ValueError, match=sentence):
             Facts.parse(values, "shards.json")
+
+
+def test_a_validation_loss_that_rose_again_shows_overfitting():
+    falling = [{"epoch": epoch, "val_loss": 1 / epoch} for epoch in range(1, 40)]
+    assert overfitting_notes(falling) == []
+    assert overfitting_notes([]) == []
+    assert overfitting_notes([{"epoch": 30, "loss": 1.0}]) == []
+    risen = [*falling, {"epoch": 40, "val_loss": 0.06}]
+    assert [str(note) for note in overfitting_notes(risen)] == [
+        "it overfits: the validation loss is least in epoch 39 (0.0256) and 0.06 in the last, 40; the weights are "
+        "those of the best validation; more model.dropout or train.weight_decay, or fewer model.hidden_channels, may "
+        "mend it"
+    ]
+    assert overfitting_notes([{"epoch": 1, "val_loss": 0.1}, {"epoch": 2, "val_loss": 1.0}]) == []  # too short to tell
 
 
 def test_the_sizes_of_a_partition_are_its_own():
