@@ -24,7 +24,9 @@ def test_names_options_and_settings_are_reported_together():
 def test_many_problems_and_long_values_are_cut():
     with pytest.raises(ValueError, match="is not a setting") as error:
         load_config(overrides=[f"train.nothing{n}=1" for n in range(100)])
-    assert str(error.value).endswith("\nFurther settings that must be put right: 91.")
+    *shown, last = str(error.value).splitlines()
+    assert 5 < len(shown) < 50
+    assert last == f"Further settings that must be put right: {100 - len(shown)}."
     with pytest.raises(ValueError, match=r"`schedule.name` must be one of .* Got 'x{300}x*….$"):
         load_config(overrides=[f"schedule.name={'x' * 5000}"])
 

@@ -45,7 +45,7 @@ def test_every_node_comes_back_once(tmp_path, names):
 
 @pytest.mark.parametrize("key", ["notes", "remarks"])
 def test_notes_of_older_folders_are_read_too(tmp_path, key):
-    data = Data(x=torch.eye(2), y=torch.tensor([0, 1]), edge_index=torch.tensor([[0, 1], [1, 0]]), num_classes=2)
+    data = Data(x=torch.eye(2), y=torch.tensor([1, 1]), edge_index=torch.tensor([[0, 1], [1, 0]]), num_classes=2)
     data.train_mask, data.val_mask, data.notes = torch.tensor([True, False]), torch.tensor([False, True]), ["drawn"]
     index = write_data(data, gpnn.Partition([0, 1], 2), 1, tmp_path / "shards", name="two")
     facts = dict(index.facts)
