@@ -16,7 +16,7 @@ from gpnn.engine.row_loss import RowLoss
 from gpnn.engine.rows import Rows, add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
-from gpnn.kernels.gated import for_gradients
+from gpnn.kernels.gated import differentiated_at_once, for_gradients
 from gpnn.pages import empty_like
 
 
@@ -42,6 +42,7 @@ class BlockwiseBackward:
         self.state: Tensor | Rows = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
+        self.kept: Tensor | None = None  # of the next round: the rows that the second of its two phases reads, `[m, s]`
 
     def add(self, grad: Tensor | None, rows: Tensor | None = None) -> None:
         """Add the gradient of the state that the pass has come to, or of some of its rows, which are distinct."""
@@ -56,12 +57,17 @@ class BlockwiseBackward:
         if not phases:
             return
         overwritten: list[Tensor] = []
-        for position, (phase, steps) in enumerate(phases[:-1]):
+        known, self.kept = self.kept, None
+        if known is not None:
+            self.state = self._own_state()
+            write_rows(self.state, phases[1][0].input_rows, known)
+        for position, (phase, steps) in enumerate(phases[:-1] if known is None else []):
             if position == 0:
                 self._redo_first(boundary, phase, steps)
             else:
                 overwritten.append(read_rows(self.state, phase.row_index))
                 self.recomputation.do_phase(phase, steps, self._written_state, self.initial)
+        del known
         for (phase, steps), rows in zip(reversed(phases[1:]), [None, *reversed(overwritten)]):
             if rows is not None:
                 write_rows(self._written_state, phase.row_index, rows)
@@ -108,7 +114,7 @@ class BlockwiseBackward:
         if places.start == places.stop:
             self.grad[block.rows] = 0
             return None, None, [None] * len(self.parameters)
-        with torch.enable_grad():
+        with torch.enable_grad(), differentiated_at_once():
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             share = loss.value(self.recomputation.advance(block, number, inputs, steps, None), block.rows, places)
         grads: list[Tensor | None] = list(torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True))

@@ -129,6 +129,11 @@ class LoweredPhase:
             return self.blocks
         return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
 
+    @cached_property
+    def input_rows(self) -> Tensor:
+        """Plan rows that the phase reads, distinct, `[m]`."""
+        return rows_read(self.chunks)
+
     def build(self, runner: str) -> BuiltPhase:
         """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
         blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
@@ -261,6 +266,11 @@ class BuiltPhase:
         """Plan rows that the phase writes, `[n]`, in the order of the blocks."""
         return join_rows([block.rows for block in self.chunks], self.chunks[0].operators[0].ptr.device)
 
+    @cached_property
+    def input_rows(self) -> Tensor:
+        """Plan rows that the phase reads, distinct, `[m]`."""
+        return rows_read(self.chunks)
+
 
 class Halo(NamedTuple):
     """The rows that the blocks of a phase read as they were at its start.
@@ -280,6 +290,11 @@ def halo_of(blocks: Sequence[Block]) -> Halo:
     others = [join_rows([block.others], device) for block in blocks]
     rows = torch.cat(others).unique()
     return Halo(rows, tuple(torch.searchsorted(rows, each) for each in others))
+
+
+def rows_read(blocks: Sequence[Block]) -> Tensor:
+    """The rows that any of the blocks reads, distinct, `[m]`."""
+    return join_rows([block.inputs for block in blocks], blocks[0].operators[0].ptr.device).unique()
 
 
 def join_rows(rows: Sequence[Tensor | slice], device: torch.device | str) -> Tensor:

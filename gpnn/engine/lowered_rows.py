@@ -9,7 +9,7 @@ from itertools import pairwise
 from torch import Tensor
 
 from gpnn.engine.block import Block
-from gpnn.engine.lowered_phase import BuiltPhase, Halo, halo_of, join_rows
+from gpnn.engine.lowered_phase import BuiltPhase, Halo, halo_of, join_rows, rows_read
 from gpnn.engine.row_blocks import RowLayout
 from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
 
@@ -117,6 +117,11 @@ class LoweredRows:
         """Plan rows that the phase writes, `[n]`, in the order of `whole` and of the pieces one after the other."""
         found = [self.whole] if "whole" in vars(self) else self.chunks
         return join_rows([block.rows for block in found], self.layout.ptr.device)
+
+    @cached_property
+    def input_rows(self) -> Tensor:
+        """Plan rows that the phase reads, distinct, `[m]`."""
+        return rows_read(self.chunks)
 
     def build(self, runner: str) -> BuiltPhase:
         """The form that "fused" or "streamed" takes, alone, without what it was built from."""

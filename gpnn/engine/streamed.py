@@ -1,11 +1,13 @@
 """The streamed runner: one block at a time, recomputed in the backward pass.
 
-Forward saves the state at the start of each round and nothing else. Backward takes the rounds from last to first: it
-recomputes a round up to its last phase without gradients, then goes back through the phases, restoring the state
-before each and differentiating one block at a time. Besides the round-boundary states, one working state and its
-gradient, memory follows the largest block; a phase whose blocks read each other's rows also holds a copy of the rows
-that it writes, and one that holds messages a copy, then the gradient, of the rows that blocks read of each other. A
-round of one phase with blocks of its own writes no state: it is read where it is stored.
+Forward saves the state at the start of each round and, where the last round has two phases, the rows that the second
+one reads, which the backward pass frees before it needs as much elsewhere. Backward takes the rounds from last to
+first: it recomputes a round up to its last phase without gradients, unless what that phase reads was saved, then goes
+back through the phases, restoring the state before each and differentiating one block at a time. Besides the
+round-boundary states, one working state and its gradient, memory follows the largest block; a phase whose blocks read
+each other's rows also holds a copy of the rows that it writes, and one that holds messages a copy, then the gradient, of
+the rows that blocks read of each other. A round of one phase with blocks of its own writes no state: it is read where it
+is stored.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from gpnn.engine.row_loss import Differentiated, RowLoss
 from gpnn.engine.rows import read_rows
 from gpnn.engine.saved_states import Boundary, HostState, SavedState
 from gpnn.engine.source import GivenState, Source
-from gpnn.engine.step import CellLike
+from gpnn.engine.step import CellLike, Step
 from gpnn.kernels.first_order import first_order
 
 
@@ -137,6 +139,12 @@ class _Run:
     saves: bool  # whether there will be a backward pass
     half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
 
+    def keeps_rows(self, step: Step) -> bool:
+        """Whether what a phase reads is kept, given its first step: by the second phase of two in the last round."""
+        rounds, settings = self.recomputation.rounds, self.settings
+        last = step.round + 1 == len(rounds) and len(rounds[-1]) == 2
+        return self.saves and last and step.phase == 1 and settings.device is None and settings.folder is None
+
     def select(self, state: Tensor, *, last: bool) -> Tensor:
         """What the caller gets of a state."""
         if self.rows is not None:
@@ -156,16 +164,16 @@ class _Run:
 class _Propagation(Function):
     @staticmethod
     def forward(ctx: Any, run: _Run, initial: Tensor | None, *tensors: Tensor) -> tuple[Tensor, ...]:
-        working, boundaries, outputs = run.source.new_state(), [], []
+        working, boundaries, outputs, kept = run.source.new_state(), [], [], None
         rounds = run.recomputation.rounds
         for number in range(len(rounds)):
             boundary = run.boundary(number, working)
-            _advance_round(run, number, working, initial, run.source if number == 0 else boundary)
+            kept = _advance_round(run, number, working, initial, run.source if number == 0 else boundary)
             boundaries.append(boundary)
             last = number + 1 == len(rounds)
             if run.collect or last:
                 outputs.append(run.select(working, last=last))
-        ctx.run, ctx.boundaries = run, boundaries if run.saves else []
+        ctx.run, ctx.boundaries, ctx.kept = run, boundaries if run.saves else [], kept
         # a boundary that is the given state itself must not change under us: autograd checks what it saves
         stays = run.source.kept and run.settings.changes_nothing
         ctx.save_for_backward(run.source.peek() if stays else None, initial)
@@ -179,6 +187,7 @@ class _Propagation(Function):
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors
         backward = BlockwiseBackward(run.recomputation, run.parameters, initial, run.source.new_state().zero_())
+        backward.kept, ctx.kept = ctx.kept, None  # a second backward pass recomputes
         boundaries = ctx.boundaries if run.source.kept else _take(ctx)
         skipped: list[Tensor | None] = [None] * (len(boundaries) - len(grads))
         received = [*skipped, *grads]
@@ -196,17 +205,23 @@ class _Propagation(Function):
 
 def _advance_round(
     run: _Run, number: int, working: Tensor, initial: Tensor | None, boundary: SavedState | None
-) -> None:
-    """Turn the state before a round into that after it, in `working`; the round begins from `boundary`, if given."""
+) -> Tensor | None:
+    """Turn the state before a round into that after it, in `working`; the round begins from `boundary`, if given.
+
+    Returns what is kept of it for the backward pass: the rows that a phase reads, `[m, s]`, or None.
+    """
+    kept = None
     phases, before = run.recomputation.rounds[number], None if boundary is None else boundary.peek()
     if number == 0 and (before is None or not phases or phases[0].num_rows < len(working)):
         run.source.load(working)
     for phase, steps in round_steps(phases, number):
+        kept = read_rows(working, phase.input_rows) if run.keeps_rows(steps[0]) else None
         run.recomputation.do_phase(phase, steps, working, initial, before)
         before = None
         if boundary is not None and not (number == 0 and run.source.kept):
             boundary.release()
         boundary = None
+    return kept
 
 
 def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:

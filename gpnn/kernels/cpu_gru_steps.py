@@ -2,7 +2,8 @@
 
 A block that fits a core's cache takes all its steps there. The backward pass makes them again from the block's inputs
 and keeps their gates until it has gone back through them, so that no product is made a third time: nothing but the
-inputs is kept between the passes. What held senders bring is summed once, and its gradient is sent back once.
+inputs is kept between the passes, unless the one follows the other at once. What held senders bring is summed once, and
+its gradient is sent back once.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ class GatedSteps(Function):
         *parameters: Tensor,
     ) -> Tensor:
         inputs = inputs.detach().contiguous()
-        ctx.operator, ctx.diagonal, ctx.repeat = operator, diagonal, repeat
+        ctx.operator, ctx.diagonal, ctx.repeat, ctx.done = operator, diagonal, repeat, None
         ctx.save_for_backward(inputs, *parameters)
         state = inputs[: operator.shape[0]]
         if not use.values:
             return state.new_zeros(1, 1).expand_as(state)
         steps = _Steps(operator, diagonal, inputs, parameters)
+        if use.gradients and use.at_once:
+            last = torch.empty_like(state)
+            ctx.done = (steps, steps.compute(repeat, last))
+            return last
         messages, out = torch.empty_like(state), [torch.empty_like(state) for _ in range(min(repeat, 2))]
         sums = state.new_empty(min(len(state), steps.chunk), 4 * state.shape[1])
         for step in range(repeat):
@@ -63,8 +68,10 @@ class GatedSteps(Function):
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, *parameters = ctx.saved_tensors
-        steps, num_rows = _Steps(ctx.operator, ctx.diagonal, inputs, parameters), len(grad)
-        states, messages, sums = steps.compute_again(ctx.repeat)
+        if ctx.done is None:
+            steps = _Steps(ctx.operator, ctx.diagonal, inputs, parameters)
+            ctx.done = (steps, steps.compute(ctx.repeat))
+        (steps, (states, messages, sums)), num_rows, ctx.done = ctx.done, len(grad), None  # they are overwritten
         grad_inputs, totals, grad = torch.empty_like(inputs), steps.gates.totals(), grad.contiguous()
         for step in reversed(range(ctx.repeat)):
             passed = torch.empty_like(grad) if step else grad_inputs[:num_rows]
@@ -124,16 +131,19 @@ class _Steps:
             self.gates.sum(received, own, gates)
             update_rows(gates.numpy(), self.bias, own.numpy(), new.numpy())
 
-    def compute_again(self, repeat: int) -> tuple[list[Tensor], Tensor, Tensor]:
-        """The states before each step, its messages `[T, n, d]`, and the sums of its gates `[T, n, 4d]`."""
+    def compute(self, repeat: int, last: Tensor | None = None) -> tuple[list[Tensor], Tensor, Tensor]:
+        """The states before each step, its messages `[T, n, d]`, and the sums of its gates `[T, n, 4d]`.
+
+        They are in the thread's buffer. The state after the last step is written to `last`, `[n, d]`, if given.
+        """
         shape = (repeat, self.num_rows, self.inputs.shape[1])
         parts = _buffer(6 * math.prod(shape), self.inputs).split([math.prod(shape) * each for each in (1, 1, 4)])
         messages, sums = parts[1].view(shape), parts[2].view(*shape[:2], 4 * shape[2])
         states = [self.inputs[: self.num_rows], *parts[0].view(shape)[1:]]
-        for step, state in enumerate(states):
+        for step, (state, following) in enumerate(zip(states, [*states[1:], last])):
             self.aggregate(state, messages[step])
-            if step + 1 < repeat:
-                self.update(messages[step], state, sums[step], states[step + 1])
+            if following is not None:
+                self.update(messages[step], state, sums[step], following)
             else:
                 for parts in zip(*(each.split(self.chunk) for each in (messages[step], state, sums[step]))):
                     self.gates.sum(*parts)

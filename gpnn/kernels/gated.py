@@ -13,14 +13,23 @@ from torch import Tensor
 from gpnn.kernels.operator import Operator
 
 _for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
+_at_once: ContextVar[bool] = ContextVar("at_once", default=False)
 
 
 class StepUse(NamedTuple):
-    """What a step must compute: its values, its gradients, or both, and whether others keep its result."""
+    """What a step must compute, and what becomes of it.
+
+    Attributes:
+        values: whether its values are wanted.
+        gradients: whether its gradients are.
+        kept: whether others keep its result until then.
+        at_once: whether its backward pass follows before any other step, so that what it needs may stay in a buffer.
+    """
 
     values: bool
     gradients: bool
     kept: bool
+    at_once: bool = False
 
 
 @contextmanager
@@ -34,6 +43,16 @@ def for_gradients(alone: bool = True) -> Iterator[None]:
         yield
     finally:
         _for_gradients.reset(token)
+
+
+@contextmanager
+def differentiated_at_once() -> Iterator[None]:
+    """The backward pass of a step inside, or of all steps of a block, follows before this thread takes another."""
+    token = _at_once.set(True)
+    try:
+        yield
+    finally:
+        _at_once.reset(token)
 
 
 def gated_step(
@@ -83,4 +102,4 @@ def gated_steps(
 
 def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    return StepUse(values=not _for_gradients.get(), gradients=gradients, kept=kept)
+    return StepUse(not _for_gradients.get(), gradients, kept, at_once=_at_once.get())

@@ -7,6 +7,8 @@ from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, SAGEConv
 import gpnn
 from gpnn import Graph
 from gpnn.engine import Streamed, propagate
+from gpnn.engine.row_loss import RowLoss
+from gpnn.engine.source import GivenState
 from gpnn.nn import Scheduled
 from gpnn.schedule import Phase, Schedule, held_cut, synchronous
 from tests.oracle.engine_cases import gradients, make_cell, multigraph, states
@@ -175,3 +177,37 @@ def test_a_built_plan_counts_and_runs_alike(runner):
     assert plan.num_messages == plan.schedule.num_messages
     for name in RUNNERS if runner == "fused" else ["streamed"]:
         torch.testing.assert_close(propagate(cell, built, state, runner=name), propagate(cell, plan, state))
+
+
+@pytest.mark.parametrize(("rounds", "intra"), [(1, 4), (2, 3)])
+def test_a_loss_of_rows_is_differentiated_with_the_last_round(rounds, intra, way):
+    """The value and the gradients of a pass forward and one back, where blocks are differentiated as they are done."""
+    graph, cell, state = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
+    plan = gpnn.lower(held_cut(graph, LABELS, rounds, intra))
+    slope = states(seed=7)
+    by_row = slope[plan.order]
+
+    def share(final, places):
+        return (final * by_row[places]).sum()
+
+    loss = RowLoss(torch.arange(10), share, ())
+    together = Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss)
+    apart = (propagate(cell, plan, state) * slope).sum()
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-11)
+    wanted = [state, *cell.parameters()]
+    for one, other in zip(*(torch.autograd.grad(value, wanted, allow_unused=True) for value in (together, apart))):
+        if other is not None:
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+def test_steps_differentiated_at_once_are_computed_once(monkeypatch):
+    """Each of the three subgraphs that have nodes: in the round's one visit, instead of forward and again backward."""
+    from gpnn.kernels import cpu_gru_steps
+
+    computed, compute = [], cpu_gru_steps._Steps.compute
+    monkeypatch.setattr(cpu_gru_steps._Steps, "compute", lambda *given: computed.append(1) or compute(*given))
+    graph, cell, state = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
+    plan = gpnn.lower(held_cut(graph, LABELS, 1, 3))
+    loss = RowLoss(torch.arange(10), lambda final, places: final.sum(), ())
+    Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss).backward()
+    assert len(computed) == 3

@@ -170,3 +170,27 @@ def test_foreign_convolutions_and_autocast_keep_to_one_thread(shared_blocks, mon
     assert not calls
     propagate(cell, plan, state, runner="streamed")
     assert calls
+
+
+@pytest.mark.parametrize("update", ["members", "receivers"])
+def test_the_last_round_of_two_phases_is_not_recomputed(monkeypatch, update):
+    """Its inside phase is done once, forward; a second backward pass does it again, to the same gradients."""
+    graph, state = multigraph(), states().requires_grad_()
+    cell = make_cell()
+    plan = gpnn.lower(gpnn.schedule.partitioned(graph, [0, 1] * 5, rounds=3, update=update))
+    done, do_phase = [], recompute.Recomputation.do_phase
+
+    def count(self, phase, steps, *rest):
+        done.append((steps[0].round, phase.kind))
+        return do_phase(self, phase, steps, *rest)
+
+    monkeypatch.setattr(recompute.Recomputation, "do_phase", count)
+    out = propagate(cell, plan, state, runner="streamed")
+    assert [done.count((number, "inside")) for number in range(3)] == [1, 1, 1]
+    first = torch.autograd.grad(out.sum(), state, retain_graph=True)[0]
+    assert [done.count((number, "inside")) for number in range(3)] == [2, 2, 1]
+    second = torch.autograd.grad(out.sum(), state)[0]
+    assert [done.count((number, "inside")) for number in range(3)] == [3, 3, 2]
+    assert first.equal(second)
+    fused = torch.autograd.grad(propagate(cell, plan, state).sum(), state)[0]
+    torch.testing.assert_close(first, fused, rtol=0, atol=1e-11)
