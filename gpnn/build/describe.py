@@ -12,7 +12,7 @@ from gpnn.build.objects import model_options, pipeline_of, resolve, resolve_stru
 from gpnn.config import Config
 from gpnn.data.facts import homophily
 from gpnn.data.labels import are_numbers, labelled_nodes
-from gpnn.data.tables.vocabulary import CategoryColumn, Vocabulary
+from gpnn.data.tables.vocabulary import CategoryColumn, Column, TextColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
 from gpnn.partition import PARTITIONERS, Partition, PartitionRow, compare_partitions
 from gpnn.pipeline import LEARNED, resolve_options
@@ -67,11 +67,16 @@ def _features(data: Data) -> dict[str, Any]:
 
 
 def _columns(words: Vocabulary) -> dict[str, Any]:
-    kinds = {
-        column.name: f"{len(column.categories)} categories" if isinstance(column, CategoryColumn) else "number"
-        for column in words.columns[:SHOWN]
-    }
+    kinds = {column.name: _kind(column) for column in words.columns[:SHOWN]}
     return kinds | ({"others": len(words.columns) - SHOWN} if len(words.columns) > SHOWN else {})
+
+
+def _kind(column: Column) -> str:
+    if isinstance(column, CategoryColumn):
+        return f"{len(column.categories)} categories"
+    if isinstance(column, TextColumn):
+        return f"words, hashed to {column.width:,}"
+    return ("date" if column.date else "number") + (", with gaps" if column.gaps else "")
 
 
 def describe_labels(data: Data, graph: Graph) -> dict[str, Any]:

@@ -11,9 +11,10 @@ import numpy as np
 from gpnn.data.convert.batches import read_batches
 from gpnn.data.convert.pieces import Piece
 from gpnn.data.tables.column import as_text
-from gpnn.data.tables.node_features import MOST_CATEGORIES, Columns, choose_column, encode_columns
+from gpnn.data.tables.column_kinds import MOST_CATEGORIES, choose_categories, choose_column, read_numbers
+from gpnn.data.tables.node_features import Columns, encode_columns
 from gpnn.data.tables.table import Table
-from gpnn.data.tables.vocabulary import CategoryColumn, Choices, NumberColumn
+from gpnn.data.tables.vocabulary import CategoryColumn, Choices, NumberColumn, TextColumn
 
 if TYPE_CHECKING:
     import pyarrow
@@ -93,18 +94,23 @@ class _Survey:
         self.first: Column | None = None
         self.count, self.mean, self.spread = 0, 0.0, 0.0  # Chan's update of mean and sum of squares
         self.categories: set[Any] = set()
+        self.gaps = False
         self.num_batches = 0
 
     def add(self, batch: Table, choices: Choices) -> None:
         if not batch.num_rows:
             return
         column = choose_column(batch, self.name, categorical=choices.categorical)
+        if isinstance(column, TextColumn):  # which only the whole column shows
+            column = choose_categories(batch, self.name)
         if isinstance(column, CategoryColumn):
             self.categories |= set(column.categories)
         else:
-            count = batch.num_rows
+            numbers = read_numbers(batch, self.name, date=column.date)
+            numbers = numbers[~np.isnan(numbers)]
+            self.gaps, count = self.gaps or column.gaps, max(1, len(numbers))
             shift, total = column.mean - self.mean, self.count + count
-            variance = float(batch.numbers(self.name).var())
+            variance = float(numbers.var()) if len(numbers) else 0.0
             self.spread += count * variance + shift * shift * self.count * count / total
             self.mean, self.count = self.mean + shift * count / total, total
         if self.first is not None and type(self.first) is not type(column):
@@ -114,11 +120,15 @@ class _Survey:
 
     def column(self, choices: Choices) -> Column:
         if isinstance(self.first, NumberColumn):
+            gaps, date = self.gaps, self.first.date
             if choices.numbers == "raw":
-                return NumberColumn(self.name)
+                return NumberColumn(self.name, gaps=gaps, date=date)
+            if choices.numbers == "normal":
+                raise ValueError("Numbers of converted tables must be 'standard' or 'raw'. Got 'normal'.")
             if self.num_batches == 1:
                 return self.first  # to the same bits as a table that is read at once
-            return NumberColumn(self.name, self.mean, float(np.sqrt(self.spread / self.count)) or 1.0)
+            deviation = float(np.sqrt(self.spread / self.count)) or 1.0
+            return NumberColumn(self.name, self.mean, deviation, gaps=gaps, date=date)
         names = self.categories
         if any(isinstance(name, str) for name in names):
             names = {str(name) for name in names}

@@ -9,7 +9,7 @@ import torch
 
 from gpnn.data.labels import check_labels, check_names, find_fractions, is_missing, is_unlabelled, labelled_nodes
 from gpnn.data.splits import Split, draw_split
-from gpnn.data.tables.column import as_text
+from gpnn.data.tables.column import MISSING, as_text
 from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import add_features, matrix_rows
 from gpnn.data.tables.table import Table, places
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-MISSING = ("na", "n/a", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
 
 
 def assemble(

@@ -9,11 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow
 
+MISSING = ("na", "n/a", "none", "null", "nil", "unknown", "?")  # what other programs write for no value
 WHOLE_FLOATS = 2**53  # past it a float no longer names one whole number
 
 
 def plain_column(values: Any) -> pyarrow.Array:
     """Arrow values as text (`large_string`, "" where missing), `int64`, or `float64` (NaN where missing); no nulls.
+
+    Dates and times become text like 2024-05-31 12:30:00.
 
     Text that is whole numbers throughout, as :func:`named` has it, becomes `int64`. Whole numbers with gaps, and those
     past 2^63, become text: nothing is lost.
@@ -37,6 +40,9 @@ def plain_column(values: Any) -> pyarrow.Array:
         return _one_chunk(compute.fill_null(values.cast(pyarrow.float64()), float("nan")))
     if types.is_integer(kind) or types.is_boolean(kind):
         return _whole(values)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        moments = values.cast(pyarrow.timestamp("s"), safe=False)
+        return _one_chunk(compute.fill_null(moments.cast(pyarrow.large_string()), ""))
     if types.is_binary(kind) or types.is_large_binary(kind):
         values, kind = values.cast(pyarrow.large_binary()).cast(pyarrow.large_string()), pyarrow.large_string()
     if str(kind) in ("string", "large_string", "string_view", "null"):  # pyarrow 15 has no test for views

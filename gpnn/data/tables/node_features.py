@@ -11,9 +11,10 @@ from torch import Tensor
 
 from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor, from_scipy
+from gpnn.data.tables.column_kinds import choose_column, hash_words, read_numbers
 from gpnn.data.tables.matrix import Matrix, check_finite
 from gpnn.data.tables.table import Table, places
-from gpnn.data.tables.vocabulary import CategoryColumn, Choices, NumberColumn
+from gpnn.data.tables.vocabulary import CategoryColumn, Choices, Column, NumberColumn, TextColumn
 from gpnn.storage.read import check_size
 
 if TYPE_CHECKING:
@@ -21,12 +22,10 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-Columns = tuple[NumberColumn | CategoryColumn, ...]
+Columns = tuple[Column, ...]
 
 
-MOST_CATEGORIES = 1000
 SPARSE_BELOW = 0.2  # share of entries that are not zero
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix | None, choices: Choices) -> Columns:
@@ -97,10 +96,10 @@ def _choose(nodes: Table, further: Sequence[str], choices: Choices, notes: list[
         if extra := [name for name in further if name not in known]:
             notes.append(f"columns that the model was not trained on are left out: {', '.join(extra[:12])}")
         return choices.vocabulary.columns
-    columns: list[NumberColumn | CategoryColumn] = []
+    columns: list[Column] = []
     for name in further:
         column = choose_column(nodes, name, categorical=choices.categorical, numbers=choices.numbers)
-        if not column.feature_names:
+        if not column_width(column):
             notes.append(f"column {name} is empty and left out")
             continue
         if isinstance(column, CategoryColumn) and len(column.categories) == nodes.num_rows > 20:
@@ -109,88 +108,74 @@ def _choose(nodes: Table, further: Sequence[str], choices: Choices, notes: list[
     return tuple(columns)
 
 
-def choose_column(
-    nodes: Table, name: str, *, categorical: Sequence[str] = (), numbers: str = "standard"
-) -> NumberColumn | CategoryColumn:
-    """What a column of the nodes means: numbers where all its values are, categories where none is.
-
-    Args:
-        nodes: the table.
-        name: the column.
-        categorical: columns that are categories even if their values are numbers.
-        numbers: "standard" scales numbers to mean 0 and deviation 1; "raw" leaves them as they are.
-
-    Raises:
-        ValueError: for numbers and text side by side, a missing number, or more than 1,000 categories.
-    """
-    from pyarrow import compute, types
-
-    values = nodes.columns[name]
-    if name in categorical:
-        return _categories(nodes, name)
-    if types.is_large_string(values.type):
-        alike = compute.match_substring_regex(values, NUMBER)
-        if not compute.any(alike).as_py():
-            return _categories(nodes, name)
-        if not compute.all(alike).as_py():
-            row = alike.index(False).as_py()
-            hint = f", like the others (data.categorical={name} makes all of them categories)"
-            empty = f" (data.ignore={name} leaves the column out)"
-            nodes.refuse(name, row, "must be a finite number" + (hint if values[row].as_py() else empty))
-    numbers_of = nodes.numbers(name)
-    if numbers == "raw":
-        return NumberColumn(name)
-    return NumberColumn(name, float(numbers_of.mean()), float(numbers_of.std()) or 1.0)
-
-
-def encode_columns(nodes: Table, columns: Sequence[NumberColumn | CategoryColumn]) -> tuple[Tensor, list[str]]:
+def encode_columns(nodes: Table, columns: Sequence[Column]) -> tuple[Tensor, list[str]]:
     """The features of the nodes, `[N, F]`, dense, or sparse CSR where few are not zero; and notes.
 
     Raises:
         ValueError: when the table lacks a column, or a value is not a number where one is needed.
     """
     notes: list[str] = []
-    width = sum(len(column.feature_names) for column in columns)
-    if width * SPARSE_BELOW > len(columns):
-        return _sparse(nodes, columns, width, notes), notes
-    check_size(nodes.file, 4 * nodes.num_rows * width)
-    x, start = np.zeros((nodes.num_rows, width), np.float32), 0
-    for column in columns:
-        if isinstance(column, NumberColumn):
-            x[:, start] = _standard(nodes, column)
-        else:
-            place = _places(nodes, column, notes)
-            known = np.flatnonzero(place >= 0)
-            x[known, start + place[known]] = 1
-        start += len(column.feature_names)
-    return torch.from_numpy(x), notes
+    width = sum(column_width(column) for column in columns)
+    sparse = width * SPARSE_BELOW > len(columns)
+    if not sparse:
+        check_size(nodes.file, 4 * nodes.num_rows * width)
+    starts = pointers([column_width(column) for column in columns])
+    entries = (_entries(nodes, column, notes) for column in columns)
+    shifted = ((row, place + start, value) for (row, place, value), start in zip(entries, starts))
+    if not sparse:
+        x = np.zeros((nodes.num_rows, width), np.float32)
+        for row, place, value in shifted:
+            x[row, place] = value
+        return torch.from_numpy(x), notes
+    row, place, value = (np.concatenate(parts) for parts in zip(*shifted))
+    order = np.argsort(row, kind="stable")  # features of later columns come later
+    ptr = pointers(np.bincount(row, minlength=nodes.num_rows))
+    return csr_tensor(ptr, place[order], value[order], (nodes.num_rows, width)), notes
 
 
-def _sparse(nodes: Table, columns: Sequence[Any], width: int, notes: list[str]) -> Tensor:
-    """Each column puts at most one entry in each row, `[N, F]` CSR."""
-    entries = np.full((nodes.num_rows, len(columns)), -1, np.int64)  # the column of the matrix, or none
-    values = np.ones((nodes.num_rows, len(columns)), np.float32)
-    start = 0
-    for number, column in enumerate(columns):
-        if isinstance(column, NumberColumn):
-            entries[:, number], values[:, number] = start, _standard(nodes, column)
-        else:
-            place = _places(nodes, column, notes)
-            entries[:, number] = np.where(place >= 0, start + place, -1)
-        start += len(column.feature_names)
-    filled = entries >= 0
-    ptr = pointers(filled.sum(1))
-    return csr_tensor(ptr, entries[filled], values[filled], (nodes.num_rows, width))
+def column_width(column: Column) -> int:
+    """Number of features of a column, without their names."""
+    return column.width if isinstance(column, TextColumn) else len(column.feature_names)
 
 
-def _standard(nodes: Table, column: NumberColumn) -> np.ndarray:
-    numbers = nodes.numbers(column.name)
-    with np.errstate(over="ignore"):
-        scaled = ((numbers - column.mean) / column.deviation).astype(np.float32)
-    bad = ~np.isfinite(scaled) | (np.abs(numbers) > np.finfo(np.float32).max)  # which scaling would hide
+def _entries(nodes: Table, column: Column, notes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row, feature and value of what a column puts into the features, by row, features rising."""
+    everyone = np.arange(nodes.num_rows)
+    if isinstance(column, TextColumn):
+        row, place = hash_words(nodes.columns[column.name], column.width)
+        return row, place, np.ones(len(row), np.float32)
+    if isinstance(column, CategoryColumn):
+        place = _places(nodes, column, notes)
+        known = np.flatnonzero(place >= 0)
+        return known, place[known], np.ones(len(known), np.float32)
+    scaled, missing = _scaled(nodes, column)
+    gap = np.flatnonzero(missing)
+    value = np.concatenate([scaled, np.ones(len(gap), np.float32)])
+    return np.concatenate([everyone, gap]), np.repeat([0, 1], [len(everyone), len(gap)]), value
+
+
+def _scaled(nodes: Table, column: NumberColumn) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers as features, zero where they are missing, and whether they are, `[R]` each."""
+    numbers = read_numbers(nodes, column.name, date=column.date)
+    missing = np.isnan(numbers)
+    if missing.any() and not column.gaps:
+        nodes.refuse(column.name, int(missing.argmax()), "must not be empty: the model was trained without gaps")
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = _normal_deviates(numbers, column) if column.quantiles else (numbers - column.mean) / column.deviation
+        scaled = np.where(missing, 0, scaled).astype(np.float32)
+        bad = ~np.isfinite(scaled) | (np.abs(numbers) > np.finfo(np.float32).max)  # which scaling would hide
     if bad.any():
         nodes.refuse(column.name, int(bad.argmax()), "must be a finite number of 32 bits")
-    return scaled
+    return scaled, missing
+
+
+def _normal_deviates(numbers: np.ndarray, column: NumberColumn) -> np.ndarray:
+    """The normal deviate of each number's rank, `[R]`; of equal quantiles the middle one counts."""
+    from scipy.special import ndtri
+
+    knots, ranks = np.array(column.quantiles), np.linspace(0, 1, len(column.quantiles))
+    rank = (np.interp(numbers, knots, ranks) - np.interp(-numbers, -knots[::-1], -ranks[::-1])) / 2
+    return ndtri(np.clip(rank, 1e-3, 1 - 1e-3))
 
 
 def _places(nodes: Table, column: CategoryColumn, notes: list[str]) -> np.ndarray:
@@ -208,13 +193,3 @@ def _names(names: list[Any]) -> pyarrow.Array:
     import pyarrow
 
     return pyarrow.array(names) if names else pyarrow.array([], pyarrow.int64())
-
-
-def _categories(nodes: Table, name: str) -> CategoryColumn:
-    names = nodes.numbered(name)[1]
-    if len(names) > MOST_CATEGORIES:
-        raise ValueError(
-            f"{nodes.file}, column {name[:80]}: must hold numbers or at most {MOST_CATEGORIES:,} categories "
-            f"(data.ignore={name} leaves it out). Got {len(names):,}."
-        )
-    return CategoryColumn(name, tuple(names))

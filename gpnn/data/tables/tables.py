@@ -71,7 +71,8 @@ def tables(
 
     `nodes` (.csv, .tsv, .parquet, .npz) has a column `id` (text or whole numbers, distinct), and may have `label` (a
     class or a number, empty where unknown), `split` (train, val, test or empty) and further columns, which are the
-    features: numbers, or categories. `edges` (the same, or a METIS .graph) has `source` and `target`, and may have
+    features: numbers or dates (a gap counts as the mean and is marked by a feature of its own), categories, or text,
+    whose words are hashed. `edges` (the same, or a METIS .graph) has `source` and `target`, and may have
     `type` and `weight`. `features` (.npy, dense or sparse .npz, .parquet, .csv, .tsv) holds instead of further columns
     one row of features per node, by a column `id` or in the order of the nodes. Where a node may have several labels,
     `labels` holds instead of `label` zeros and ones, one row per node and one column per label; a row of -1 or NaN is
@@ -87,7 +88,8 @@ def tables(
         label: the column of the nodes that holds the class.
         categorical: columns, separated by commas, that are categories though they look like numbers.
         ignore: columns, separated by commas, that are not features.
-        numbers: "standard" scales columns of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
+        numbers: "standard" scales columns of numbers to mean 0 and deviation 1, "normal" to the normal deviates of
+            their ranks; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
         task: what the label is: "classification", "regression" (a number), or "auto": a regression where all labels
             are numbers and one is not whole.

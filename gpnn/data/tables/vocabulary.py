@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from gpnn.check import check_choice
@@ -12,20 +13,33 @@ from gpnn.data.labels import TASKS
 Name: TypeAlias = str | int
 
 
-NUMBERS = ("standard", "raw")
+MOST_HASHES = 1 << 16  # features of a column of text
+NUMBERS = ("standard", "normal", "raw")
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers, which becomes one feature: (value − `mean`) / `deviation`."""
+    """A column of numbers, which becomes one feature: (value − `mean`) / `deviation`.
+
+    Attributes:
+        name: of the column.
+        mean, deviation: of the numbers that there are.
+        quantiles: of them, in equal steps from the least to the largest, where a number becomes the normal deviate of
+            its rank instead; else none.
+        gaps: whether some are missing: they count as the mean, and a second feature is 1 for them.
+        date: whether the values are dates, which count in days.
+    """
 
     name: str
     mean: float = 0.0
     deviation: float = 1.0
+    quantiles: tuple[float, ...] = ()
+    gaps: bool = False
+    date: bool = False
 
     @property
     def feature_names(self) -> list[str]:
-        return [self.name]
+        return [self.name, *([f"{self.name} is missing"] if self.gaps else [])]
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,26 @@ class CategoryColumn:
 
 
 @dataclass(frozen=True)
+class TextColumn:
+    """A column of text, whose words become features by their hash: 1 for each of the node's words.
+
+    Attributes:
+        name: of the column.
+        width: number of features; words with the same hash share one.
+    """
+
+    name: str
+    width: int
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [f"{self.name}:{number}" for number in range(self.width)]
+
+
+Column: TypeAlias = NumberColumn | CategoryColumn | TextColumn
+
+
+@dataclass(frozen=True)
 class Vocabulary:
     """The meaning of a graph's tables.
 
@@ -56,7 +90,7 @@ class Vocabulary:
     ('blue', 'red')
     """
 
-    columns: tuple[NumberColumn | CategoryColumn, ...] = ()
+    columns: tuple[Column, ...] = ()
     classes: tuple[Name, ...] | None = None
     edge_types: tuple[Name, ...] | None = None
 
@@ -82,20 +116,32 @@ class Vocabulary:
         try:
             columns = tuple(_read_column(column) for column in mapping["columns"])
             return cls(columns, _tuple(mapping["classes"]), _tuple(mapping["edge_types"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"A vocabulary must hold columns, classes and edge_types. Got: {error}.") from None
 
 
-def _column_mapping(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
-    if isinstance(column, NumberColumn):
-        return {"name": column.name, "mean": column.mean, "deviation": column.deviation}
-    return {"name": column.name, "categories": list(column.categories)}
+def _column_mapping(column: Column) -> dict[str, Any]:
+    if isinstance(column, CategoryColumn):
+        return {"name": column.name, "categories": list(column.categories)}
+    if isinstance(column, TextColumn):
+        return {"name": column.name, "width": column.width}
+    further = {"quantiles": list(column.quantiles), "gaps": column.gaps, "date": column.date}
+    own = {"name": column.name, "mean": column.mean, "deviation": column.deviation}
+    return own | {name: value for name, value in further.items() if value}
 
 
-def _read_column(mapping: Mapping[str, Any]) -> NumberColumn | CategoryColumn:
+def _read_column(mapping: Mapping[str, Any]) -> Column:
     if "categories" in mapping:
         return CategoryColumn(mapping["name"], tuple(mapping["categories"]))
-    return NumberColumn(mapping["name"], float(mapping["mean"]), float(mapping["deviation"]))
+    if "width" in mapping:
+        if not 0 < mapping["width"] <= MOST_HASHES:
+            raise ValueError(f"a width of {mapping['width']}")
+        return TextColumn(mapping["name"], int(mapping["width"]))
+    quantiles = tuple(float(each) for each in mapping.get("quantiles", ()))
+    if any(not low <= high for low, high in pairwise(quantiles)):
+        raise ValueError("quantiles that fall")
+    own = (float(mapping["mean"]), float(mapping["deviation"]))
+    return NumberColumn(mapping["name"], *own, quantiles, bool(mapping.get("gaps")), bool(mapping.get("date")))
 
 
 def _listed(names: Sequence[Name] | None) -> list[Name] | None:

@@ -180,11 +180,6 @@ class TestRefusing:
                 EDGES,
                 r"nodes\.csv, line 3, column age: must be a finite number, like the others .* Got 'old'\.",
             ),
-            (
-                "id,age\na,\nb,2\n",
-                EDGES,
-                r"line 2, column age: must be a finite number \(data\.ignore.*\)\. Got ''\.",
-            ),
         ],
     )
     def test_names_file_line_column_and_value(self, tmp_path: Path, nodes: str, edges: str, message: str) -> None:
