@@ -17,14 +17,14 @@ from gpnn.nn.encoded_source import EncodedSource, row_slices
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.feature_rows import place_features
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm, MaskKey, drop_entries, drop_rows, is_dense, mark_dense
+from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, drop_entries, drop_rows, is_dense, mark_dense
 from gpnn.nn.row_chunks import RowFunction, map_rows
 from gpnn.nn.state_type import state_type
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
 PREDICTIONS = ("after", "before", "features")
-NORMS = ("none", "batch")
+NORMS: dict[str, Callable[[int], nn.Module]] = {"none": nn.Identity, "batch": BatchNorm, "pass": PassNorm}
 LARGE_SCORES = 1 << 33  # bytes of the scores of all nodes that stay on a GPU
 _NODE_LAYER, _STATE_LAYER, _HEAD_LAYER = 1, 2, 4  # layers of the random masks, besides the encoder's
 
@@ -50,14 +50,14 @@ class GPNN(nn.Module):
         in_channels: number of input features F; 0 with embeddings only.
         hidden_channels: width of the states, d.
         out_channels: number of classes C.
-        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii.
+        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii, max_plus.
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
         aggregate: mean (by the plan's normalisation), sum, max or min.
         sharing: "shared": one cell for all steps; "round": one per round; "kind": one per kind of phase.
         kinds: the kinds of phase that have a cell of their own under "kind", such as `plan.kinds`; others use the first
             cell. None: those of the partitioned schedule.
-        num_rounds: number of rounds, needed by sharing "round" and by the readout "learned".
+        num_rounds: number of rounds, needed by sharing "round" and by the readouts "learned" and "concat".
         num_edge_types: number of edge types of the graphs (a plan knows its graph's).
         input: "features": a linear map of them; "embedding": a learnable vector per node; "both": their sum.
         num_nodes: number of nodes, needed by embeddings.
@@ -70,13 +70,14 @@ class GPNN(nn.Module):
         activation: what the final state goes through before the head: identity, relu, tanh.
         concat: what stands beside the final state in the head: "none", "features" or "initial" states.
         head: widths of the head's tanh layers.
-        readout: last, mean or learned, over the states after each round.
+        readout: last, mean, max, learned or concat, over the states after each round; "concat" puts them side by side.
         input_dropout: probability that an entry of the features is dropped.
         state_dropout: probability that an entry of the initial states is dropped before they propagate.
         dropout: probability that an entry of a hidden layer is dropped, in the encoder and before the head.
         drop_node: probability that a whole row of the initial states is dropped (DropNode).
         norm: "batch": each column that the head sees, and each of the features after they propagated, is standardised
-            over the nodes, in training by the pass at hand, later by the running average (Ioffe and Szegedy 2015).
+            over the nodes, in training by the pass at hand, later by the running average (Ioffe and Szegedy 2015);
+            "pass": later by the last pass, and with one added to the variance, for states that grow with the graph.
         runner: how the plan is run; see :func:`gpnn.engine.propagate`.
         seed: where the parameters start from.
 
@@ -134,6 +135,8 @@ class GPNN(nn.Module):
         check_choice("norm", norm, NORMS)
         if predict == "features" and input != "features":
             raise ValueError(f"`predict` 'features' needs `input` 'features'. Got {input!r}.")
+        if readout == "concat" and predict != "after":
+            raise ValueError(f"`readout` 'concat' needs `predict` 'after'. Got {predict!r}.")
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_probabilities(
             input_dropout=input_dropout, state_dropout=state_dropout, dropout=dropout, drop_node=drop_node
@@ -141,21 +144,21 @@ class GPNN(nn.Module):
         self.input_dropout, self.state_dropout = input_dropout, state_dropout
         self.dropout, self.drop_node = dropout, drop_node
         self.predict, self.activation, self.concat = predict, ACTIVATIONS[activation], concat
-        self.runner = runner
+        self.runner, self.norm = runner, norm
         generator = torch.Generator().manual_seed(seed)
         has_features, has_embedding = input != "embedding", input != "features"
         self.encoder = Encoder(in_channels, encoder, hidden_channels, generator) if has_features else None
         rows = (num_nodes, hidden_channels, generator, features, nodes, embedding_scale)
         self.embedding = NodeEmbedding(*rows) if has_embedding else None
         beside = {"none": 0, "features": in_channels, "initial": hidden_channels}[concat]
-        self.head = Head(hidden_channels, out_channels, generator, hidden=head, beside=beside)
+        self.readout = READOUTS[readout](num_rounds)
+        read = hidden_channels * (num_rounds or 1) if readout == "concat" else hidden_channels  # width of what it gives
+        self.head = Head(read, out_channels, generator, hidden=head, beside=beside)
         width = {"after": hidden_channels, "before": out_channels, "features": in_channels}[predict]  # that propagates
         parts = (message, cell, aggregate, cell_options or {}, width, num_edge_types, generator)
         self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds, kinds)
-        self.readout = READOUTS[readout](num_rounds)
-        batch = norm == "batch"
-        self.feature_norm = BatchNorm(in_channels) if batch and predict == "features" else nn.Identity()
-        self.state_norm = BatchNorm(hidden_channels) if batch else nn.Identity()
+        self.feature_norm = NORMS[norm](in_channels) if predict == "features" else nn.Identity()
+        self.state_norm = NORMS[norm](read)
 
     def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None, rows: Tensor | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
@@ -223,7 +226,7 @@ class GPNN(nn.Module):
             return False
         if x is None or self.encoder is None or self.embedding is not None or self.predict == "features":
             return False
-        whole = isinstance(self.state_norm, BatchNorm) or self.cell.residual or self.cell.random
+        whole = self.norm != "none" or self.cell.residual or self.cell.random
         return not whole and not x.requires_grad and is_dense(x)
 
     def _forward_from_features(self, x: Tensor, plan: Plan, key: MaskKey | None, rows: Tensor | None) -> Tensor:
@@ -323,7 +326,7 @@ class GPNN(nn.Module):
 
     def _by_rows(self, function: RowFunction, rows: list[Tensor | None], key: MaskKey | None) -> Tensor:
         """`function(*rows, key)`; where the runner computes again what it did not keep, so does the function."""
-        if not recomputes(self.runner) or isinstance(self.state_norm, BatchNorm):  # which sees all nodes at once
+        if not recomputes(self.runner) or self.norm != "none":  # norms see all nodes at once
             return _at_once(function, rows, key)
         return map_rows(function, rows, key, self._row_parameters())
 
@@ -344,8 +347,8 @@ class GPNN(nn.Module):
         return self.encoder(x, self.input_dropout, self.dropout, key)
 
     def _check_features(self, x: Tensor | None, plan: Plan) -> Tensor | None:
-        if plan.nodes is not None and isinstance(self.state_norm, BatchNorm):
-            raise ValueError(f"`norm` 'batch' needs all nodes in one process. Got {plan.num_nodes} of them.")
+        if plan.nodes is not None and self.norm != "none":
+            raise ValueError(f"`norm` {self.norm!r} needs all nodes in one process. Got {plan.num_nodes} of them.")
         needs_x = self.encoder is not None or (self.concat == "features" and self.head.beside is not None)
         if needs_x and x is None:
             raise ValueError("A model with features as input or beside the state needs `x`. Got None.")

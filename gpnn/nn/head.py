@@ -75,6 +75,36 @@ class MeanState(nn.Module):
         return total / len(states)
 
 
+class LargestState(nn.Module):
+    """The largest of the states after each round, channel by channel (jumping knowledge, Xu et al. 2018)."""
+
+    collects = True
+
+    def forward(self, states: list[Tensor]) -> Tensor:
+        return torch.stack(states[1:]).amax(0)
+
+
+class JoinedState(nn.Module):
+    """The states after each round side by side, `[N, T · d]` (jumping knowledge, Xu et al. 2018).
+
+    Args:
+        num_rounds: number of rounds T, which must be given.
+    """
+
+    collects = True
+
+    def __init__(self, num_rounds: int | None) -> None:
+        super().__init__()
+        if num_rounds is None:
+            raise ValueError("The readout 'concat' needs `num_rounds`. Got None.")
+        self.num_rounds = num_rounds
+
+    def forward(self, states: list[Tensor]) -> Tensor:
+        if len(states) != self.num_rounds + 1:
+            raise ValueError(f"The plan must have {self.num_rounds} rounds, as the head has. Got {len(states) - 1}.")
+        return torch.cat(states[1:], dim=1)
+
+
 class LearnedState(nn.Module):
     """Σ γₜ hₜ with learned γ (GPR-GNN, Chien et al. 2021), started as α(1 − α)ᵗ, the rest on the last state.
 
@@ -108,5 +138,7 @@ class LearnedState(nn.Module):
 READOUTS: dict[str, Callable[[int | None], nn.Module]] = {
     "last": lambda num_rounds: LastState(),
     "mean": lambda num_rounds: MeanState(),
+    "max": lambda num_rounds: LargestState(),
+    "concat": JoinedState,
     "learned": LearnedState,
 }

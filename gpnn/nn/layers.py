@@ -126,6 +126,40 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x)
 
 
+class PassNorm(nn.Module):
+    """Each column standardised over the nodes of the pass at hand in training, and of the last such pass later.
+
+    Later it is one fixed affine map, so that a state that grows on with a longer graph grows on behind it. One is added
+    to the variance: a column that is almost constant stays so.
+
+    Args:
+        channels: number of columns d.
+
+    >>> import torch
+    >>> norm = PassNorm(1)
+    >>> _ = norm(torch.tensor([[-2.0], [2.0]]) * 6**0.5 / 2)
+    >>> round(float(norm.eval()(torch.tensor([[5 * 7**0.5]]))), 4)
+    5.0
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("deviation", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The standardised columns, `[N, d]`."""
+        if not self.training:
+            return (x - self.mean) / self.deviation
+        mean, deviation = x.mean(0), (x.var(0, correction=0) + 1).sqrt()
+        self.mean.copy_(mean.detach())
+        self.deviation.copy_(deviation.detach())
+        return (x - mean) / deviation
+
+
 class MaskKey(NamedTuple):
     """The RNG key of one forward pass: its random masks are a hash of the key, the layer, the node and the column.
 

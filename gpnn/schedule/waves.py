@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from gpnn.check import check_count, check_node
 from gpnn.csr import compress
@@ -17,12 +18,13 @@ from gpnn.schedule.sequential import level_phases
 def waves(data: GraphLike, rounds: int = 3, origins: int | Sequence[int] = 0) -> Schedule:
     """One wave per round: outward from the origins, distance by distance, and back again.
 
-    On the way out the nodes at distance d update from those at d - 1, on the way back from those at d + 1 and at d, as
-    in the Flood and Echo Net (Mathys et al. 2024). Every edge carries one message per round, and in one round every
-    origin learns from every node, every node from every origin. The first wave starts at `origins`, each later one in
-    the farthest node of each component, ties by the lowest id, so that on a tree the second and third start at both
-    ends of a longest path: three rounds suffice for the eccentricity of every node. A node that was an origin before
-    gives way to the node that is farthest from all former origins.
+    A round begins with a phase of the kind "origin", in which the origins update without a message, so that a cell
+    per kind can tell them from other nodes. On the way out the nodes at distance d update from those at d - 1, on the
+    way back from those at d + 1 and at d, as in the Flood and Echo Net (Mathys et al. 2024). Every edge carries one
+    message per round, and in one round every origin learns from every node, every node from every origin. The first
+    wave starts at `origins`, each later one in the farthest node of each component, ties by the lowest id, so that on
+    a tree the second and third start at both ends of a longest path: three rounds suffice for the eccentricity of
+    every node. A node that was an origin before gives way to the node that is farthest from all former origins.
 
     Args:
         data: the graph; distances ignore the direction of edges.
@@ -35,7 +37,7 @@ def waves(data: GraphLike, rounds: int = 3, origins: int | Sequence[int] = 0) ->
     >>> from gpnn import Graph
     >>> chain = Graph([0, 1, 2], [1, 2, 3], num_nodes=4).to_undirected()
     >>> [[phase.nodes.tolist() for phase in phases] for phases in waves(chain, rounds=2, origins=1).rounds]
-    [[[0, 2], [3], [2], [1]], [[2], [1], [0], [1], [2], [3]]]
+    [[[1], [0, 2], [3], [2], [1]], [[3], [2], [1], [0], [1], [2], [3]]]
     """
     from gpnn.schedule.kernels import distances
 
@@ -48,7 +50,7 @@ def waves(data: GraphLike, rounds: int = 3, origins: int | Sequence[int] = 0) ->
     made = []
     for _ in range(rounds):
         distance = distances(ptr, index, start)
-        made.append(_wave(graph, distance))
+        made.append((_origin_phase(start), *_wave(graph, distance)))
         nearest = np.minimum(nearest, distance)
         start = _farthest(component, distance)
         start = np.where(nearest[start] > 0, start, _farthest(component, nearest))
@@ -73,6 +75,11 @@ def _farthest(component: np.ndarray, distance: np.ndarray) -> np.ndarray:
     """The node of the largest distance in each component, ties by the lowest id."""
     order = np.lexsort((-distance, component))
     return order[np.unique(component[order], return_index=True)[1]]
+
+
+def _origin_phase(start: np.ndarray) -> Phase:
+    """The origins update, without a message."""
+    return Phase(torch.empty(0, dtype=torch.int64), torch.from_numpy(np.unique(start)), kind="origin")
 
 
 def _wave(graph: Graph, distance: np.ndarray) -> tuple[Phase, ...]:

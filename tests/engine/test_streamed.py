@@ -60,9 +60,10 @@ def test_gradcheck_of_both_runners(update, small_chunks):
     graph = multigraph()
     plan = gpnn.lower(graph, make_schedule("partitioned", graph, rounds=1), normalization="split")
     cell = make_cell(update, "linear", width=2)
+    cell.update.requires_grad_(update != "max_plus")  # its gradient goes straight through a rounding
     for runner in ("fused", "streamed"):
         # gradcheck moves its inputs in place, and the cell's parameters are among them
-        inputs = (states(width=2).requires_grad_(), *cell.parameters())
+        inputs = (states(width=2).requires_grad_(), *(each for each in cell.parameters() if each.requires_grad))
         run = partial(propagate, cell, plan, runner=runner)
         assert torch.autograd.gradcheck(lambda state, *_, run=run: run(state), inputs, fast_mode=True)
 

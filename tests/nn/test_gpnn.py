@@ -66,14 +66,22 @@ def test_every_cell_and_readout(cell, readout, plan):
 
 def test_readouts_by_hand(plan):
     models = {name: GPNN(FEATURES, 4, 4, readout=name, num_rounds=2, concat="none", cell="linear") for name in READOUTS}
-    for model in models.values():
-        model.head.weights[0].data = torch.eye(4)
+    for name, model in models.items():
+        model.head.weights[0].data = torch.eye(8, 4) if name == "concat" else torch.eye(4)
     start = models["last"].encoder(features(), 0.0, 0.0, None)
     states = [start, *gpnn.propagate(models["last"].cell, plan, start, collect=True)]
     torch.testing.assert_close(models["last"](features(), plan), states[-1])
     torch.testing.assert_close(models["mean"](features(), plan), sum(states) / 3)
+    torch.testing.assert_close(models["max"](features(), plan), torch.maximum(*states[1:]))
+    torch.testing.assert_close(models["concat"](features(), plan), states[1])  # the head takes the first round
     gamma = (0.1, 0.1 * 0.9, 0.9**2)
     torch.testing.assert_close(models["learned"](features(), plan), sum(g * h for g, h in zip(gamma, states)))
+
+
+def test_joined_rounds_must_be_those_of_the_plan(plan):
+    model = GPNN(FEATURES, 4, 3, readout="concat", num_rounds=3)
+    with pytest.raises(ValueError, match=r"The plan must have 3 rounds, as the head has. Got 2."):
+        model(features(), plan)
 
 
 def test_predicting_before_propagating_is_appnp(plan):
@@ -110,6 +118,19 @@ def test_batch_normalisation_stays_with_the_weights(plan):
     copy_of = GPNN(FEATURES, 4, 3, norm="batch")
     copy_of.load_state_dict(model.state_dict())
     torch.testing.assert_close(copy_of.eval()(features(), plan), model.eval()(features(), plan), rtol=0, atol=0)
+
+
+def test_the_last_pass_standardises_later_ones(plan):
+    model = GPNN(FEATURES, 4, 3, cell="linear", concat="none", norm="pass")
+    x = 10000 * features()
+    seen = model.states(x, plan)
+    torch.testing.assert_close(seen.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(seen.var(0, unbiased=False), torch.ones(4), atol=1e-2, rtol=0)
+    torch.testing.assert_close(model.eval().states(x, plan), seen, rtol=0, atol=0)
+    assert model.states(3 * x, plan).var(0).min() > 8, "an affine map: three times the deviation"
+    copy_of = GPNN(FEATURES, 4, 3, cell="linear", concat="none", norm="pass").eval()
+    copy_of.load_state_dict(model.state_dict())
+    torch.testing.assert_close(copy_of.states(x, plan), seen, rtol=0, atol=0)
 
 
 def test_the_seed_alone_decides_the_parameters():
@@ -267,14 +288,19 @@ def test_typed_graphs_and_virtual_nodes():
         ({"input": "x"}, "`input` must be one of features, embedding, both. Got 'x'"),
         ({"input": "both"}, "Embeddings need `num_nodes`. Got None"),
         ({"predict": "x"}, "`predict` must be one of after, before, features. Got 'x'"),
-        ({"norm": "x"}, "`norm` must be one of none, batch. Got 'x'"),
+        ({"norm": "x"}, "`norm` must be one of none, batch, pass. Got 'x'"),
         (
             {"predict": "features", "input": "both", "num_nodes": 10},
             "`predict` 'features' needs `input` 'features'. Got 'both'",
         ),
         ({"concat": "x"}, "`concat` must be one of none, features, initial. Got 'x'"),
         ({"activation": "x"}, "`activation` must be one of identity, relu, tanh. Got 'x'"),
-        ({"readout": "x"}, "`readout` must be one of last, mean, learned. Got 'x'"),
+        ({"readout": "x"}, "`readout` must be one of last, mean, max, concat, learned. Got 'x'"),
+        ({"readout": "concat"}, "The readout 'concat' needs `num_rounds`. Got None"),
+        (
+            {"readout": "concat", "num_rounds": 2, "predict": "before"},
+            "`readout` 'concat' needs `predict` 'after'. Got 'before'",
+        ),
         ({"readout": "learned"}, "The readout 'learned' needs `num_rounds`. Got None"),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1. Got 1.0"),
         ({"drop_node": -0.1}, "`drop_node` must be at least 0 and below 1. Got -0.1"),

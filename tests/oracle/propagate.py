@@ -100,6 +100,9 @@ def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
     if name == "LinearUpdate":
         partial = unit.teleport == "round" and phase.closing
         return m if partial else (1 - unit.alpha) * m + unit.alpha * h0
+    if name == "MaxPlusUpdate":
+        arrived = m + unit.step * np.round(unit.rate * _array(unit.increment))
+        return np.where(_array(unit.keep) > 0, np.maximum(h, arrived), arrived)
     beta = log(unit.theta / (number + 1) + 1)
     support = (1 - unit.alpha) * m + unit.alpha * h0
     return np.maximum((1 - beta) * support + beta * support @ _array(unit.weight), 0)

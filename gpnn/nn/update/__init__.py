@@ -13,6 +13,7 @@ from gpnn.nn.update.gcnii import GCNIIUpdate
 from gpnn.nn.update.gru import GRUUpdate
 from gpnn.nn.update.linear import LinearUpdate
 from gpnn.nn.update.lstm import LSTMUpdate
+from gpnn.nn.update.max_plus import MaxPlusUpdate
 from gpnn.nn.update.mlp import MLPUpdate
 
 
@@ -40,6 +41,7 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "mlp": MLPUpdate,
     "linear": LinearUpdate,
     "gcnii": GCNIIUpdate,
+    "max_plus": MaxPlusUpdate,
 }
 
-__all__ = ["UPDATES", "GCNIIUpdate", "GRUUpdate", "LSTMUpdate", "LinearUpdate", "MLPUpdate", "Update"]
+__all__ = ["UPDATES", "GCNIIUpdate", "GRUUpdate", "LSTMUpdate", "LinearUpdate", "MLPUpdate", "MaxPlusUpdate", "Update"]
