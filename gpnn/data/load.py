@@ -19,6 +19,7 @@ from gpnn.data.formats.ogb import OGB
 from gpnn.data.generators import chain, digits, grid, planted, rmat
 from gpnn.data.kinds import KIND_READERS
 from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
+from gpnn.data.mesh import mesh_eccentricity
 from gpnn.data.nell import nell
 from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.splits import node_mask
@@ -47,6 +48,7 @@ DATASETS: dict[str, Callable[..., Data]] = {
     "diameter": diameter,
     "ring_transfer": ring_transfer,
     "tree_match": tree_match,
+    "mesh_eccentricity": mesh_eccentricity,
     **KIND_READERS,
     **OGB,
 }

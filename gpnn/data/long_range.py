@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     y: np.ndarray  # [n] targets; -1 or NaN where none is asked for
 
 
-def eccentricity(*, num_graphs: int = 600, longest: int = 40, seed: int = 0) -> Data:
+def eccentricity(*, num_graphs: int = 600, longest: int = 40, scale: int = 1, seed: int = 0) -> Data:
     """How far each node is from its farthest: lines, ladders, grids, trees, caterpillars and lobsters, as ECHO has.
 
     A task of regression after the ECHO benchmark (Miglior et al. 2026), generated alike.
@@ -35,33 +35,41 @@ def eccentricity(*, num_graphs: int = 600, longest: int = 40, seed: int = 0) -> 
     Args:
         num_graphs: graphs of all six kinds in turn; six tenths train, two validate, two test.
         longest: largest length of a graph; the shortest are 17 long, or less where `longest` is.
+        scale: how many times longer all graphs are, to test on what was trained with shorter ones.
         seed: the draw.
 
     >>> data = eccentricity(num_graphs=6, longest=3)
     >>> data.y[:4].tolist()  # a line of four nodes
     [3.0, 2.0, 2.0, 3.0]
     """
-    return _distances(lambda distance: distance.max(1), num_graphs, longest, seed)
+    return _distances(lambda distance: distance.max(1), num_graphs, longest, scale, seed)
 
 
-def shortest_path(*, num_graphs: int = 600, longest: int = 40, seed: int = 0) -> Data:
+def shortest_path(*, num_graphs: int = 600, longest: int = 40, scale: int = 1, seed: int = 0) -> Data:
     """The distance of each node from a marked one, its graph's node 0; otherwise as :func:`eccentricity`."""
-    return _distances(lambda distance: distance[0], num_graphs, longest, seed)
+    return _distances(lambda distance: distance[0], num_graphs, longest, scale, seed)
 
 
-def diameter(*, num_graphs: int = 600, longest: int = 40, seed: int = 0) -> Data:
+def diameter(*, num_graphs: int = 600, longest: int = 40, scale: int = 1, seed: int = 0) -> Data:
     """The largest distance in the whole graph, asked of each of its nodes; otherwise as :func:`eccentricity`."""
-    return _distances(lambda distance: np.full(len(distance), distance.max()), num_graphs, longest, seed)
+    return _distances(lambda distance: np.full(len(distance), distance.max()), num_graphs, longest, scale, seed)
 
 
 def ring_transfer(
-    *, num_graphs: int = 500, length: int = 20, num_classes: int = 5, test_scale: int = 1, seed: int = 0
+    *,
+    num_graphs: int = 500,
+    length: int = 20,
+    shortest: int | None = None,
+    num_classes: int = 5,
+    test_scale: int = 1,
+    seed: int = 0,
 ) -> Data:
     """One class is shown at a node of a ring and asked for at the opposite one.
 
     Args:
         num_graphs: rings; six tenths train, two validate, two test.
         length: nodes of a ring.
+        shortest: nodes of the shortest ring, where lengths are drawn from it to `length`; None: all are `length` long.
         num_classes: number of classes.
         test_scale: how many times longer the rings are that test.
         seed: the draw.
@@ -70,11 +78,14 @@ def ring_transfer(
     [-1, -1, 0, -1]
     """
     check_range("length", length, 3)
+    shortest = length if shortest is None else shortest
+    check_range("shortest", shortest, 3, length)
     check_range("num_classes", num_classes, 2)
     check_range("test_scale", test_scale, 1)
     rng = np.random.default_rng(seed)
     split = _split(num_graphs, rng)
-    return _join([_ring(length * (test_scale if part == 2 else 1), num_classes, rng) for part in split], split)
+    sizes = rng.integers(shortest, length, len(split), endpoint=True) * np.where(split == 2, test_scale, 1)
+    return _join([_ring(int(size), num_classes, rng) for size in sizes], split)
 
 
 def tree_match(*, num_graphs: int = 2000, depth: int = 4, seed: int = 0) -> Data:
@@ -94,15 +105,19 @@ def tree_match(*, num_graphs: int = 2000, depth: int = 4, seed: int = 0) -> Data
     return _join([_matching_tree(depth, rng) for _ in range(num_graphs)], _split(num_graphs, rng))
 
 
-def _distances(target: Callable[[np.ndarray], np.ndarray], num_graphs: int, longest: int, seed: int) -> Data:
+def _distances(
+    target: Callable[[np.ndarray], np.ndarray], num_graphs: int, longest: int, scale: int, seed: int
+) -> Data:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import shortest_path
 
     check_range("longest", longest, 2)
+    check_range("scale", scale, 1)
     rng = np.random.default_rng(seed)
     samples = []
     for number in range(num_graphs):
-        pairs = _SHAPES[number % len(_SHAPES)](int(rng.integers(min(17, longest), longest, endpoint=True)), rng)
+        length = scale * int(rng.integers(min(17, longest), longest, endpoint=True))
+        pairs = _SHAPES[number % len(_SHAPES)](length, rng)
         num_nodes = int(pairs.max()) + 1
         matrix = coo_matrix((np.ones(len(pairs)), pairs.T), (num_nodes, num_nodes))
         distance = shortest_path(matrix, directed=False, unweighted=True)

@@ -23,6 +23,7 @@ SMALL = {
     "diameter": {"num_graphs": 30},
     "ring_transfer": {"num_graphs": 30},
     "tree_match": {"num_graphs": 30},
+    "mesh_eccentricity": {"num_nodes": 100, "hops": 2},
 }
 FILES = ("cora", "citeseer", "pubmed", "nell", "babi", *KINDS)
 

@@ -62,6 +62,14 @@ def test_a_ring_shows_its_class_opposite_to_where_it_is_asked():
         assert len(graph) == (96 if data.test_mask[node] else 6)
 
 
+def test_longer_graphs_and_rings_of_several_lengths():
+    lengths = [nx.diameter(graph) for graph in graphs_of(shortest_path(num_graphs=6, longest=20, scale=4))]
+    assert lengths[0] % 4 == 0  # a line
+    assert min(lengths) >= 60
+    sizes = {len(graph) for graph in graphs_of(ring_transfer(num_graphs=60, length=8, shortest=5))}
+    assert sizes == {5, 6, 7, 8}
+
+
 def test_a_tree_asks_for_the_value_of_the_roots_key():
     data = tree_match(num_graphs=5, depth=3)
     for graph in graphs_of(data):
@@ -73,7 +81,9 @@ def test_a_tree_asks_for_the_value_of_the_roots_key():
         assert [node for node in graph if data.y[node] >= 0] == [root]
 
 
-@pytest.mark.parametrize("options", [{"length": 2}, {"num_graphs": 4}, {"num_classes": 1}, {"test_scale": 0}])
+@pytest.mark.parametrize(
+    "options", [{"length": 2}, {"num_graphs": 4}, {"num_classes": 1}, {"test_scale": 0}, {"shortest": 2}]
+)
 def test_refuses(options):
     with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
         ring_transfer(**options)
