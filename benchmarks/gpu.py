@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +89,8 @@ def tune(options: argparse.Namespace) -> dict[str, object]:
 def rounds(options: argparse.Namespace) -> dict[str, object]:
     """Ten rounds over 10M nodes and 100M edges: our partition schedule, our synchronous one."""
     names = {"partition schedule": "partitioned", "synchronous": "synchronous"}
-    sizes = {"rounds": 10, "epochs": 4}
-    rows = [{"schedule": name, **train(10_000_000, 100_000_000, 16, kind, **sizes)} for name, kind in names.items()]
-    return {"rows": rows}
+    sizes = (10_000_000, 100_000_000, 16)
+    return {"rows": [{"schedule": name, **train(*sizes, kind, epochs=4, rounds=10)} for name, kind in names.items()]}
 
 
 def pyg_rounds(options: argparse.Namespace) -> dict[str, object]:
@@ -129,79 +127,54 @@ def profile(options: argparse.Namespace) -> dict[str, object]:
     """Where the time of a step goes, by kernel, at 1M nodes, and that of a pass there and back at 16M."""
     import torch
     from gpu_step import bare_step, kernel_times
-    from gpu_task import one_pass, prepare
+    from gpu_task import assemble, one_pass, prepare, recipe_of
 
     torch.set_float32_matmul_precision("high")
     found = {"step": kernel_times(bare_step(1_000_000, 10_000_000, 128), times=20)}
+    task = prepare(16_000_000, 232_800_000, width=128, device="cuda")
     for name in ("synchronous", "held_cut"):
-        number = 1 if name == "held_cut" else 3
-        task = prepare(16_000_000, 232_800_000, 96, schedule(name), rounds=number, width=128, device="cuda")
-        found[name] = kernel_times(one_pass(task, runner("device", number)), times=2)
-        del task
+        made = assemble(task, 28, name, recipe_of(1), engine="streamed")
+        found[name] = kernel_times(one_pass(made), times=2)
+        del made
     return found
 
 
 def sizes(options: argparse.Namespace) -> dict[str, object]:
     """The record's work on smaller graphs of the same kind."""
     millions = (1, 4, 16, 64)
-    rows = [train(n * 10**6, n * 14_550_000, max(2, n * 2), "partitioned", rounds=3, epochs=4) for n in millions]
-    return {"rows": rows}
+    return {"rows": [train(n * 10**6, n * 14_550_000, max(2, n * 2), "partitioned", epochs=4) for n in millions]}
 
 
 def held_sizes(options: argparse.Namespace) -> dict[str, object]:
     """Three steps with the cut held, 16M nodes, by the number of subgraphs, down to those that fit the L2 cache."""
-    return {"rows": [train(16_000_000, 232_800_000, k, "held_cut", rounds=1, epochs=5) for k in (28, 56, 112, 224)]}
+    return {"rows": [train(16_000_000, 232_800_000, k, "held_cut", epochs=5) for k in (28, 56, 112)]}
 
 
 def record(options: argparse.Namespace) -> dict[str, object]:
     """111,059,956 nodes and about 1.6 billion edges, as ogbn-papers100M."""
-    return _record(options, "partitioned", rounds=3, place="host")
+    return train(options.nodes, options.edges, options.k, "partitioned", epochs=options.epochs)
 
 
 def synchronous(options: argparse.Namespace) -> dict[str, object]:
     """The record's graph under the synchronous schedule, with the same kernels and the same streaming."""
-    return _record(options, "synchronous", rounds=3, place="host")
+    return train(options.nodes, options.edges, options.k, "synchronous", epochs=options.epochs)
 
 
 def held_cut(options: argparse.Namespace) -> dict[str, object]:
     """The record's graph with the cut held: three steps in one round."""
-    return _record(options, "held_cut", rounds=1, place="device")
+    return train(options.nodes, options.edges, options.k, "held_cut", epochs=options.epochs)
 
 
-def _record(options: argparse.Namespace, name: str, *, rounds: int, place: str) -> dict[str, object]:
-    counts = {"rounds": rounds, "epochs": options.epochs, "place": place}
-    return train(options.nodes, options.edges, options.k, name, **counts)
-
-
-def schedule(name: str) -> Sequence[Any]:
-    """The phases of a round."""
-    from gpnn.schedule import held_cut_phases, partitioned_phases, synchronous_phases
-
-    return {"partitioned": partitioned_phases, "synchronous": synchronous_phases}.get(
-        name, lambda: held_cut_phases(3)
-    )()
-
-
-def runner(place: str, rounds: int) -> Any:
-    """Everything on the device, or features and all states between rounds but the last on the host."""
-    from gpnn.engine import Streamed
-
-    return Streamed() if place == "device" else Streamed(device="cpu", features="cpu", near=min(1, rounds - 1))
-
-
-def train(
-    nodes: int, edges: int, parts: int, name: str, *, rounds: int, epochs: int, place: str = "device", width: int = 128
-) -> dict[str, object]:
+def train(nodes: int, edges: int, parts: int, name: str, *, epochs: int, **arguments: Any) -> dict[str, object]:
     """Prepare and train; what both took, and loss and accuracy of each epoch."""
     import torch
     from gpu_task import now, prepare
     from gpu_task import train as train_task
 
     began = now()
-    task = prepare(nodes, edges, parts, schedule(name), rounds=rounds, width=width, device="cuda")
-    prepared = round(now() - began, 1)
-    facts = {**task.facts, "place": place, "prepared": prepared}
-    facts |= train_task(task, runner(place, rounds), epochs=epochs)
+    task = prepare(nodes, edges, width=128, device="cuda")
+    facts = train_task(task, parts, name, epochs=epochs, **arguments)
+    facts["all of it"] = round(now() - began, 1)
     print(f"  { ({key: value for key, value in facts.items() if key != 'history'}) }", flush=True)
     del task
     gc.collect()

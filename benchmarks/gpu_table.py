@@ -92,17 +92,17 @@ def _held_sizes(result: dict[str, Any]) -> str:
     return head + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
 
 
-_COLUMNS = ["nodes", "edges", "K", "cut", "planted cut", "partition s", "lower s", "s per epoch", "GiB"]
+_COLUMNS = ["nodes", "edges", "K", "partition and lower s", "engine", "s per epoch", "GiB", "estimated GiB"]
 
 
 def _row(r: dict[str, Any]) -> list[Any]:
-    names = ("nodes", "edges", "parts", "cut", "planted_cut", "partition", "lower", "seconds", "GiB")
+    names = ("nodes", "edges", "parts", "partition and lower", "engine", "seconds", "GiB", "estimated GiB")
     return [r.get(name, "") for name in names]
 
 
 def _record(result: dict[str, Any]) -> str:
-    names = ("largest_degree", "cut_nodes", "balance", "messages", "updates", "place", "generate", "features")
-    names += ("prepared", "with validation", "reserved GiB")
+    names = ("largest_degree", "planted_cut", "messages", "updates", "generate", "features", "with validation")
+    names += ("host GiB", "estimated host GiB", "all of it")
     facts = "; ".join(f"{name.replace('_', ' ')} {_text(result.get(name, ''))}" for name in names)
     epochs = [[e["epoch"], e["seconds"], e["loss"], e.get("val_accuracy", "")] for e in result["history"]]
     head = "### The record, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(result)])
@@ -112,7 +112,7 @@ def _record(result: dict[str, Any]) -> str:
 def _other_schedule(name: str) -> Callable[[dict[str, Any]], str]:
     def lines(result: dict[str, Any]) -> str:
         row = [name, result["parts"], result["messages"], result["updates"], result["seconds"], result["GiB"]]
-        head = f"The same graph and kernels, {name}, states and features on the {result['place']}:\n\n"
+        head = f"The same graph and kernels, {name}, engine {result['engine']}:\n\n"
         return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], [row])
 
     return lines

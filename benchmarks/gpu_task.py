@@ -1,9 +1,9 @@
-"""A planted graph made, partitioned and lowered on the device, with features on the host, and its training by `fit`."""
+"""A planted graph made on the device, its features on the host, and its training by the assembly of `gpnn train`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,10 @@ from gpu_graph import CLASSES, planted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gpnn.engine import Plan, Streamed
-from gpnn.engine.lower_csr import lower_csr
-from gpnn.nn import GPNN
+from gpnn import Graph
+from gpnn.memory.available import resident_bytes
 from gpnn.nn.state_type import states_in
-from gpnn.partition.clustered import Parts, cluster_parts
-from gpnn.schedule import PhaseSpec, partitioned_phases
+from gpnn.pipeline import Assembly, Pipeline
 from gpnn.train import Recipe, fit
 
 PIECE = 1 << 20  # rows of features that are made at one time
@@ -50,68 +48,38 @@ def gib(count: float) -> float:
 
 @dataclass
 class Task:
-    """A graph lowered, with features and labels in plan order.
+    """A graph in CSR form on the device, with features, labels and masks on the host.
 
     Attributes:
-        plan: the schedule.
-        data: features `[N, F]`, classes and masks, on the host.
+        data: `graph` and the rest.
         facts: what the preparation measured.
     """
 
-    plan: Plan
     data: Data
     facts: dict[str, Any]
 
 
-def prepare(
-    num_nodes: int,
-    num_edges: int,
-    parts: int,
-    phases: Sequence[PhaseSpec] | None = None,
-    *,
-    rounds: int,
-    width: int,
-    device: str,
-    labelled: int = 80,
-) -> Task:
-    """Generate, partition by our own clustering, lower (None: the partition schedule), and fill the features.
+def prepare(num_nodes: int, num_edges: int, *, width: int, device: str, labelled: int = 80) -> Task:
+    """Generate a graph and its features.
 
     One node in `labelled` has a label that is used; a tenth of these validate.
     """
     clock, seed = Clock(), 0
     with clock.time("generate"):
         graph = planted(num_nodes, num_edges, device, seed=seed)
-    with clock.time("partition"):
-        found = cluster_parts(graph.ptr, graph.col, parts, seed=seed)
-    facts: dict[str, Any] = {"nodes": num_nodes, "edges": graph.col.numel(), "parts": parts, "rounds": rounds}
-    facts |= {"width": width, "largest_degree": int(graph.ptr.diff().max()), "planted_cut": round(graph.mixed, 4)}
-    with clock.time("lower"):
-        plan = lower_csr(graph.ptr, graph.col, *found, phases or partitioned_phases(), rounds=rounds)
-    facts |= _quality(plan, found, num_nodes)
-    label = graph.label[found.order]
-    del graph, found
-    torch.cuda.empty_cache()
+    facts: dict[str, Any] = {"nodes": num_nodes, "edges": graph.col.numel(), "width": width}
+    facts |= {"largest_degree": int(graph.ptr.diff().max()), "planted_cut": round(graph.mixed, 4)}
     with clock.time("features"):
-        x = _features(label, width, device, seed)
+        x = _features(graph.label, width, device, seed)
     random = torch.Generator(device).manual_seed(seed + 1)
     chosen = torch.randperm(num_nodes, device=device, generator=random)[: max(2, num_nodes // labelled)]
     cut = max(1, len(chosen) * 9 // 10)
     nodes = {"train_mask": chosen[:cut].cpu(), "val_mask": chosen[cut:].cpu()}
     none = torch.zeros(num_nodes, dtype=torch.bool)
     masks = {name: none.index_fill(0, each, True) for name, each in nodes.items()}
-    return Task(plan, Data(x=x, y=label.cpu(), num_nodes=num_nodes, **masks), facts | clock.seconds)
-
-
-def _quality(plan: Plan, found: Parts, num_nodes: int) -> dict[str, Any]:
-    sizes = found.ptr.diff()
-    facts: dict[str, Any] = {"balance": round(float(sizes.max() * len(sizes) / num_nodes), 3)}
-    facts |= {"messages": plan.num_messages, "updates": plan.num_updates}
-    total = sum(phase.num_edges + phase.num_held for phase in plan.rounds[0])
-    for phase in plan.rounds[0]:
-        if phase.kind in ("cut", "held"):
-            crossing, ends = (phase.num_held, phase.num_halo) if phase.num_held else (phase.num_edges, phase.num_rows)
-            facts |= {"cut": round(crossing / max(1, total), 4), "cut_nodes": round(ends / num_nodes, 4)}
-    return facts
+    rows = Graph.from_csr(graph.ptr, graph.col, symmetric=True)
+    data = Data(graph=rows, x=x, y=graph.label.cpu(), num_nodes=num_nodes, num_classes=CLASSES, **masks)
+    return Task(data, facts | clock.seconds)
 
 
 def _features(label: Tensor, width: int, device: str, seed: int) -> Tensor:
@@ -126,40 +94,73 @@ def _features(label: Tensor, width: int, device: str, seed: int) -> Tensor:
     return x
 
 
-def make_model(width: int, device: str, runner: Streamed) -> GPNN:
-    """A linear encoder, a gated cell and a linear head."""
-    return GPNN(width, width, CLASSES, cell="gru", concat="none", runner=runner).to(device)
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "partitioned": {"schedule": "partitioned", "rounds": 3},
+    "synchronous": {"schedule": "held_cut", "rounds": 3, "schedule_options": {"intra": 1}},  # nodes by subgraph
+    "held_cut": {"schedule": "held_cut", "rounds": 1, "schedule_options": {"intra": 3}},
+}
 
 
-def train(task: Task, runner: Streamed, *, epochs: int, precision: str = "bf16_states") -> dict[str, Any]:
-    """Train by :func:`gpnn.train.fit`: seconds and memory of the epochs, and what it came to."""
+def recipe_of(epochs: int, precision: str = "bf16_states") -> Recipe:
+    """Plain full-batch epochs, the last of which is validated."""
+    return Recipe(epochs=epochs, precision=precision, weight_decay=0.0, clip=0.0, check_every=epochs, patience=0)
+
+
+def assemble(task: Task, parts: int, name: str, recipe: Recipe, **arguments: Any) -> Assembly:
+    """The training of a gated network under a schedule, by the assembly that `gpnn train` uses."""
+    device = str(task.data.graph.rows.ptr.device)
+    pipeline = Pipeline(
+        partition="clustered",
+        partition_options={"device": device},
+        k=parts,
+        hidden_channels=task.facts["width"],
+        model_options={"cell": "gru", "concat": "none"},
+        device=device,
+        **(SCHEDULES[name] | arguments),
+    )
+    return pipeline.assemble(task.data, recipe, keep_schedule=False)
+
+
+def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -> dict[str, Any]:
+    """Assemble and train: seconds and memory of the epochs, what was estimated, and what it came to."""
+    clock, recipe = Clock(), recipe_of(epochs)
+    with clock.time("partition and lower"):
+        made = assemble(task, parts, name, recipe, **arguments)
+    assert made.engine is not None
+    print(f"  {made.engine}", flush=True)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    model = make_model(task.facts["width"], str(task.plan.device), runner)
-    recipe = Recipe(
-        epochs=epochs, precision=precision, weight_decay=0.0, clip=0.0, check_every=max(2, epochs // 2), patience=0
-    )
-    result = fit(model, task.data, task.plan, recipe=recipe, callbacks=[_Printer()])
+    result = fit(made.model, made.data, made.plan, recipe=recipe, callbacks=[_Printer()])
     bare = sorted(record["seconds"] for record in result.history[1:] if "val_loss" not in record)
-    checked = [record["seconds"] for record in result.history if "val_loss" in record]
+    peak = torch.cuda.max_memory_allocated()
     return {
+        **task.facts,
+        **clock.seconds,
+        "parts": parts,
+        "rounds": made.plan.num_rounds,
+        "messages": made.plan.num_messages,
+        "updates": made.plan.num_updates,
+        "engine": made.engine.name,
         "seconds": round(bare[len(bare) // 2], 3) if bare else None,
-        "with validation": round(checked[-1], 3),
-        "GiB": gib(torch.cuda.max_memory_allocated()),
-        "reserved GiB": gib(torch.cuda.max_memory_reserved()),
+        "with validation": round(result.history[-1]["seconds"], 3),
+        "GiB": gib(peak),
+        "estimated GiB": gib(made.engine.estimate.peak),
+        "host GiB": gib(resident_bytes("cpu")),
+        "estimated host GiB": gib(made.engine.estimate.host),
         "val_accuracy": round(result.metrics["val_accuracy"], 4),
-        "history": [{name: _round(value) for name, value in record.items()} for record in result.history],
+        "history": [{key: _round(value) for key, value in record.items()} for record in result.history],
     }
 
 
-def one_pass(task: Task, runner: Streamed) -> Callable[[], None]:
+def one_pass(made: Assembly) -> Callable[[], None]:
     """A pass there and back over labelled nodes, without an optimiser."""
-    model, x = make_model(task.facts["width"], "cuda", runner), task.data.x.cuda()
-    rows = task.data.train_mask.nonzero().flatten().cuda()
+    x = made.data.x.to(made.plan.device)
+    rows = made.data.train_mask.nonzero().flatten().to(made.plan.device)
 
     def work() -> None:
         with states_in(torch.bfloat16):
-            model(x, task.plan, rows=rows).sum().backward()
+            loss = made.model.loss(x, made.plan, rows, lambda scores, _: scores.sum())
+            (made.model(x, made.plan, rows=rows).sum() if loss is None else loss).backward()
 
     return work
 

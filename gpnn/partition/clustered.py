@@ -13,6 +13,7 @@ from gpnn.partition.partition import Partition
 
 SAMPLE = 64  # neighbours of a node that are counted
 SMALLEST = 32  # nodes that a cluster may always have
+ROWS = 1 << 22  # rows that are looked through at one time
 IMBALANCE = 0.05  # how far above the mean a part may lie before it accepts no more nodes
 
 
@@ -48,11 +49,34 @@ def clustered(
 
     if torch.device(device).type != "cpu" and not torch.cuda.is_available():
         raise ValueError(f"`device` must be cpu where torch finds no GPU. Got {device!r}.")
-    ptr, col = (torch.from_numpy(array).to(device) for array in neighbours(graph))
+    if graph.rows is not None and graph.rows.symmetric and torch.device(device).type != "cpu":
+        ptr, col = drop_loops(graph.rows.ptr.to(device), graph.rows.col.to(device))
+    else:
+        ptr, col = (torch.from_numpy(array).to(device) for array in neighbours(graph))
     parts = cluster_parts(ptr, col, k, seed=seed, rounds=rounds, refinements=refinements)
     labels = parts.labels().cpu().numpy()
     fill_empty(labels, k)
     return Partition(torch.from_numpy(labels), k)
+
+
+def drop_loops(ptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows without the entries that are their own row, on any device, a range of rows at a time.
+
+    >>> [each.tolist() for each in drop_loops(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 0]))]
+    [[0, 1, 2], [1, 0]]
+    """
+    counts, kept = [], []
+    for first in range(0, ptr.numel() - 1, ROWS):
+        ends = ptr[first : first + ROWS + 1]
+        own = torch.arange(first, first + len(ends) - 1, dtype=col.dtype, device=col.device)
+        row = torch.repeat_interleave(own, ends.diff())
+        some = col[int(ends[0]) : int(ends[-1])]
+        stays = some != row
+        counts.append(torch.bincount(row[stays] - first, minlength=len(ends) - 1))
+        kept.append(some if bool(stays.all()) else some[stays])
+    if sum(map(len, kept)) == len(col):
+        return ptr, col
+    return pointers(torch.cat(counts)), torch.cat(kept)
 
 
 class Parts(NamedTuple):

@@ -5,7 +5,8 @@ import torch
 
 from gpnn import Graph, partition_graph
 from gpnn.csr import pointers
-from gpnn.partition.clustered import Parts, _cut_ranges, cluster_parts
+from gpnn.partition.clustered import Parts, _cut_ranges, cluster_parts, drop_loops
+from gpnn.partition.neighbours import neighbours
 from tests.kernels.triton_device import DEVICE, needs_triton
 
 
@@ -111,3 +112,17 @@ def test_too_many_parts():
 def test_a_gpu_that_is_not_there():
     with pytest.raises(ValueError, match=r"`device` must be cpu where torch finds no GPU\. Got 'cuda'\."):
         partition_graph(Graph([0], [1], num_nodes=2), 2, "clustered", device="cuda")
+
+
+def test_loops_are_dropped_on_any_device(monkeypatch):
+    monkeypatch.setattr("gpnn.partition.clustered.ROWS", 7)
+    random = torch.Generator().manual_seed(0)
+    a, b = (torch.randint(30, (80,), generator=random) for _ in range(2))
+    listed = Graph(torch.cat([a, b]), torch.cat([b, a]), 30)
+    rows = listed.in_edges(with_edge=False)
+    found = drop_loops(torch.from_numpy(rows.ptr), torch.from_numpy(rows.index))
+    ptr, col = neighbours(listed)
+    assert len(col) < 160
+    assert found[0].tolist() == ptr.tolist()
+    for start, stop in zip(ptr[:-1], ptr[1:]):
+        assert sorted(found[1][start:stop].tolist()) == sorted(col[start:stop].tolist())
