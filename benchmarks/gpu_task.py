@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,6 +89,8 @@ def _features(label: Tensor, width: int, device: str, seed: int) -> Tensor:
     random = torch.Generator(device).manual_seed(seed + 2)
     centre = torch.randn(CLASSES, width, device=device, generator=random) * 0.5
     x = torch.empty(len(label), width, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # fresh pages come slowly to one thread
+        list(pool.map(torch.Tensor.zero_, x.split(PIECE)))
     for start in range(0, len(label), PIECE):
         some = label[start : start + PIECE]
         noise = torch.randn(len(some), width, device=device, generator=random)
