@@ -26,6 +26,7 @@ from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
+from gpnn.train.fit import holds_logits
 from gpnn.train.notes import Facts, Note, overfitting_notes, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
 from gpnn.train.target_scale import resolve_target_scale
@@ -85,7 +86,8 @@ def build(config: Config, data: Data | None = None) -> Built:
     pipeline = pipeline_of(config)
     data = build_data(config) if data is None else data
     config = resolve(config, data)
-    made = pipeline.assemble(data, config.train)
+    reported = holds_logits(data.num_nodes, task_of(data).num_outputs)
+    made = pipeline.assemble(data, config.train, keep_schedule=reported)
     recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
     notes = [*take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes")), *made.notes]

@@ -83,6 +83,11 @@ class FitResult:
     task: Task | None = field(default=None, repr=False, compare=False)
 
 
+def holds_logits(num_nodes: int, num_outputs: int) -> bool:
+    """Whether a result holds the outputs of all nodes, of which a report is made."""
+    return num_nodes * num_outputs <= MOST_LOGITS
+
+
 def fit(
     model: nn.Module,
     data: Data,
@@ -212,7 +217,7 @@ class _Trainer:
     def holds_logits(self) -> bool:
         """Whether the outputs of all nodes fit in memory, or the model cannot give those of some alone."""
         selects = getattr(self.model, "selects_rows", False) and self.plan is not None and self.group.size == 1
-        return not selects or self.plan.num_nodes * self.task.num_outputs <= MOST_LOGITS
+        return not selects or holds_logits(self.plan.num_nodes, self.task.num_outputs)
 
     def finish(self, stopped: str, logits: Tensor | None) -> tuple[dict[str, Any], str | None]:
         """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.

@@ -45,8 +45,10 @@ def train(source, out, *settings):
         ("engine=streamed", "model.cell=gru"),
         ("schedule.name=synchronous", "model.cell=gru"),
         ("schedule.name=held_cut", "schedule.rounds=2", "partition.method=refined", "engine=streamed"),
+        ("schedule.name=held_cut", "schedule.rounds=1", "model.cell=gru", "engine=streamed_features"),
+        ("schedule.rounds=3", "model.cell=gru", "engine=streamed_host"),
     ],
-    ids=["linear", "gru", "synchronous", "held_cut"],
+    ids=["linear", "gru", "synchronous", "held_cut", "features on the host", "states on the host"],
 )
 def test_training_equals_that_of_tables(tmp_path, undirected, settings):
     write_tables(tmp_path, undirected=undirected)
