@@ -5,9 +5,9 @@ one reads, which the backward pass frees before it needs as much elsewhere. Back
 first: it recomputes a round up to its last phase without gradients, unless what that phase reads was saved, then goes
 back through the phases, restoring the state before each and differentiating one block at a time. Besides the
 round-boundary states, one working state and its gradient, memory follows the largest block; a phase whose blocks read
-each other's rows also holds a copy of the rows that it writes, and one that holds messages a copy, then the gradient, of
-the rows that blocks read of each other. A round of one phase with blocks of its own writes no state: it is read where it
-is stored.
+each other's rows also holds a copy of the rows that it writes, and one that holds messages a copy, then the gradient,
+of the rows that blocks read of each other. A round of one phase with blocks of its own writes no state: it is read
+where it is stored.
 """
 
 from __future__ import annotations

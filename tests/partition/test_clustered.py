@@ -1,5 +1,7 @@
 """Parts of clusters: found on a CPU, and the same on a GPU."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -124,5 +126,5 @@ def test_loops_are_dropped_on_any_device(monkeypatch):
     ptr, col = neighbours(listed)
     assert len(col) < 160
     assert found[0].tolist() == ptr.tolist()
-    for start, stop in zip(ptr[:-1], ptr[1:]):
+    for start, stop in pairwise(ptr):
         assert sorted(found[1][start:stop].tolist()) == sorted(col[start:stop].tolist())
