@@ -77,6 +77,9 @@ class ModelConfig:
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
 
     Attributes:
+        name: the model, a name of :data:`gpnn.nn.models.MODELS`.
+        method: of the model "columns": "linear", "trees", or "auto": by the number of columns.
+        labels: of the model "columns": whether the training labels of neighbours are among the columns.
         embedding_start: "features": embeddings start from the features where there are any; "random".
         embedding_scale: "unit" scales embeddings that start from features to norm one; "none" takes them as they are.
     """

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gpnn.distributed import group_of
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
+from gpnn.train.solvers import SOLVERS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -23,6 +24,8 @@ SPEED = {"cpu": 3e10, "cuda": 5e12}  # operations per second of a nominal machin
 STEP = {"cpu": 1e-3, "cuda": 2e-4}  # seconds of one phase, however small
 PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
 CHECK = 2  # of a validation
+SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one
+SOLVE = 0.05, 1e-6  # seconds of a solver's setting, and of each number in at most 300 columns besides
 
 
 def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> float:
@@ -34,6 +37,9 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
         plan: messages and updates of a pass.
         recipe: its passes.
     """
+    if type(model) in SOLVERS:
+        x = data.get("x")
+        return SOLVE[0] + SOLVE[1] * plan.num_nodes * min(300, 0 if x is None else x.shape[1])
     kind = plan.device.type
     multiplications = _feature_work(model, data.get("x")) + _state_work(model, plan)
     operations = multiplications * (PASS * recipe.passes + CHECK / recipe.check_every)
@@ -55,7 +61,8 @@ def _feature_work(model: nn.Module, x: Tensor | None) -> float:
     first: Any = getattr(getattr(model, "encoder", None), "first", None)
     if x is None or first is None:
         return 0.0
-    entries = x.numel() if x.layout == torch.strided else x.values().numel()
+    filled = torch.count_nonzero(x if x.layout == torch.strided else x.values())
+    entries = min(x.shape[0] * x.shape[1], SPARSE * int(filled))
     return float(entries) * first.weight.shape[1]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "training.safetensors"
 LEAST_EPOCHS = 10  # in the first rung; a recipe that gets fewer tells nothing and does not take part
+FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
 LARGE = 200_000  # nodes from which on the cost of an epoch is measured, whatever the budget
 
 
@@ -113,7 +114,8 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     done = {name: record.epochs_before(rung, name) for name in record.costs}
     left = record.budget - sum(done[name] * record.costs[name] for name in done)
     alive = record.alive(rung)
-    wanted = {name: max(0, math.ceil(FRACTIONS[rung] * record.epochs[name]) - done[name]) for name in alive}
+    shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
+    wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
     given = allot(max(0.0, left) / (len(FRACTIONS) - rung), record.costs, wanted)
     return {name: max(1, done[name] + given[name]) for name in alive}
 

@@ -104,7 +104,7 @@ def test_a_budget_is_measured(starts):
 
 def test_rungs_keep_to_the_budget():
     record = RaceRecord(12.0, False, "accuracy", {"a": 0.1, "b": 1.0}, {"a": 80, "b": 80})
-    assert rung_epochs(record, 0) == {"a": 10, "b": 3}
+    assert rung_epochs(record, 0) == {"a": 12, "b": 2}
 
 
 def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
