@@ -63,6 +63,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         multilabel_: whether a node may have several of them.
         recipe_: the name of the recipe in use.
         race_: the :class:`gpnn.race.RaceRecord` of what was tried, where there was a race.
+        undirected_: whether edges that had no reverse were given one.
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.

@@ -25,6 +25,7 @@ from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
+from gpnn.graph import as_graph
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
@@ -40,7 +41,7 @@ from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.evaluate import predict_outputs
 from gpnn.train.fit import fit
-from gpnn.train.notes import Facts, Note, NoteWarning, take_notes, training_notes
+from gpnn.train.notes import Facts, Note, NoteWarning, count_one_way, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import Task
@@ -156,7 +157,9 @@ class NodeEstimator(BaseEstimator):
     def _train(self, data: Data, folder: Path) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
         self.recipe_ = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
+        self.undirected_ = False
         recipe = self._race(data, folder) if self.recipe_ == AUTO else self._recipe(self.recipe_)
+        data = transform_data(data, undirected=self.undirected_)
         made = self._pipeline().assemble(data, recipe, keep_schedule=False)
         self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
         self._take_model(made.model, made.model_arguments)
@@ -180,19 +183,21 @@ class NodeEstimator(BaseEstimator):
         """Set `recipe_` to the best recipe on the validation nodes; how it is trained."""
         facts = GraphFacts.of(data)
         names = choose_members(facts) if facts.num_validation else [DEFAULT]
-        self.recipe_ = names[0]
+        recipes, one_way = {name: self._recipe(name) for name in names}, count_one_way(as_graph(data)) > 0
         if len(names) == 1:
-            return self._recipe(names[0])
-        recipes = {name: self._recipe(name) for name in names}
+            self.recipe_, self.undirected_ = names[0], one_way and find_recipe(names[0]).both_ways
+            return recipes[names[0]]
 
         def start(name: str) -> Trial:
-            made = self._pipeline(name).assemble(data, recipes[name], keep_schedule=False)
+            graph = transform_data(data, undirected=one_way and find_recipe(name).both_ways)
+            made = self._pipeline(name).assemble(graph, recipes[name], keep_schedule=False)
             recipes[name] = resolve_target_scale(made.model, made.data, made.plan, recipes[name], self.seed)
             return Trial(made.model, made.data, made.plan, recipes[name], self.seed)
 
         starts = {name: partial(start, name) for name in names}
         self.race_ = run_race(starts, folder, budget=parse_budget(self.budget), on_record=self._print_race)
         self.recipe_ = self.race_.finalists[0]
+        self.undirected_ = one_way and find_recipe(self.recipe_).both_ways
         limit = self.race_.limit(self.recipe_)
         return recipes[self.recipe_] if limit is None else replace(recipes[self.recipe_], epochs=limit)
 
@@ -206,7 +211,8 @@ class NodeEstimator(BaseEstimator):
         learnt from keep their subgraph, new ones join a neighbour's.
         """
         check_is_fitted(self, "model_")
-        data = transform_data(self._read(X, None, adjacency)[0], scale_features=self.scale_features_)
+        scale, undirected = self.scale_features_, self.undirected_
+        data = transform_data(self._read(X, None, adjacency)[0], undirected=undirected, scale_features=scale)
         pipeline = replace(self._pipeline(), **asdict(self.sizes_))
         row = self.known_.find(data)
         if isinstance(self.model_, ColumnModel):
@@ -226,7 +232,7 @@ class NodeEstimator(BaseEstimator):
         nodes, digests = run.path / NODES, self.known_.digests
         write_predictions(self.known_.to_table(), nodes)
         learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
-        learned["recipe_"] = self.recipe_
+        learned |= {"recipe_": self.recipe_, "undirected_": self.undirected_}
         learned["rows_"] = None if digests is None else digests._asdict()
         measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         # what a kill leaves of two estimators is not an estimator
@@ -251,6 +257,7 @@ class NodeEstimator(BaseEstimator):
             found.n_iter_ = saved["n_iter_"]
             found.recipe_ = saved.get("recipe_") or found.recipe or DEFAULT  # older versions have no race
             find_recipe(found.recipe_)
+            found.undirected_ = bool(saved.get("undirected_", False))
             found._take_learned(saved)
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")

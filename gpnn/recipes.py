@@ -21,6 +21,8 @@ class NamedRecipe:
         train: the settings of :func:`gpnn.train.fit`.
         suits: whether a race tries it on a graph with these facts.
         in_shards: whether several processes can train it.
+        both_ways: whether a race gives edges that have no reverse one, so that its messages go both ways; a recipe that
+            knows the direction of edges takes them as they are.
     """
 
     about: str
@@ -28,6 +30,7 @@ class NamedRecipe:
     train: Recipe
     suits: Callable[[GraphFacts], bool] = lambda facts: True
     in_shards: bool = True
+    both_ways: bool = False
 
 
 AUTO = "auto"  # the name that stands for the best of them, found by a race
@@ -46,6 +49,7 @@ RECIPES: dict[str, NamedRecipe] = {
             model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
         ),
         DEFAULT_RECIPE,
+        both_ways=True,
     ),
     "gated": NamedRecipe(
         "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
@@ -59,6 +63,7 @@ RECIPES: dict[str, NamedRecipe] = {
         ),
         Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
         in_shards=False,  # batch normalisation sees all nodes
+        both_ways=True,
     ),
     "features": NamedRecipe(
         "a node's own features through two layers, with batch normalisation; the graph is not used",

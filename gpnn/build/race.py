@@ -10,17 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gpnn.build.objects import Built
-from gpnn.build.unchanged import adopt_config, check_base
+from gpnn.build.objects import Built, build
+from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, parse_config
 from gpnn.data.facts import GraphFacts
+from gpnn.data.features import transform_data
 from gpnn.distributed import ShardedPlan, group_of
+from gpnn.graph import as_graph
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race, shard_members
 from gpnn.recipes import DEFAULT, RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import Callback
+from gpnn.train.notes import count_one_way
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,14 @@ class Race:
         """The text of its file."""
         return json.dumps(self.to_mapping()) + "\n"
 
-    def config(self, name: str) -> Config:
-        """The configuration of a recipe: the base's data, device and fixed settings, all else as the recipe has it."""
+    def config(self, name: str, *, one_way: bool = False) -> Config:
+        """The configuration of a recipe: the base's data, device and fixed settings, all else as the recipe has it.
+
+        Args:
+            name: of the recipe.
+            one_way: whether the graph has edges without a reverse; they get one for a recipe whose messages are to go
+                both ways, unless `data.undirected` is fixed.
+        """
         base = tomllib.loads(self.base)
         nested = {key: value for key, value in base.items() if not isinstance(value, dict)}
         nested |= {"recipe": name, "data": base.get("data", {})}
@@ -58,6 +67,8 @@ class Race:
             setting = rest.partition(".")[0]  # a table is kept whole
             if setting in base.get(section, {}):
                 nested.setdefault(section, {})[setting] = base[section][setting]
+        if one_way and RECIPES[name].both_ways and "data.undirected" not in self.fixed:
+            nested["data"] = {**nested["data"], "undirected": True}
         config, problems = parse_config(nested)
         assert not problems, problems
         return config
@@ -86,7 +97,8 @@ def race_run(
         return begun
     race = parse_race(noted, run.race.name)
     names = _members(begun) if race.record is None else list(race.record.costs)
-    starts = {name: _Start(race.config(name), begun) for name in names}
+    one_way = _is_one_way(begun)
+    starts = {name: _Start(race.config(name, one_way=one_way), begun) for name in names}
 
     def keep(record: RaceRecord) -> None:
         nonlocal race
@@ -99,16 +111,16 @@ def race_run(
     winner, limit = next(iter(starts)), None
     if len(starts) > 1 or race.record is not None:
         budget = parse_budget(begun.config.budget)
-        record = run_race(
+        raced = run_race(
             starts, run.path / "race", budget=budget, record=race.record, on_record=keep, callbacks=callbacks
         )
-        if not record.finalists:
+        if not raced.finalists:
             return None
-        winner, limit = record.finalists[0], record.limit(record.finalists[0])
+        winner, limit = raced.finalists[0], raced.limit(raced.finalists[0])
     built = starts[winner].build(limit)
     if group.rank == 0:
         _take_checkpoint(run, winner)
-        adopt_config(run, built.config)
+        _adopt(run, built)
         write_json(run.race, replace(race, winner=winner).to_mapping())
     group.barrier()
     return built
@@ -154,7 +166,10 @@ class _Start:
     def build(self, epochs: int | None = None) -> Built:
         """The objects, with fewer epochs where these are given."""
         train = self.config.train if epochs is None else replace(self.config.train, epochs=epochs)
-        return self.begun.build_other(replace(self.config, train=train))
+        config, begun = replace(self.config, train=train), self.begun
+        if config.data.undirected and not begun.config.data.undirected:
+            return build(config, transform_data(begun.data, undirected=True))
+        return begun.build_other(config)
 
 
 def _members(begun: Built) -> list[str]:
@@ -163,6 +178,23 @@ def _members(begun: Built) -> list[str]:
         return shard_members()
     facts = GraphFacts.of(begun.data)
     return choose_members(facts) if facts.num_validation else [DEFAULT]
+
+
+def _is_one_way(begun: Built) -> bool:
+    """Whether the graph has edges without a reverse, or had some before they were added; shards stay as they are."""
+    if isinstance(begun.plan, ShardedPlan):
+        return False
+    return begun.config.data.undirected or count_one_way(as_graph(begun.data)) > 0
+
+
+def _adopt(run: RunFolder, built: Built) -> None:
+    """Make a configuration the run's, and the data with the edges that it adds; a kill in between leaves no digest."""
+    if isinstance(built.plan, ShardedPlan):
+        adopt_config(run, built.config)
+        return
+    record(run, data_sha256=None)
+    adopt_config(run, built.config)
+    record(run, **digests_of(built))
 
 
 def _take_checkpoint(run: RunFolder, name: str) -> None:

@@ -17,9 +17,8 @@ from gpnn.build.race import Race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
-from gpnn.build.unchanged import check_unchanged, load_run_config, record, settings_of
+from gpnn.build.unchanged import check_unchanged, digests_of, load_run_config, record, settings_of
 from gpnn.config import Config, parse_config
-from gpnn.data.check import digest_data, digest_labels
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.run.environment import describe_environment
@@ -99,7 +98,7 @@ def create_run(
     """
     began: dict[str, Any] = {"settings": settings_of(built.config)}
     if shards is None:
-        began |= _digests(built)
+        began |= digests_of(built)
     else:
         began |= {"processes": group_of(built.plan).size, **shard_digests(shards)}
     environment = finite(describe_environment(built.plan.device) | began)
@@ -120,7 +119,7 @@ def open_run(path: Path, processes: Processes = ALONE) -> tuple[RunFolder, Built
     built, index = _build(start, processes)
     run = RunFolder(path)
     if index is None:
-        check_unchanged(run, _digests(built), built.config)
+        check_unchanged(run, digests_of(built), built.config)
     return run, built
 
 
@@ -228,11 +227,3 @@ def _build(start: Start, processes: Processes) -> tuple[Built, ShardIndex | None
     shard, data = group.run_on_all(lambda: read_own(index, group))
     make = partial(build_shard, config, index, shard, data, group, device=device, sharing=launch.local_size)
     return group.run_on_all(make), index
-
-
-def _digests(built: Built) -> dict[str, str]:
-    """Digests of what lies outside the run folder: the data and, where one was given, the file of subgraphs."""
-    found = {"data_sha256": digest_data(built.data)}
-    if built.partition is not None and built.config.partition.file:
-        found["partition_sha256"] = digest_labels(built.partition.labels)
-    return found

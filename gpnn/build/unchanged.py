@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpnn.build.names import load_config
+from gpnn.build.objects import Built
 from gpnn.config import Config, parse_config
+from gpnn.data.check import digest_data, digest_labels
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten
@@ -42,6 +44,14 @@ def check_base(base: str, name: str) -> None:
         problems = [str(error)]
     if problems:
         raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
+
+
+def digests_of(built: Built) -> dict[str, str]:
+    """Digests of what lies outside the run folder: the data and, where one was given, the file of subgraphs."""
+    found = {"data_sha256": digest_data(built.data)}
+    if built.partition is not None and built.config.partition.file:
+        found["partition_sha256"] = digest_labels(built.partition.labels)
+    return found
 
 
 def record(run: RunFolder, **values: Any) -> None:

@@ -1,4 +1,4 @@
-"""run_race: recipes trained in rungs; after each rung the better half goes on from where it was."""
+"""run_race: recipes trained in rungs; after each rung the better ones go on from where they were."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def run_race(
 ) -> RaceRecord:
     """The record of a race, whose `finalists` are empty where it was interrupted; collective.
 
-    In each rung a training goes on to a share of its epochs, as far as the budget allows, and the better half of them
-    stays (successive halving: Jamieson and Talwalkar 2016). A training goes on from its checkpoint, so that it comes to
+    In each rung a training goes on to a share of its epochs, as far as the budget allows, and the better ones stay
+    (successive halving: Jamieson and Talwalkar 2016). A training goes on from its checkpoint, so that it comes to
     the same bits as alone.
 
     Args:

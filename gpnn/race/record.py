@@ -11,6 +11,7 @@ from gpnn.storage.read import shorten
 
 Row = dict[str, Any]
 FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
+KEPT = 0.6  # of the recipes, after each rung: of five three, of four three, of three two; two stay to the end
 _KINDS: dict[str, Any] = {
     "budget": int | float,
     "measured": bool,
@@ -62,11 +63,11 @@ class RaceRecord:
         return next((row for row in self.rows if row["rung"] == rung and row["name"] == name), None)
 
     def alive(self, rung: int) -> list[str]:
-        """Who takes part in a rung: the better half of the rung before, best first; nobody before that is done."""
+        """Who takes part in a rung: the better part of the rung before, best first; nobody before that is done."""
         if rung == 0:
             return list(self.costs)
         ranked = self.ranking(rung - 1)
-        return ranked[: math.ceil(len(ranked) / 2)]
+        return ranked[: math.ceil(KEPT * len(ranked))]
 
     @property
     def finalists(self) -> list[str]:

@@ -18,7 +18,7 @@ def race(record: Record) -> Section | None:
     best, metric = raced.finalists[0], raced.metric.replace("_", " ")
     how = "as measured" if raced.measured else "by the sizes of graph and model"
     lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
-    lead += f"after each rung the better half went on. {best} was kept: no other has a better validation {metric}."
+    lead += f"after each rung the better ones went on. {best} was kept: no other has a better validation {metric}."
     rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]
     columns = ("recipe", *rungs, "epochs", "best epoch", "seconds", "ended")
     rows = [_row(raced, name) for name in ranking(raced)]

@@ -2,8 +2,10 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
-from gpnn.build import Race, begin_run, open_run, race_run
+from gpnn import GPNNClassifier, load_dataset
+from gpnn.build import Race, begin_run, open_run, predict_run, race_run, train_run
 from gpnn.build.race import read_race
 from gpnn.config import Config, parse_config
 from gpnn.recipes import RECIPES
@@ -93,6 +95,51 @@ def test_without_validation_nodes_the_default_is_taken(tmp_path):
 def test_a_run_without_a_race_keeps_its_objects(tmp_path):
     run, begun = begin_run(base, tmp_path / "run")
     assert race_run(run, begun) is begun
+
+
+def one_way(path):
+    """A folder whose edges go one way."""
+    path.mkdir()
+    people = [f"{node},{'ab'[node % 2]},{node % 2 + node / 100}" for node in range(60)]
+    (path / "nodes.csv").write_text("\n".join(["id,label,age", *people]) + "\n")
+    edges = [f"{node},{(node + step) % 60}" for node in range(60) for step in (2, 4)]
+    (path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    return path
+
+
+def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, monkeypatch):
+    for name in ("features", "columns"):
+        monkeypatch.delitem(RECIPES, name)
+    config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
+    run, begun = begin_run(lambda: config, tmp_path / "run", before=lambda config: Race(config.to_toml(), ()))
+    built = race_run(run, begun)
+    assert (begun.data.num_edges, built.data.num_edges) == (120, 240)
+    assert built.config.data.undirected
+    run, again = open_run(run.path)  # the digest is that of the edges of both ways
+    assert again.data.num_edges == 240
+    train_run(run, again, report=False)
+    assert predict_run(run, again.config, again.data).num_rows == 60
+    race = Race(config.to_toml(), ("data.undirected",))
+    assert not race.config("spread", one_way=True).data.undirected  # the user has said so
+    classifier = GPNNClassifier().fit(load_dataset(tmp_path / "graph"))
+    assert classifier.undirected_
+    assert (classifier.recipe_, classifier.race_.finalists) == (
+        built.config.recipe,
+        read_race(run.race).record.finalists,
+    )
+    ours, theirs = classifier.model_.state_dict(), run.read_model()[0]
+    assert all(torch.equal(ours[key].cpu(), theirs[key]) for key in theirs)
+    classifier.save(tmp_path / "saved")
+    data = load_dataset(tmp_path / "graph")
+    assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(data) == classifier.predict_proba(data)).all()
+
+
+def test_labels_of_test_nodes_change_nothing(planted):
+    other = planted.clone()
+    other.y[other.test_mask] = other.y[other.test_mask].flip(0)
+    one, two = (GPNNClassifier(seed=1).fit(data) for data in (planted, other))
+    assert [{**row, "seconds": 0} for row in one.race_.rows] == [{**row, "seconds": 0} for row in two.race_.rows]
+    assert (one.predict_proba(planted) == two.predict_proba(planted)).all()
 
 
 @pytest.mark.parametrize(

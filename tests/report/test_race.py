@@ -17,6 +17,7 @@ ROWS = (
     row(1, "gated", 0.7),
     row(1, "spread", 0.75),
     row(2, "spread", 0.8, "patience"),
+    row(2, "gated", 0.72),
 )
 RACED = RaceRecord(60.0, False, "accuracy", COSTS, dict.fromkeys(COSTS, 40), ROWS)
 
@@ -29,7 +30,7 @@ def test_the_best_comes_first_and_every_recipe_has_a_row(record):
     table = section.parts[0]
     assert [list(each) for each in table.rows] == [
         ["spread", "50.0 %", "75.0 %", "80.0 %", "15", "4", "1.5", "no longer improved"],
-        ["gated", "70.0 %", "70.0 %", "–", "10", "4", "1.5", "the rung"],
+        ["gated", "70.0 %", "70.0 %", "72.0 %", "15", "4", "1.5", "the budget"],
         ["other", "not finite", "–", "–", "5", "4", "1.5", "diverged"],
     ]
     assert len(table.columns) == 8
