@@ -233,7 +233,7 @@ class GPNN(nn.Module):
         """The scores of some nodes, `[n, C]`; states before the first round are never kept."""
         runner, own_key = streamed_runner(self.runner), key
         assert runner is not None
-        if rows is None and not torch.is_grad_enabled() and not self.readout.collects:
+        if rows is None and key is None and not torch.is_grad_enabled() and not self.readout.collects:
             return self._score_all(x, plan)
         wanted = None if rows is None else plan.rows_of(rows)
         source, collects = self._source(x, plan, key, runner), bool(self.readout.collects)
