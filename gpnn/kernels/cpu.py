@@ -93,6 +93,17 @@ def _sum_columns(  # type: ignore[no-untyped-def]
         write_vector(total, out, row, column)
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def dot_entries(start, stop, ptr, index, x, y, out):  # type: ignore[no-untyped-def]
+    """out[e] = x[r] · y[index[e]] for the entries e of each row r."""
+    for row in range(start, stop):
+        for e in range(ptr[row], ptr[row + 1]):
+            total, other = out.dtype.type(0), index[e]
+            for j in range(x.shape[1]):
+                total += x[row, j] * y[other, j]
+            out[e] = total
+
+
 @njit(cache=True, nogil=True)
 def weighted_max(start, stop, ptr, index, weight, sign, x, out, winner):  # type: ignore[no-untyped-def]
     """out[r] = the largest (sign 1) or smallest (sign −1) of weight · x[index] over the row; `winner` is its entry.

@@ -12,7 +12,7 @@ from gpnn.kernels.aggregate import aggregate
 from gpnn.kernels.first_order import first_order
 from gpnn.kernels.operator import Operator
 
-_CHUNK = 1 << 22  # numbers that are gathered at a time
+_CHUNK = 1 << 24  # numbers that are gathered at a time, on a GPU
 
 
 def sum_edges(operator: Operator, weight: Tensor, x: Tensor) -> Tensor:
@@ -76,8 +76,14 @@ class _DotEdges(Function):
 
 
 def _dot(operator: Operator, x: Tensor, y: Tensor) -> Tensor:
-    rows, out = operator.rows(), x.new_empty(operator.num_entries)
-    step = max(1, _CHUNK // max(1, x.shape[1]))
+    out = x.new_empty(operator.num_entries)
+    if not x.is_cuda:
+        from gpnn.kernels.cpu import dot_entries, launch
+
+        work = operator.num_entries * x.shape[1]
+        launch(dot_entries, operator.shape[0], work, operator.ptr, operator.col, x.contiguous(), y.contiguous(), out)
+        return out
+    rows, step = operator.rows(), max(1, _CHUNK // max(1, x.shape[1]))
     for start in range(0, len(out), step):
         part = slice(start, start + step)
         out[part] = torch.einsum("ed,ed->e", x[rows[part]], y[operator.col[part].long()])

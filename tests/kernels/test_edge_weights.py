@@ -30,12 +30,20 @@ def test_the_sum_of_each_row(operator: Operator) -> None:
     assert np.allclose(sum_edges(operator, weight, x).numpy(), expected, rtol=0, atol=1e-14)
 
 
-def test_the_dot_product_of_each_entry(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dot_product_of_each_entry(operator: Operator) -> None:
     x, y = draw(4, 3), draw(6, 3)
     expected = [float(x[row] @ y[col]) for row, col in zip(operator.rows().tolist(), operator.col.tolist())]
     assert dot_edges(operator, x, y).tolist() == pytest.approx(expected, abs=1e-14)
+    assert dot_edges(operator, x.T.contiguous().T, y).tolist() == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_same(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, x, y = draw(6), draw(4, 3), draw(6, 3)
+    there = operator.to("cuda")
     monkeypatch.setattr("gpnn.kernels.edge_weights._CHUNK", 6)  # two entries at a time
-    assert dot_edges(operator, x, y).tolist() == pytest.approx(expected, abs=1e-14)
+    torch.testing.assert_close(dot_edges(there, x.cuda(), y.cuda()).cpu(), dot_edges(operator, x, y))
+    torch.testing.assert_close(sum_edges(there, weight.cuda(), y.cuda()).cpu(), sum_edges(operator, weight, y))
 
 
 def test_gradients(operator: Operator) -> None:
