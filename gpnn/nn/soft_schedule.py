@@ -35,7 +35,7 @@ class SoftSchedule:
     are the schedule over that partition, number for number.
 
     Attributes:
-        operators: the edges of each type, senders by receivers, entries in row order.
+        operators: the edges of each type, receivers by senders, entries in row order.
         sender: sender of each edge, types after each other, `[E]`.
         receiver: receiver of each edge, `[E]`.
         weight: the graph's own weight of each edge, `[E]`.
