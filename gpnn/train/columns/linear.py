@@ -16,7 +16,8 @@ from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 
 MEMORY = 2e8  # bytes of the pairs that L-BFGS remembers, about
-MOST_STEPS = 50  # a setting's weights start from those of the one before
+MOST_STEPS, FEW_STEPS = 50, 20  # of a setting, whose weights start from those of the one before; of a large problem
+LARGE = 1e8  # multiplications of a step from which a problem is large: it is solved less exactly
 TOLERANCE = 1e-5  # of the largest entry of the gradient
 PROJECTIONS = 16  # random directions that the size of a block is measured in
 
@@ -51,6 +52,13 @@ class LinearProblem:
         own = torch.from_numpy(np.searchsorted(needed, place)).to(x.device)
         return cls(_smaller(model, active), Columns(x, own, tuple(operators), dense), active, nodes)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether a step takes long, so that fewer are taken."""
+        x, width = self.columns.x, self.model.weight.shape[1]
+        entries = 0 if x is None else x.numel() if x.layout == torch.strided else x.values().numel()
+        return entries * width + self.columns.dense.numel() * self.model.out_channels > LARGE
+
     def block_sizes(self, whole: LinearColumns, seed: int) -> Tensor:
         """The root mean square of the rows of X and of each A_r X, `[R + 1]`, by random projections."""
         self._load(whole)
@@ -80,10 +88,10 @@ class LinearProblem:
         pairs = int(np.clip(MEMORY / (8 * sum(each.numel() for each in parameters)), 3, 10))
         optimizer = torch.optim.LBFGS(
             parameters,
-            max_iter=MOST_STEPS,
+            max_iter=FEW_STEPS if self.is_large else MOST_STEPS,
             history_size=pairs,
             tolerance_grad=TOLERANCE,
-            tolerance_change=TOLERANCE / 10,
+            tolerance_change=10 * TOLERANCE if self.is_large else TOLERANCE / 10,
             line_search_fn="strong_wolfe",
         )
         errors: list[float] = []
