@@ -308,7 +308,7 @@ class Pipeline:
         if isinstance(model, GPNN) and model.runner is None:  # a runner among the model's options is taken as it is
             choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=most_rows(data))
             model.runner, data = choice.runner, self._map_features(data, choice)
-            if not keep_schedule:
+            if not keep_schedule and not recipe.batch:  # mini-batches read the graph
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
         chosen = self if choice is None else replace(self, engine=choice.name)
         return Assembly(chosen, data, part, plan, model, arguments, choice)

@@ -65,6 +65,37 @@ RECIPES: dict[str, NamedRecipe] = {
         in_shards=False,  # batch normalisation sees all nodes
         both_ways=True,
     ),
+    "sampled": NamedRecipe(
+        "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",
+        Pipeline(
+            schedule="synchronous",
+            rounds=10,
+            normalization="graph",
+            self_loops=True,
+            hidden_channels=64,
+            model_options={
+                "cell": "linear",
+                "cell_options": {"alpha": 0.2},
+                "predict": "features",
+                "readout": "last",
+                "input_dropout": 0.5,
+                "dropout": 0.5,
+                "drop_node": 0.5,
+            },
+        ),
+        Recipe(
+            epochs=300,
+            patience=60,
+            weight_decay=1e-3,
+            passes=2,
+            batch=100,
+            consistency=1.5,
+            consistency_warmup=50,
+            temperature=0.1,
+        ),
+        suits=lambda facts: False,  # by name alone, until its accuracy and its cost are measured
+        in_shards=False,
+    ),
     "features": NamedRecipe(
         "a node's own features through two layers, with batch normalisation; the graph is not used",
         Pipeline(

@@ -367,6 +367,10 @@ class GPNN(nn.Module):
         state = self._initial(x, embedding, key)
         return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
 
+    def score_spread(self, spread: Tensor, key: MaskKey | None) -> Tensor:
+        """The scores of nodes whose propagated features are these, `[n, C]`, under `predict` "features"."""
+        return self._score_features(self.feature_norm(spread), None, key)
+
     def _score_features(self, spread: Tensor, x: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes with these features, after and before they propagated, `[n, C]`."""
         state = self._encode(spread, key)

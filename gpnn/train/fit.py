@@ -186,7 +186,7 @@ class _Trainer:
         task = task_of(data, recipe.target_scale).prepare(target, group)
         metric = task.choose_metric(recipe.metric, target, group)
         objective = Objective.of(task, examples, recipe, group)
-        solver = make_solver(model, task, examples, plan, recipe, metric, seed)
+        solver = make_solver(model, task, examples, plan, recipe, metric, optimizer, seed)
         moving = (objective, optimizer, rate, metric, group, counts[1], solver)
         return cls(model, task, examples, plan, recipe, seed, *moving)
 

@@ -29,6 +29,8 @@ class Recipe:
         class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight per class.
         label_smoothing: the share of each target spread over all classes.
         passes: S, forward passes per epoch, each with its own dropout and DropNode masks.
+        batch: unlabelled nodes of a mini-batch, beside labelled ones (:class:`gpnn.train.mini_batches.MiniBatches`); 0:
+            every step takes the whole graph.
         consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
         consistency_warmup: epochs over which λ rises linearly.
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
@@ -65,6 +67,7 @@ class Recipe:
     class_weight: Literal["none", "balanced"] | tuple[float, ...] = "none"
     label_smoothing: float = 0.0
     passes: int = 1
+    batch: int = 0
     consistency: float = 0.0
     consistency_warmup: int = 50
     consistency_on: Literal["all", "unlabelled"] = "all"
@@ -94,6 +97,7 @@ _AT_LEAST = {
     "clip": 0,
     "label_smoothing": 0,
     "passes": 1,
+    "batch": 0,
     "consistency": 0,
     "consistency_warmup": 0,
     "consistency_threshold": 0,

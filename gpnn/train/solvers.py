@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from torch import nn
 
+from gpnn.nn import GPNN
 from gpnn.nn.columns import ColumnModel
 from gpnn.train.columns import ColumnSolver
 from gpnn.train.examples import Examples
+from gpnn.train.mini_batches import MiniBatches
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Solver(Protocol):
-    """Finds weights, one setting per epoch; `fit` validates each and keeps the best.
+    """Finds weights, one setting or some mini-batches per epoch; `fit` validates each and keeps the best.
 
     What is next follows from the history alone, so that a training goes on from a checkpoint.
     """
@@ -34,8 +37,19 @@ SOLVERS: dict[type[nn.Module], Callable[..., Solver]] = {ColumnModel: ColumnSolv
 
 
 def make_solver(
-    model: nn.Module, task: Task, examples: Examples, plan: Plan, recipe: Recipe, metric: str, seed: int
+    model: nn.Module,
+    task: Task,
+    examples: Examples,
+    plan: Plan,
+    recipe: Recipe,
+    metric: str,
+    optimizer: torch.optim.Optimizer,
+    seed: int,
 ) -> Solver | None:
-    """The solver of a model; None where it is trained by gradient steps."""
+    """The solver of a model, or of a recipe with mini-batches; None where steps take the whole graph."""
+    if recipe.batch:
+        if not isinstance(model, GPNN):
+            raise ValueError(f"`batch` needs a GPNN. Got {type(model).__name__}.")
+        return MiniBatches.of(model, task, examples, plan, recipe, optimizer, seed)
     make = SOLVERS.get(type(model))
     return None if make is None else make(model, task, examples, plan, recipe, metric, seed)
