@@ -120,10 +120,9 @@ def run_duckdb(folder: Path, out: Path, memory: float, threads: int) -> None:
         "join n s on x.source = s.id join n t on x.target = t.id"
     )
     both = "select distinct t as r, s as c from (select s, t from e union all select t, s from e) order by r, c"
-    size = base.execute("select count(*) from n").fetchone()[0]
+    size = base.execute("select count(*) from n").fetchall()[0][0]
     counts, columns = np.zeros(size, np.int64), []
-    reader = base.execute(both).fetch_record_batch(1 << 20)
-    for batch in reader:
+    for batch in base.sql(both).to_arrow_reader(1 << 20):
         counts += np.bincount(batch.column(0).to_numpy(), minlength=size)
         columns.append(batch.column(1).to_numpy().astype(np.int32))
     _save(out, np.concatenate([[0], np.cumsum(counts)]), np.concatenate(columns))

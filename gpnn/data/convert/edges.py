@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpnn.data.convert.batches import EDGE_COLUMNS, column_names, read_batches
-from gpnn.data.convert.gather import Gather, ordered_map
+from gpnn.data.convert.gather import SORT_BYTES, Gather, ordered_map
 from gpnn.data.convert.node_ids import NodeIds
 from gpnn.data.convert.nodes import Progress
 from gpnn.data.convert.pieces import Piece
@@ -66,12 +66,13 @@ class EdgeStage:
 
     def _gather(self, prefix: str, layout: Layout, runs: Callable[[], Sequence[Run]]) -> dict[str, Any]:
         duplicates = self.settings.duplicates if prefix == "in" else "keep"
-        gather = Gather(self.folder, prefix, layout, (), duplicates)
+        limit = max(1, int(self.share / SORT_BYTES))
+        gather = Gather(self.folder, prefix, layout, (), duplicates, limit)
         if not gather.finished:
             gather = replace(gather, runs=runs())
             stage = {"in": "rows", "out": "rows of the transpose"}[prefix]
             report = lambda done, total: self.progress(stage, done, total)  # noqa: E731
-            gather.write(self.share, self.settings.num_threads, report)
+            gather.write(self.settings.num_threads, report)
         for path in self.folder.glob("*.run"):
             path.unlink()
         return gather.done

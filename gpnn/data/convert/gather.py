@@ -45,6 +45,7 @@ class Gather:
         layout: of the graph.
         runs: in the order of the input; none where the files are finished.
         duplicates: "keep", "merge" or "sum".
+        limit: edges that a thread sorts at once.
     """
 
     folder: Path
@@ -52,12 +53,12 @@ class Gather:
     layout: Layout
     runs: Sequence[Run]
     duplicates: str
+    limit: int
 
-    def write(self, share: float, threads: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    def write(self, threads: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
         """Write the rows; what an earlier call finished is kept.
 
         Args:
-            share: bytes that each of `threads` may use.
             threads: that sort.
             progress: called with the buckets done and their number.
 
@@ -65,7 +66,7 @@ class Gather:
             `num_edges`, and the sums of hashes `digest`, `listed_digest` and `reverse_digest`.
         """
         done = self.done
-        units = self._units(share, done["bucket"])
+        units = self._units(done["bucket"])
         with ExitStack() as stack:
             files = {name: stack.enter_context(file) for name, file in self._files(done).items()}
             if not done["bucket"]:
@@ -96,12 +97,12 @@ class Gather:
     def finished(self) -> bool:
         return self.done["bucket"] == self.layout.num_buckets
 
-    def _units(self, share: float, first: int) -> list[tuple[int, int]]:
+    def _units(self, first: int) -> list[tuple[int, int]]:
         """Ranges of buckets, from `first` on, whose edges a thread can sort at once, or of one bucket."""
         sizes = sum((run.ends for run in self.runs), np.zeros(self.layout.num_buckets + 1, np.int64))
-        limit, units = share / SORT_BYTES, []
+        units = []
         while first < self.layout.num_buckets:
-            last = int(np.searchsorted(sizes, sizes[first] + limit, side="right")) - 1
+            last = int(np.searchsorted(sizes, sizes[first] + self.limit, side="right")) - 1
             last = min(max(last, first + 1), self.layout.num_buckets)
             units.append((first, last))
             first = last
@@ -134,19 +135,39 @@ class Gather:
     def _build(self, unit: tuple[int, int]) -> Rows:
         """The rows of a range of buckets."""
         first, last = unit
+        if last == first + 1 and self._size(first) > self.limit:
+            return self._build_large(first)
         pieces = [(run.read(first, last), run.ends[first : last + 1] - run.ends[first]) for run in self.runs]
         parts = []
         for bucket in range(last - first):
             edges = [piece.select(slice(ends[bucket], ends[bucket + 1])) for piece, ends in pieces]
-            parts.append(self._bucket(first + bucket, _join(edges, self.layout)))
-        counts, columns, types, weights, digests = zip(*parts)
-        starts = pointers([len(each) for each in columns])[:-1].tolist()
-        listed = sum(each[1] + 2 * start * each[0] for each, start in zip(digests, starts))
-        digest = sum(each[0] for each in digests) & WORD, listed & WORD, sum(each[2] for each in digests) & WORD
-        return Rows(np.concatenate(counts), np.concatenate(columns), _concat(types), _concat(weights), digest)
+            start, stop = self.layout.bounds(first + bucket)
+            parts.append(self._rows(start, stop, _join(edges, self.layout)))
+        return _concat_rows(parts)
 
-    def _bucket(self, bucket: int, edges: Edges) -> Rows:
+    def _size(self, bucket: int) -> int:
+        return sum(int(run.ends[bucket + 1] - run.ends[bucket]) for run in self.runs)
+
+    def _build_large(self, bucket: int) -> Rows:
+        """The rows of a bucket with more edges than fit: ranges of its rows, the bucket read anew for each.
+
+        The edges into one node must fit.
+        """
         first, last = self.layout.bounds(bucket)
+        counts = np.zeros(last - first, np.int64)
+        for run in self.runs:
+            counts += np.bincount(run.read(bucket, bucket + 1).rows, minlength=last - first)
+        ends, parts, start = np.cumsum(counts), [], 0
+        while start < last - first:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + self.limit, side="right")))
+            chosen = (_within(run.read(bucket, bucket + 1), start, stop) for run in self.runs)
+            parts.append(self._rows(first + start, first + stop, _join(list(chosen), self.layout)))
+            start = stop
+        return _concat_rows(parts)
+
+    def _rows(self, first: int, last: int, edges: Edges) -> Rows:
+        """The rows of the nodes from `first` to `last`, from their edges, rows numbered from 0."""
         ptr = pointers(np.bincount(edges.rows, minlength=last - first)[: last - first])
         if edges.types is None and edges.weights is None:
             columns, types, weights = _plain_rows(ptr, edges, merge=self.duplicates != "keep"), None, None
@@ -156,6 +177,14 @@ class Gather:
         return Rows(counts, columns, types, weights, _digest(first, counts, columns, types, weights))
 
 
+def _concat_rows(parts: Sequence[Rows]) -> Rows:
+    counts, columns, types, weights, digests = zip(*parts)
+    starts = pointers([len(each) for each in columns])[:-1].tolist()
+    listed = sum(each[1] + 2 * start * each[0] for each, start in zip(digests, starts))
+    digest = sum(each[0] for each in digests) & WORD, listed & WORD, sum(each[2] for each in digests) & WORD
+    return Rows(np.concatenate(counts), np.concatenate(columns), _concat(types), _concat(weights), digest)
+
+
 def _join(pieces: list[Edges], layout: Layout) -> Edges:
     if not pieces:
         column, row, *extra = (np.empty(0, kind) for kind in layout.streams)
@@ -163,6 +192,12 @@ def _join(pieces: list[Edges], layout: Layout) -> Edges:
         return Edges(row, column, types, extra[0] if extra else None)
     rows, columns, types, weights = zip(*pieces)
     return Edges(np.concatenate(rows), np.concatenate(columns), _concat(types), _concat(weights))
+
+
+def _within(edges: Edges, first: int, last: int) -> Edges:
+    """The edges into rows from `first` to `last`, counted from there."""
+    chosen = edges.select((edges.rows >= first) & (edges.rows < last))
+    return chosen._replace(rows=chosen.rows - np.uint16(first))
 
 
 def _concat(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:

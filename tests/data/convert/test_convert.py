@@ -99,6 +99,18 @@ def test_ids_of_any_kind(table, tmp_path, small_pieces, kind):
     assert [str(name) for name in stored_names(stored)] == [str(name) for name in ids]
 
 
+@pytest.mark.parametrize("limit", [1, 20, 50])
+def test_buckets_larger_than_a_thread_can_sort(table, tmp_path, small_pieces, monkeypatch, limit):
+    src, dst, kind, weight = draw(14)
+    edges = table("edges.parquet", source=src, target=dst, type=kind, weight=weight)
+    nodes = table("nodes.csv", id=np.arange(NUM_NODES))
+    monkeypatch.setattr("gpnn.data.convert.runs.FEWEST_BUCKETS", 2)
+    wanted = convert(edges, nodes, tmp_path / "whole", settings=ConvertSettings(duplicates="sum"))
+    monkeypatch.setattr("gpnn.data.convert.edges.SORT_BYTES", ConvertSettings().share() / limit)
+    found = convert(edges, nodes, tmp_path / "out", settings=ConvertSettings(duplicates="sum"))
+    assert found.facts == wanted.facts
+
+
 def test_nodes_that_the_edges_name(tmp_path, small_pieces):
     folder = tmp_path / "pairs"
     folder.mkdir()
