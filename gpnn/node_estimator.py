@@ -287,7 +287,8 @@ class NodeEstimator(BaseEstimator):
 
     def _facts(self, data: Data) -> list[Note]:
         """What the training does not use; without validation nodes only where some were wanted."""
-        facts = Facts.of(data, self.partition_, self.model_arguments_.get("message", "identity"))
+        sends = not isinstance(self.model_, ColumnModel) and self.sizes_.rounds != 0
+        facts = Facts.of(data, self.partition_, self.model_arguments_.get("message", "identity"), sends=sends)
         wanted = self.validation_fraction or data.get("val_mask") is not None
         return take_notes(facts if wanted else replace(facts, num_validation=None))
 

@@ -93,3 +93,12 @@ def test_columns_take_options_of_their_own(planted):
         gpnn.GPNNClassifier(recipe="columns", model_options={"method": "forest"}).fit(planted)
     linear = gpnn.GPNNClassifier(recipe="columns", model_options={"method": "linear", "labels": False}).fit(planted)
     assert linear.model_.kinds == ("unlabelled", "own")
+
+
+@pytest.mark.parametrize("name", ["features", "columns"])
+def test_recipes_that_send_no_messages_give_no_advice_on_directions(name, planted):
+    """A warning would fail the test."""
+    directed = planted.clone()
+    directed.edge_index = planted.edge_index[:, ::3]
+    directed.edge_type = torch.arange(directed.num_edges) % 2
+    gpnn.GPNNClassifier(recipe=name, epochs=2).fit(directed)

@@ -90,7 +90,9 @@ def build(config: Config, data: Data | None = None) -> Built:
     made = pipeline.assemble(data, config.train, keep_schedule=reported)
     recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    notes = [*take_notes(Facts.of(made.data, made.partition, config.model.message), data.get("notes")), *made.notes]
+    sends = isinstance(made.model, GPNN) and made.plan.num_messages > 0
+    facts = Facts.of(made.data, made.partition, config.model.message, sends=sends)
+    notes = [*take_notes(facts, data.get("notes")), *made.notes]
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     config = replace(config, engine=made.pipeline.engine)
     return Built(config, *objects, notes, build_other=lambda other: build(other, data))

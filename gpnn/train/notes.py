@@ -67,12 +67,17 @@ class Facts:
     num_unseen_classes: int = 0
 
     @classmethod
-    def of(cls, data: Data, partition: Partition | None = None, message: str | None = None) -> Facts:
-        """The facts of a dataset, and of its partition and model where they are known."""
+    def of(
+        cls, data: Data, partition: Partition | None = None, message: str | None = None, *, sends: bool = True
+    ) -> Facts:
+        """The facts of a dataset, and of its partition and model where they are known.
+
+        A model that sends no messages (`sends` False) loses nothing by the directions and types of edges.
+        """
         graph = as_graph(data)
         return cls(
-            num_one_way=count_one_way(graph),
-            num_edge_types=graph.num_edge_types,
+            num_one_way=count_one_way(graph) if sends else 0,
+            num_edge_types=graph.num_edge_types if sends else 1,
             num_edge_attributes=_unused_columns(data),
             num_validation=_count_validation(data),
             num_parts=None if partition is None else partition.num_parts,
