@@ -157,7 +157,7 @@ def test_models_that_need_kept_states() -> None:
 
 
 def test_masks_of_a_training_pass_without_gradients() -> None:
-    """Finite differences evaluate a model in training mode: it must have the masks of the pass that is differentiated."""
+    """Finite differences evaluate a model in training mode: with the masks of the pass that is differentiated."""
     plan, (x, _) = plan_of("held_cut"), features()
     model = GPNN(7, 8, 3, runner="streamed", dropout=0.5, input_dropout=0.5)
     with torch.no_grad():
