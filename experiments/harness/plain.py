@@ -9,6 +9,8 @@ PLAIN: dict[str, dict[str, Any]] = {
     "partition": {"method": "flood_fill", "k": "auto"},
     "schedule": {"name": "partitioned", "rounds": "auto", "normalization": "phase", "self_loops": False},
     "model": {
+        "method": "auto",
+        "labels": True,
         "hidden_channels": "auto",
         "cell": "gru",
         "message": "identity",

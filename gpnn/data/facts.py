@@ -50,7 +50,7 @@ class GraphFacts:
         return cls(
             num_nodes=graph.num_nodes,
             num_columns=width,
-            density=_count_entries(x) / max(1, graph.num_nodes * width),
+            density=count_entries(x) / max(1, graph.num_nodes * width),
             mean_degree=graph.num_edges / max(1, graph.num_nodes),
             num_labels=num_labels,
             labels_per_class=num_labels / max(1, classes),
@@ -83,5 +83,6 @@ def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:
     return float(same.double().mean())
 
 
-def _count_entries(x: Tensor | None) -> int:
+def count_entries(x: Tensor | None) -> int:
+    """Entries of the features that are not zero."""
     return 0 if x is None else int(torch.count_nonzero(x if x.layout == torch.strided else x.values()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from gpnn.data.facts import count_entries
 from gpnn.distributed import group_of
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -25,7 +26,7 @@ STEP = {"cpu": 1e-3, "cuda": 2e-4}  # seconds of one phase, however small
 PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
 CHECK = 2  # of a validation
 SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one
-SOLVE = 0.05, 1e-6  # seconds of a solver's setting, and of each number in at most 300 columns besides
+SOLVE, SOLVE_ENTRY, SOLVE_TREES = 0.06, 2e-8, 0.45  # seconds of a solver's setting: any, per entry and output, trees
 
 
 def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> float:
@@ -38,13 +39,19 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
         recipe: its passes.
     """
     if type(model) in SOLVERS:
-        x = data.get("x")
-        return SOLVE[0] + SOLVE[1] * plan.num_nodes * min(300, 0 if x is None else x.shape[1])
+        return _solver_seconds(model, data)
     kind = plan.device.type
     multiplications = _feature_work(model, data.get("x")) + _state_work(model, plan)
     operations = multiplications * (PASS * recipe.passes + CHECK / recipe.check_every)
     steps = sum(phase.repeat for phases in plan.rounds for phase in phases)
     return operations / SPEED.get(kind, SPEED["cpu"]) + STEP.get(kind, STEP["cpu"]) * steps * (2 * recipe.passes + 1)
+
+
+def _solver_seconds(model: Any, data: Data) -> float:
+    """Seconds of one setting of a model of columns, trees spread over all settings."""
+    entries = count_entries(data.get("x"))
+    trees = SOLVE_TREES if "trees" in model.solvers else 0.0
+    return SOLVE + SOLVE_ENTRY * entries * model.out_channels + trees
 
 
 def measured_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe, *, seed: int = 0) -> float:
@@ -61,8 +68,7 @@ def _feature_work(model: nn.Module, x: Tensor | None) -> float:
     first: Any = getattr(getattr(model, "encoder", None), "first", None)
     if x is None or first is None:
         return 0.0
-    filled = torch.count_nonzero(x if x.layout == torch.strided else x.values())
-    entries = min(x.shape[0] * x.shape[1], SPARSE * int(filled))
+    entries = min(x.shape[0] * x.shape[1], SPARSE * count_entries(x))
     return float(entries) * first.weight.shape[1]
 
 

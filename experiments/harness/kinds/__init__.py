@@ -6,6 +6,7 @@ from experiments.harness.kinds.broadcast import BROADCAST
 from experiments.harness.kinds.clusters import CLUSTERS
 from experiments.harness.kinds.kind import Kind, Metrics
 from experiments.harness.kinds.partition import PARTITION
+from experiments.harness.kinds.race import PEER, RACE
 from experiments.harness.kinds.states import STATES
 from experiments.harness.kinds.statistics import STATISTICS
 from experiments.harness.kinds.training import TRAINING
@@ -19,6 +20,8 @@ KINDS: dict[str, Kind] = {
     "broadcast": BROADCAST,
     "statistics": STATISTICS,
     "babi": BABI,
+    "race": RACE,
+    "peer": PEER,
 }
 
 __all__ = ["KINDS", "Kind", "Metrics"]

@@ -1,0 +1,1 @@
+"""Peers: what others train on a graph, each chosen on the validation nodes among as many trials."""
