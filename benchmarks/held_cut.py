@@ -3,7 +3,10 @@
     python benchmarks/held_cut.py --out benchmarks/results/held_cut.md
 
 Every contender takes the same number of steps of h' = GRU(mean of neighbours' h, h) over the same planted graph, nodes
-in random order, and the gradients for h and all weights, in a process of its own. The subgraphs are the communities.
+in random order, and the gradients for h and all weights, in a process of its own; the loss is the sum of the last
+states. The partition schedule takes as many rounds as there are steps. "With the loss" is the pass of `gpnn train`: the
+loss is a sum over nodes, and each block of the last round is differentiated as it is done. The subgraphs are the
+communities.
 "Peak" is the most resident memory that the process ever has, "steps" what the passes add. The first pass of each is not
 timed; contenders take turns, and ratios are taken turn by turn. "By subgraph" is synchronous propagation of a graph
 whose nodes are numbered by subgraph already.
@@ -24,6 +27,9 @@ CONTENDERS = {  # what: (schedule, runner, whether nodes are numbered by subgrap
     "synchronous, streamed": ("synchronous", "streamed", False),
     "held cut, fused": ("held_cut", "fused", False),
     "held cut, streamed": ("held_cut", "streamed", False),
+    "held cut, streamed, with the loss": ("held_cut", "streamed with loss", False),
+    "partitioned, fused": ("partitioned", "fused", False),
+    "partitioned, streamed": ("partitioned", "streamed", False),
 }
 
 
@@ -35,7 +41,8 @@ def measure(options: argparse.Namespace) -> None:
     from gpnn.engine import propagate
     from gpnn.nn.cell import build_cell
 
-    name, runner, sorted_nodes = CONTENDERS[options.contender]
+    name, way, sorted_nodes = CONTENDERS[options.contender]
+    runner = way.split()[0]
     saved = torch.load(options.graph, weights_only=True)
     edges, community = saved["edges"], saved["community"]
     if sorted_nodes:
@@ -45,26 +52,43 @@ def measure(options: argparse.Namespace) -> None:
     graph = gpnn.Graph(edges[0], edges[1], len(community))
     if name == "held_cut":
         schedule = gpnn.schedule.held_cut(graph, community, options.rounds, options.depth // options.rounds)
+    elif name == "partitioned":
+        schedule = gpnn.schedule.partitioned(graph, community, options.depth)
     else:
         schedule = gpnn.schedule.synchronous(graph, options.depth)
     plan = gpnn.lower(graph, schedule).build(runner)
     del saved, edges, community, graph, schedule
-    cell = build_cell("identity", "gru", "mean", {}, options.width, 1, torch.Generator().manual_seed(0))
+    cell = build_cell("identity", options.cell, "mean", {}, options.width, 1, torch.Generator().manual_seed(0))
     random = torch.Generator().manual_seed(2)
     state = torch.randn(options.nodes, options.width, generator=random).requires_grad_()
 
     def once() -> None:
         for leaf in (state, *cell.parameters()):
             leaf.grad = None
-        propagate(cell, plan, state, runner=runner).sum().backward()
+        if way == runner:
+            propagate(cell, plan, state, runner=runner).sum().backward()
+        else:
+            loss_of_blocks(cell, plan, state).backward()
 
     figures = time_steps(once, options.repeats, untimed=1)
     print(json.dumps(figures | {"messages": plan.num_messages, "updates": plan.num_updates}))
 
 
+def loss_of_blocks(cell, plan, state):
+    """The sum of the last states, its gradients found block by block in the same pass."""
+    import torch
+
+    from gpnn.engine import Streamed
+    from gpnn.engine.row_loss import RowLoss
+    from gpnn.engine.source import GivenState
+
+    loss = RowLoss(torch.arange(plan.num_nodes), lambda states, places: states.sum(), ())
+    return Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss)
+
+
 def table(options: argparse.Namespace, rounds: int, depth: int, folder: Path) -> list[str]:
     """A line for each contender at one depth."""
-    settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "width", "repeats")]
+    settings = [f"--{key}={getattr(options, key)}" for key in ("nodes", "width", "repeats", "cell")]
     settings += [f"--graph={folder / 'graph.pt'}", f"--rounds={rounds}", f"--depth={depth}"]
     rows: dict[str, list[dict]] = {name: [] for name in options.contenders}
     for _ in range(options.turns):
@@ -103,6 +127,7 @@ def main() -> None:
     parser.add_argument("--mixing", type=float, default=0.1, help="share of edges that leave their community")
     parser.add_argument("--parts", type=int, default=500)
     parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--cell", default="gru", help="a name of gpnn.nn.UPDATES without initial residual")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3, help="times to go round the contenders, medians over them")
     parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
@@ -127,7 +152,10 @@ def main() -> None:
             rounds, intra = (int(number) for number in case.split("x"))
             lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
             lines += table(options, rounds, rounds * intra, Path(folder))
-    lines += ["", f"{options.nodes:,} nodes, degree {options.degree}, d = {options.width}, K = {options.parts}; "]
+    lines += [
+        "",
+        f"Cell {options.cell}; {options.nodes:,} nodes, degree {options.degree}, d = {options.width}, K = {options.parts}; ",
+    ]
     lines[-1] += f"{options.mixing:.0%} of the edges leave their community. Medians of {options.repeats} passes and "
     lines[-1] += f"{options.turns} turns. Machine: {describe_machine()}."
     if options.out:
