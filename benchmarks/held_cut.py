@@ -152,10 +152,8 @@ def main() -> None:
             rounds, intra = (int(number) for number in case.split("x"))
             lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
             lines += table(options, rounds, rounds * intra, Path(folder))
-    lines += [
-        "",
-        f"Cell {options.cell}; {options.nodes:,} nodes, degree {options.degree}, d = {options.width}, K = {options.parts}; ",
-    ]
+    words = f"Cell {options.cell}; {options.nodes:,} nodes, degree {options.degree}, d = {options.width}, "
+    lines += ["", f"{words}K = {options.parts}; "]
     lines[-1] += f"{options.mixing:.0%} of the edges leave their community. Medians of {options.repeats} passes and "
     lines[-1] += f"{options.turns} turns. Machine: {describe_machine()}."
     if options.out:
