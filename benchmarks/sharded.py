@@ -4,7 +4,8 @@
 
 A GRU of 64 channels trains for a few epochs on a planted and on an R-MAT graph, T = 3 rounds, T_S = 1 to 4 steps
 inside subgraphs and T_C = 1 over the cut, in 1, 2 and 4 processes with one thread each, all from one folder of shards.
-Bytes are counted where they are sent, forward and backward. Synchronous propagation of the same depth is run as well.
+Bytes are counted where they are sent, forward and backward. Synchronous propagation of the same depth is run as well,
+and `held_cut`: three rounds of four steps, beside twelve synchronous ones.
 Seconds are medians over the epochs after the first; CPU seconds are those of one process. Memory is the most that a
 process had resident while it trained, less what it had before it read its shard. The cost model's constants come from
 one process; what it says of two and four is a prediction.
@@ -34,6 +35,8 @@ GRAPHS = {
 CALIBRATION = ("dense",)  # run in one process only: it tells the speed of messages from that of updates
 SCHEDULES = {f"T_S = {intra}": ("partitioned", {"intra": intra, "cut": 1}, ROUNDS) for intra in (1, 2, 3, 4)}
 SCHEDULES["synchronous, depth 9"] = ("synchronous", {}, 9)
+SCHEDULES["held, 3 × 4 steps"] = ("held_cut", {"intra": 4}, ROUNDS)
+SCHEDULES["synchronous, depth 12"] = ("synchronous", {}, 12)
 
 
 def prepare(name: str, folder: Path, num_parts: int) -> dict:

@@ -6,6 +6,8 @@ import numpy as np
 
 from benchmarks.distributed_cost import Cost, Machine, Workload, estimate
 
+SHOWN = ("T_S = 2", "T_S = 4", "synchronous, depth 9", "held, 3 × 4 steps", "synchronous, depth 12")  # seconds of these
+
 
 def describe(results: dict, *, channels: int, rounds: int) -> str:
     """All tables as Markdown."""
@@ -106,7 +108,7 @@ def _speed(results: dict) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for name in (name for name in results["graphs"] if name in results["processes"]["2"]):
-        for schedule in ("T_S = 2", "T_S = 4", "synchronous, depth 9"):
+        for schedule in SHOWN:
             alone = results["processes"]["1"][name][schedule]["wall"]
             for size in ("1", "2", "4"):
                 metrics = results["processes"][size][name][schedule]

@@ -74,10 +74,22 @@ def test_the_cut_held_in_each_shard(processes, intra):
     assert_same(results, plan, {"message": "linear"})
 
 
-def test_held_messages_travel_once_per_round(processes):
-    held, steps = (sum(processes(traffic_case, *case, size=2)) for case in (("held_cut", 1, 4), ("held_cut", 4, 1)))
-    assert held == steps / 4 > 0
-    assert steps == sum(processes(traffic_case, "synchronous", 4, None, size=2))
+@pytest.mark.parametrize("size", [2, 4])
+def test_held_messages_travel_once_per_round(processes, size):
+    """Of four steps, forward and backward: a quarter or a half of what synchronous propagation sends, to the byte."""
+    cases = (("synchronous", 4, None), ("held_cut", 4, 1), ("held_cut", 2, 2), ("held_cut", 1, 4))
+    steps, *held = (sum(processes(traffic_case, *case, size=size)) for case in cases)
+    assert held == [steps, steps / 2, steps / 4]
+    assert steps > 0
+
+
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
+@pytest.mark.parametrize("size", [2, 4])
+def test_one_held_step_per_round_is_synchronous(processes, runner, size):
+    graph = multigraph()
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2))
+    for cell in ({}, {"update": "lstm", "message": "linear"}, {"aggregate": "max"}):
+        assert_same(processes(owned_case, "held_once", cell, {}, {}, runner, size=size), plan, cell)
 
 
 def test_synchronous_of_each_shard(processes):

@@ -35,7 +35,8 @@ def make_schedule(name: str, graph: Graph, rounds: int = 2) -> Schedule:
         return gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=2, update=update, virtual=memory)
     if name.startswith("held"):
         virtual = "subgraph" if name == "held_memory" else None
-        return gpnn.schedule.held_cut(graph, gpnn.Partition(labels, 4), rounds, intra=3, virtual=virtual)
+        intra = 1 if name == "held_once" else 3
+        return gpnn.schedule.held_cut(graph, gpnn.Partition(labels, 4), rounds, intra, virtual=virtual)
     return gpnn.schedule.SCHEDULES[name](graph, rounds=rounds)
 
 

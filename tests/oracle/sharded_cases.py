@@ -55,7 +55,7 @@ def shard_case(
 def traffic_case(group: ProcessGroup, name: str, rounds: int, intra: int | None) -> int:
     """Bytes that this process sends in a forward and a backward pass."""
     graph = multigraph()
-    where = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), group.size)
+    where = node_order(group.size, graph)
     shard = ShardBuilder(graph, where).build(group.rank)
     options = {} if intra is None else {"intra": intra}
     plan = lower_shard(shard, group, schedule=name, rounds=rounds, options=options)
