@@ -22,7 +22,9 @@ from gpnn.data.check import check_data
 from gpnn.data.facts import GraphFacts
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.files import sha256_of
+from gpnn.data.frames import kind_of_frame, to_frame
 from gpnn.data.labels import check_trainable
+from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
@@ -35,7 +37,7 @@ from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
-from gpnn.run.predictions import write_predictions
+from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels, write_predictions
 from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
@@ -147,6 +149,7 @@ class NodeEstimator(BaseEstimator):
             raise ValueError("`y` must give labels to learn from. Got none.")
         if classes is None:
             check_trainable(data.y, data.get("class_names"))
+        self.vocabulary_ = data.get("vocabulary") or _name_classes(data.get("class_names"))
         scale = self.scale_features
         self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
         data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
@@ -220,6 +223,35 @@ class NodeEstimator(BaseEstimator):
         plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data, row))
         return predict_outputs(self.model_, data.get("x"), plan)
 
+    def predict_frame(self, X: Any, *, adjacency: Any = None) -> Any:
+        """The answer for every node as a data frame, in the user's ids and order.
+
+        The columns are those of `predictions.parquet` (:func:`gpnn.run.predictions.predictions_table`). The frame is of
+        the kind that :func:`gpnn.from_frames` read, or that `X` is; of any other graph it is a pyarrow table.
+
+        Args:
+            X: the graph, as of :meth:`fit`. Frames that came later are read with the meaning of those learnt from:
+                `gpnn.from_frames(nodes, edges, vocabulary=classifier.vocabulary_)`.
+            adjacency: as of :meth:`fit`.
+
+        Raises:
+            ValueError: when the columns of the graph's tables were given another meaning.
+        """
+        check_is_fitted(self, "model_")
+        data = self._read(X, None, adjacency)[0]
+        _check_meaning(data.get("vocabulary"), self.vocabulary_)
+        classes = self.vocabulary_.classes
+        if classes is None and hasattr(self, "classes_"):
+            classes = self.classes_.tolist()
+        table = predictions_table(
+            self.task_.columns(self.task_.predict(self._outputs(data, None)), classes),
+            nodes=data.get("node_name"),
+            labelled=known_labels(data),
+            label=true_labels(data, classes),
+            also={"split": split_names(data)},
+        )
+        return to_frame(table, data.get("frame_kind") or kind_of_frame(X))
+
     def save(self, folder: str | Path) -> None:
         """Write the estimator: weights as safetensors, nodes and their subgraphs as Parquet, the rest as JSON.
 
@@ -233,6 +265,7 @@ class NodeEstimator(BaseEstimator):
         write_predictions(self.known_.to_table(), nodes)
         learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
         learned |= {"recipe_": self.recipe_, "undirected_": self.undirected_}
+        learned["vocabulary_"] = self.vocabulary_.to_mapping()
         learned["rows_"] = None if digests is None else digests._asdict()
         measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         # what a kill leaves of two estimators is not an estimator
@@ -258,6 +291,8 @@ class NodeEstimator(BaseEstimator):
             found.recipe_ = saved.get("recipe_") or found.recipe or DEFAULT  # older versions have no race
             find_recipe(found.recipe_)
             found.undirected_ = bool(saved.get("undirected_", False))
+            words = saved.get("vocabulary_")  # older versions have none
+            found.vocabulary_ = Vocabulary() if words is None else Vocabulary.from_mapping(words)
             found._take_learned(saved)
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")
@@ -330,6 +365,23 @@ class NodeEstimator(BaseEstimator):
     def _take_model(self, model: NodeModel, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))
         self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
+
+
+def _name_classes(names: Any) -> Vocabulary:
+    """The vocabulary of a graph that came from no tables; `names` of its classes are a list, an array or None."""
+    return Vocabulary(classes=None if names is None else tuple(names.tolist() if hasattr(names, "tolist") else names))
+
+
+def _check_meaning(given: Vocabulary | None, learnt: Vocabulary) -> None:
+    """Raise ValueError where both came from tables, and columns, classes or edge types mean different things."""
+    if given is None or not learnt.columns:
+        return
+    alike = given.columns == learnt.columns and given.edge_types == learnt.edge_types
+    if not alike or given.classes not in (None, learnt.classes):
+        raise ValueError(
+            "Tables must be read with the meaning of those learnt from: `vocabulary=classifier.vocabulary_` of "
+            "`gpnn.from_frames` and `gpnn.load_dataset`. Got other columns, classes or edge types."
+        )
 
 
 def _read_nodes(path: Path, saved: Mapping[str, Any], file: str) -> KnownNodes:

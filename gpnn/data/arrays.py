@@ -138,4 +138,21 @@ def _graph(adjacency: Any) -> Graph:
 def _features(x: Any) -> Tensor:
     if hasattr(x, "tocsr"):
         return from_scipy(x.tocsr(), sparse=True)
-    return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written
+    try:
+        return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            "`X` must hold numbers; `gpnn.from_frames` makes features of columns of text. "
+            f"Got {_first_text(x) or str(error)[:100]}."
+        ) from None
+
+
+def _first_text(x: Any) -> str:
+    """The first value of a frame that is not a number, and its column; "" of what is no frame."""
+    for name in getattr(x, "column_names", getattr(x, "columns", ())):
+        for value in np.asarray(x[name]).tolist() if isinstance(name, str) else ():
+            try:
+                float(value)
+            except (ValueError, TypeError):
+                return f"{str(value)[:50]!r} in column {name!r}"
+    return ""

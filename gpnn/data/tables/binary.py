@@ -147,18 +147,31 @@ def read_parquet(path: Path) -> Table:
     Raises:
         ValueError: when it is not a Parquet file, holds other columns, or unpacks to too much.
     """
+    return plain_table(path.name, read_parquet_columns(path))
+
+
+def plain_table(file: str, table: pyarrow.Table) -> Table:
+    """An arrow table as plain columns; `file` is what errors call it.
+
+    Raises:
+        ValueError: when a column holds neither text nor numbers, or has no name of its own.
+    """
     import pyarrow
 
-    table = read_parquet_columns(path)
+    check_distinct(file, table.column_names)
     columns = {}
     for name, values in zip(table.column_names, table.columns):
         try:
             columns[name] = plain_column(values)
         except (TypeError, ValueError, pyarrow.ArrowException):
-            raise ValueError(
-                f"{path.name}, column {name[:80]}: must hold text or numbers. Got {values.type}."
-            ) from None
-    return Table(path.name, columns, place)
+            raise ValueError(f"{file}, column {name[:80]}: must hold text or numbers. Got {values.type}.") from None
+    return Table(file, columns, place)
+
+
+def check_distinct(file: str, names: list[str]) -> None:
+    """Raise ValueError where a column has no name, or the name of another."""
+    if len(set(names)) != len(names) or "" in names:
+        raise ValueError(f"{file}: every column must have a name of its own. Got {', '.join(names)[:200]!r}.")
 
 
 def read_parquet_columns(path: Path) -> pyarrow.Table:
@@ -168,10 +181,7 @@ def read_parquet_columns(path: Path) -> pyarrow.Table:
 
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:  # of pages that have one
-            names = file.schema_arrow.names
-            if len(set(names)) != len(names) or "" in names:
-                shown = ", ".join(names)[:200]
-                raise ValueError(f"{path.name}: every column must have a name of its own. Got {shown!r}.")
+            check_distinct(path.name, file.schema_arrow.names)
             batches, size = [], 0
             for batch in file.iter_batches(batch_size=ROWS):
                 size += batch.nbytes

@@ -33,7 +33,8 @@ def plain_column(values: Any) -> pyarrow.Array:
 
     kind = values.type
     if types.is_dictionary(kind):
-        values, kind = values.cast(kind.value_type), kind.value_type
+        values = _decoded(values)
+        kind = values.type
     if types.is_float16(kind):  # pyarrow 15 does not cast it
         values = pyarrow.array(_one_chunk(values).to_numpy(zero_copy_only=False).astype(np.float64))
     if types.is_floating(kind) or types.is_decimal(kind):
@@ -141,6 +142,17 @@ def _whole(values: Any) -> pyarrow.Array:
     if pyarrow.types.is_boolean(values.type):
         values = values.cast(pyarrow.int8())
     return _one_chunk(compute.fill_null(values.cast(pyarrow.large_string()), ""))
+
+
+def _decoded(values: Any) -> pyarrow.Array:
+    """The values of a dictionary, chunk by chunk; views of text, as polars gives them, become text."""
+    import pyarrow
+
+    chunks = values.chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
+    kind = pyarrow.large_string() if "string" in str(values.type.value_type) else values.type.value_type
+    return _one_chunk(
+        pyarrow.chunked_array([chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks], kind)
+    )
 
 
 def _one_chunk(values: Any) -> pyarrow.Array:

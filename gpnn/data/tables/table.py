@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -25,15 +25,32 @@ class Table:
         file: the file's name, for errors.
         columns: name -> values as :func:`gpnn.data.tables.column.plain_column` returns them, `[R]`.
         place: the place of a row in the file ("line 7"); called only for an error, so it may be slow.
+        given: the user's own name of a column that :meth:`rename` gave another, for errors.
     """
 
     file: str
     columns: dict[str, pyarrow.Array]
     place: Callable[[int], str]
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def rename(self, given: Mapping[str, str]) -> Table:
+        """The table with the columns that the user calls by other names: our name -> the user's.
+
+        Raises:
+            ValueError: when a column of theirs is missing, or another one has our name.
+        """
+        others = {ours: theirs for ours, theirs in given.items() if ours != theirs}
+        self.require(tuple(others.values()))
+        for ours, theirs in others.items():
+            if ours in self.columns and ours not in others.values():
+                raise ValueError(f"{self.file} must not have a column {ours} where it is called {theirs}. Got both.")
+        ours_of = {theirs: ours for ours, theirs in others.items()}
+        columns = {ours_of.get(name, name): values for name, values in self.columns.items()}
+        return replace(self, columns=columns, given=others)
 
     def require(self, required: Sequence[str], optional: Sequence[str] | None = None) -> None:
         """Raise ValueError unless the columns are these; `optional` None admits any others."""
@@ -96,7 +113,8 @@ class Table:
     def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
         """Raise a ValueError that names the file, the line, the column and the value."""
         value = shorten(self.columns[column][row].as_py(), SHOWN)
-        raise ValueError(f"{self.file}, {self.place(row)}, column {column[:SHOWN]}: {constraint}. Got {value}.")
+        name = self.given.get(column, column)[:SHOWN]
+        raise ValueError(f"{self.file}, {self.place(row)}, column {name}: {constraint}. Got {value}.")
 
 
 def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
