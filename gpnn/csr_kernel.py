@@ -17,7 +17,7 @@ def count(rows, num_rows):  # type: ignore[no-untyped-def]
     return counts
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
     """Write each edge's column, and its position unless `edge` is empty, at its row's `cursor` `[R]`; advance it."""
     for e in range(len(rows)):

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from gpnn.csr import index_type, pointers
-from gpnn.csr_kernel import sum_hashes
-from gpnn.data.convert.rows_kernel import group, merge_rows, order_rows, sort_rows
+from gpnn.csr_kernel import place, sum_hashes
+from gpnn.data.convert.rows_kernel import merge_rows, order_rows, sort_rows
 from gpnn.data.convert.runs import Edges, Layout, Run
 from gpnn.data.stored.npy_file import NpyWriter
 from gpnn.storage.atomic import write_json
@@ -208,7 +208,7 @@ def _concat(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 def _plain_rows(ptr: np.ndarray, edges: Edges, *, merge: bool) -> np.ndarray:
     """The columns of each row, rising; `ptr` shrinks where equal ones are merged."""
     columns = np.empty_like(edges.columns)
-    group(edges.rows, edges.columns, ptr[:-1].copy(), columns, columns[:0])
+    place(edges.rows, edges.columns, ptr[:-1].copy(), columns, columns[:0])
     sort_rows(ptr, columns)
     return columns[: merge_rows(ptr, columns, columns[:0])].copy() if merge else columns
 
@@ -218,7 +218,7 @@ def _full_rows(
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Columns, types and weights of each row by (column, type); of equal ones the first or their sum where wanted."""
     columns, order = np.empty_like(edges.columns), np.empty(len(edges.rows), np.int64)
-    group(edges.rows, edges.columns, ptr[:-1].copy(), columns, order)
+    place(edges.rows, edges.columns, ptr[:-1].copy(), columns, order)
     types, weights = (None if each is None else each[order] for each in (edges.types, edges.weights))
     num_types = 1 if types is None or not len(types) else int(types.max()) + 1
     key = columns.astype(np.int64) * num_types + (0 if types is None else types)

@@ -1,4 +1,4 @@
-"""Compiled loops over edges: scatter them into buckets of receivers, group a bucket by receiver, sort, merge."""
+"""Compiled loops over edges: scatter them into buckets of receivers; sort and merge the rows of a bucket."""
 
 import numpy as np
 from numba import njit
@@ -23,17 +23,6 @@ def scatter(rows, columns, shift, cursor, out_column, out_row, out_edge):  # typ
         cursor[row >> shift] = at + 1
         out_column[at] = columns[e]
         out_row[at] = row & mask
-        if len(out_edge):
-            out_edge[at] = e
-
-
-@njit(cache=True, nogil=True)
-def group(rows, columns, cursor, out_column, out_edge):  # type: ignore[no-untyped-def]
-    """Write each edge's column, and its number where wanted, at its row's cursor, which advances."""
-    for e in range(len(rows)):
-        at = cursor[rows[e]]
-        cursor[rows[e]] = at + 1
-        out_column[at] = columns[e]
         if len(out_edge):
             out_edge[at] = e
 
