@@ -43,6 +43,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "clip": 5.0,
         "class_weight": "none",
         "label_smoothing": 0.0,
+        "batch": 0,
         "passes": 1,
         "consistency": 0.0,
         "consistency_warmup": 50,
