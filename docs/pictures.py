@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gpnn
-from gpnn.schedule import broadcast, draw_schedule, held_cut, partitioned, sequential, synchronous
+from gpnn.schedule import broadcast, draw_schedule, held_cut, partitioned, sequential, synchronous, waves
 
 HALVES = [0, 0, 0, 1, 1, 1]
 
@@ -85,6 +85,40 @@ def draw_messages(path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
+def draw_waves(path: Path) -> None:
+    """Two waves over a small tree: from node 0, then from the farthest node."""
+    tree = gpnn.Graph([0, 1, 1, 3], [1, 2, 3, 4], num_nodes=5).to_undirected()
+    draw_schedule(waves(tree, rounds=2), path)
+
+
+def draw_reach(path: Path) -> None:
+    """Messages per edge until every node of a chain has reached every other, by the length of the chain."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    lengths = [8, 16, 32, 64, 128]
+    needed: dict[str, list[float]] = {"synchronous": [], "partitioned, subgraphs of 8": [], "waves": []}
+    for length in lengths:
+        graph, labels = chain(length), [node // 8 for node in range(length)]
+        for name, schedule in (
+            ("synchronous", synchronous(graph, length)),
+            ("partitioned, subgraphs of 8", partitioned(graph, labels, rounds=length // 8 + 1, intra=7)),
+            ("waves", waves(graph, rounds=2)),
+        ):
+            needed[name].append(broadcast(graph, schedule).num_messages / graph.num_edges)
+    with rc_context({"svg.hashsalt": "gpnn", "font.size": 10}):
+        figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+        axes = figure.subplots()
+        for (name, values), colour in zip(needed.items(), ("#ee9944", "#228833", "#4477aa"), strict=True):
+            axes.plot(lengths, values, marker="o", color=colour, label=name)
+        axes.set(xlabel="nodes of a chain", ylabel="messages per edge until all is known", xscale="log", yscale="log")
+        axes.set_xticks(lengths, map(str, lengths))
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
 def draw_report(path: Path) -> None:
     """The top of the page that `gpnn train` writes, and beside it its drawing of the graph, as Chromium shows them."""
     from gpnn.build import build, create_run, load_config, train_run
@@ -138,7 +172,9 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "schedule-sequential.svg": draw_sequential,
     "schedule-virtual.svg": draw_virtual,
     "schedule-grid.svg": draw_grid,
+    "schedule-waves.svg": draw_waves,
     "messages.svg": draw_messages,
+    "reach.svg": draw_reach,
     "report.png": draw_report,
 }
 

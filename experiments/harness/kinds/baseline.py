@@ -24,6 +24,9 @@ QUICK_OPTIONS = {
 }
 
 
+NUMBERS = ("eccentricity", "shortest_path", "diameter")  # datasets of numbers
+
+
 def run_method(settings: Settings, seed: int) -> Metrics:
     """The metrics of :func:`experiments.baselines.run_baseline`: accuracies, recall where there are gold pairs, time.
 
@@ -52,9 +55,12 @@ def shrink_method(settings: Settings) -> Settings:
 
 
 def small_data(settings: Settings) -> Settings:
-    """A small graph of the same sort: lists and items for an entity-extraction set, planted classes for others."""
-    if settings["data"]["name"].startswith("diel"):
+    """A small graph of the same sort: lists and items, numbers to predict, or planted classes."""
+    name = settings["data"]["name"]
+    if name.startswith("diel"):
         return {"name": "diel_like", "scale": 0.001}
+    if name in NUMBERS:
+        return {"name": name, "num_graphs": 30, "longest": 4}
     return dict(SMALL_GRAPH)
 
 

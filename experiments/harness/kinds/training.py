@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from experiments.harness.kinds.baseline import small_data
 from experiments.harness.kinds.kind import Kind, Metrics
+from experiments.harness.kinds.transfer import transfer_metrics
 from experiments.harness.plain import PLAIN
 from experiments.harness.settings import Settings, lay_over
 
@@ -25,17 +27,23 @@ SMALL: Settings = {
 }
 
 
+OWN = ("kind", "target", "network", "transfer")  # settings that are not a configuration's
+
+
 def run_training(settings: Settings, seed: int) -> Metrics:
     """The metrics of :func:`gpnn.train.fit`, of its clock, and of its schedule and partition.
 
-    Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken. A training that
-    diverged has no metrics.
+    Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken; `network`: a
+    convolution of PyG whose stack, as deep as the schedule has rounds, takes the model's place; and `transfer`: options
+    of the dataset for a second graph that the trained model is tested on. A training that diverged has no metrics.
     """
     began = time.perf_counter()
     built = build_cell(settings, seed)
     result, clock = train(built, settings.get("target"))
     seconds = {"seconds_in_all": time.perf_counter() - began}
     measured = {**result.metrics, **_recall(built)} if result.problem is None else {"stopped": result.stopped}
+    if result.problem is None and "transfer" in settings:
+        measured |= transfer_metrics(built, result, settings["transfer"])
     return {**measured, **clock.metrics(), **_schedule_metrics(built), **seconds}
 
 
@@ -46,14 +54,24 @@ def build_cell(settings: Settings, seed: int) -> Built:
     config, problems = read_config(settings, seed)
     if problems:
         raise ValueError(" ".join(problems))
-    return build(config)
+    built = build(config)
+    return _with_network(built, settings["network"]) if "network" in settings else built
+
+
+def _with_network(built: Built, conv: str) -> Built:
+    """The same objects with a stack of a convolution in the place of the model, as wide and as deep."""
+    from experiments.baselines.convolution_stack import ConvolutionStack
+
+    sizes = (built.model_arguments[name] for name in ("in_channels", "hidden_channels", "out_channels"))
+    network: Any = ConvolutionStack(conv, *sizes, depth=built.plan.num_rounds, seed=built.config.seed)
+    return replace(built, model=network.to(built.plan.device))
 
 
 def read_config(settings: Settings, seed: int = 0) -> tuple[Config, list[str]]:
     """The configuration of a cell, the plain settings under its own, and what is wrong with it."""
     from gpnn.config import parse_config
 
-    own = {key: value for key, value in settings.items() if key not in ("kind", "target")}
+    own = {key: value for key, value in settings.items() if key not in OWN}
     return parse_config(lay_over(PLAIN, own, {"seed": seed}))
 
 
@@ -120,6 +138,7 @@ def train(built: Built, target: float | None = None) -> tuple[FitResult, Clock]:
 def _schedule_metrics(built: Built) -> Metrics:
     plan = built.plan
     measured: Metrics = {"num_messages": plan.num_messages, "num_updates": plan.num_updates}
+    measured["messages_per_edge"] = plan.num_messages / max(1, built.data.num_edges)
     if built.partition is not None:
         quality = built.partition.quality(built.data)
         measured |= {"parts": quality.num_parts, "edge_cut": quality.edge_cut, "balance": quality.balance}
@@ -143,12 +162,19 @@ def shrink_training(settings: Settings) -> Settings:
     rounds = settings.get("schedule", {}).get("rounds", "auto")
     few = rounds if rounds == "auto" else min(rounds, 2)
     small = lay_over({**settings, "data": small_data(settings)}, SMALL, {"schedule": {"rounds": few}})
+    if "transfer" in settings:
+        small["transfer"] = {"seed": 1}
     whole = small["partition"].get("method") == "components"  # of which the small graph has one
     return lay_over(small, {"partition": {"k": 1}}) if whole else small
 
 
 def _problems(settings: Settings) -> list[str]:
-    return read_config(settings)[1]
+    from experiments.baselines.convolution_stack import CONVOLUTIONS
+
+    network = settings.get("network", "gcn")
+    known = ", ".join(CONVOLUTIONS)
+    unknown = [] if network in CONVOLUTIONS else [f"`network` must be one of {known}. Got {network!r}."]
+    return read_config(settings)[1] + unknown
 
 
 TRAINING = Kind(run_training, shrink_training, _problems)

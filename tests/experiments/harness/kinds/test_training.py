@@ -1,6 +1,8 @@
 """Training cells: what they measure beyond the metrics of fit."""
 
-from experiments.harness.kinds.training import run_training
+import pytest
+
+from experiments.harness.kinds.training import TRAINING, run_training
 
 TINY = {"partition": {"k": 2}, "schedule": {"rounds": 1}, "model": {"hidden_channels": 4}, "train": {"epochs": 1}}
 
@@ -14,3 +16,28 @@ def test_other_datasets_have_no_recall():
     metrics = run_training({**TINY, "data": {"name": "digits"}}, 0)
     assert "test_recall" not in metrics
     assert metrics["num_messages"] > 0
+
+
+LINES = {"name": "shortest_path", "num_graphs": 30, "longest": 5}
+
+
+@pytest.mark.parametrize("network", ["gcn", "gps"])
+def test_a_stack_of_convolutions_takes_the_models_place(network):
+    settings = {**TINY, "model": {"hidden_channels": 8}, "schedule": {"name": "synchronous", "rounds": 3}}
+    metrics = run_training({**settings, "data": LINES, "network": network}, 0)
+    assert metrics["messages_per_edge"] == 3
+    assert metrics["test_mae"] > 0
+
+
+def test_a_trained_model_is_tested_on_longer_graphs():
+    model = {"cell": "max_plus", "aggregate": "max", "sharing": "kind", "norm": "pass", "hidden_channels": 16}
+    train = {"epochs": 60, "learning_rate": 0.05, "weight_decay": 0.0, "target_scale": "linear"}
+    settings = {"data": LINES, "schedule": {"name": "waves", "rounds": 1}, "model": {**model, "concat": "none"}}
+    metrics = run_training({**settings, "train": train, "transfer": {"scale": 8, "num_graphs": 6}}, 0)
+    assert metrics["test_mae"] < 0.3
+    assert metrics["transfer_mae"] < 8 * 0.3
+    assert metrics["transfer_r2"] > 0.99
+
+
+def test_an_unknown_network_is_named():
+    assert TRAINING.problems({"data": LINES, "network": "x"}) == ["`network` must be one of gcn, gps. Got 'x'."]
