@@ -16,7 +16,7 @@ from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 
 MEMORY = 2e8  # bytes of the pairs that L-BFGS remembers, about
-MOST_STEPS, FEW_STEPS = 50, 20  # of a setting, whose weights start from those of the one before; of a large problem
+MOST_STEPS, FEW_STEPS = 50, 12  # of a setting, whose weights start from those of the one before; of a large problem
 LARGE = 1e8  # multiplications of a step from which a problem is large: it is solved less exactly
 TOLERANCE = 1e-5  # of the largest entry of the gradient
 PROJECTIONS = 16  # random directions that the size of a block is measured in

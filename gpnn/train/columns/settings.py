@@ -50,8 +50,9 @@ def next_setting(
 ) -> Setting | None:
     """The setting after those of a history; None where there is nothing left to try.
 
-    Each kind of columns is tried with one ridge and, where there are trees, with these. Then the ridge of the best kind
-    becomes weaker, and after that stronger, as long as that helps. Without validation there is one setting.
+    Each kind of columns is tried with one ridge, and the best of them with trees, where there are any; other kinds too
+    where these are better than the ridge. Then the ridge of the best kind becomes weaker, and after that stronger, as
+    long as that helps. Without validation there is one setting.
 
     Args:
         history: a record per epoch, with the numbers of its setting and the validation metric.
@@ -63,21 +64,27 @@ def next_setting(
     >>> next_setting([], "accuracy", kinds=("all", "own"), solvers=("linear",))
     Setting(solver='linear', columns='all', strength=4.0)
     """
-    first = [Setting(solver, kind, FIRST if solver == "linear" else 0.0) for solver in solvers for kind in kinds]
     if not validated:
         return None if history else Setting(solvers[-1], kinds[0], FIRST if solvers[-1] == "linear" else 0.0)
-    if len(history) < len(first):
-        return first[len(history)]
-    tried = [(Setting.of(record), merit(metric, record[f"val_{metric}"])) for record in history]
-    ridges = {setting: value for setting, value in tried if setting.solver == "linear"}
-    if not ridges:
+    tried = {Setting.of(record): merit(metric, record[f"val_{metric}"]) for record in history}
+    first = [Setting("linear", kind, FIRST) for kind in kinds] if "linear" in solvers else []
+    for setting in first:
+        if setting not in tried:
+            return setting
+    best = max(first, key=tried.__getitem__) if first else None
+    if "trees" in solvers:
+        order = sorted(kinds, key=lambda kind: best is not None and kind != best.columns)  # the best one first
+        for trees in (Setting("trees", kind) for kind in order):
+            if trees not in tried:
+                return trees
+            if best is not None and tried[trees] <= tried[best]:
+                break
+    if best is None:
         return None
-    best = max((setting for setting in first if setting in ridges), key=ridges.__getitem__)
+    ridges = {each.strength: value for each, value in tried.items() if each[:2] == best[:2]}
     start = STRENGTHS.index(FIRST)
     for path in (STRENGTHS[start:], STRENGTHS[start::-1]):
-        strength = _next_strength(
-            path, {each.strength: value for each, value in ridges.items() if each[:2] == best[:2]}
-        )
+        strength = _next_strength(path, ridges)
         if strength is not None:
             return best._replace(strength=strength)
     return None

@@ -65,7 +65,8 @@ def test_every_task_is_learnt(case, planted):
     model, result, plan = train(data)
     assert result.metrics[f"val_{result.metrics['metric']}"] > (0.5 if case == "numbers" else 0.8)
     kinds = {Setting.of(record)[:2] for record in result.history}
-    assert kinds == {(solver, kind) for solver in model.solvers for kind in ("all", "unlabelled", "own")}
+    assert {kind for solver, kind in kinds if solver == "linear"} == {"all", "unlabelled", "own"}
+    assert {solver for solver, _ in kinds} == set(model.solvers)
     assert torch.equal(model(data.x, plan).detach(), result.logits)
 
 
