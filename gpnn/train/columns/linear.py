@@ -91,7 +91,7 @@ class LinearProblem:
             max_iter=FEW_STEPS if self.is_large else MOST_STEPS,
             history_size=pairs,
             tolerance_grad=TOLERANCE,
-            tolerance_change=10 * TOLERANCE if self.is_large else TOLERANCE / 10,
+            tolerance_change=TOLERANCE / 100,  # the first step is tiny, and must not be the last
             line_search_fn="strong_wolfe",
         )
         errors: list[float] = []
