@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from gpnn.data.arrays import encode_labels, encode_numbers
-from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.labels import labelled_nodes
 from gpnn.node_estimator import NodeEstimator
 from gpnn.train.metrics import r2
 from gpnn.train.regression import Regression
@@ -88,7 +88,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         """Learn from `fit(data)` or from `fit(X, y, adjacency=A)`.
 
         Args:
-            X: a PyG `Data` with labels and masks, or features `[N, F]` (None: learn an embedding per node).
+            X: a PyG `Data` or `HeteroData` with labels and masks, or features `[N, F]` (None: learn an embedding per
+                node).
             y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
                 with a row of −1 where a node is unlabelled.
             adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
@@ -126,10 +127,9 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
 
         Multi-label, a node counts when all its labels are right, as in scikit-learn.
         """
+        X = self._read(X, None, adjacency)[0] if y is None else X
         predicted = self.predict(X, adjacency=adjacency)
-        labels, classes = (
-            (check_labels(X.y, X.num_nodes, "classification"), self.classes_) if y is None else encode_labels(y)
-        )
+        labels, classes = (X.y, self.classes_) if y is None else encode_labels(y)
         known = labelled_nodes(labels).numpy()
         if y is None and X.get("test_mask") is not None:
             known &= X.test_mask.numpy()
@@ -202,8 +202,9 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
 
     def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
         """R² over the known numbers of `y`, or of a `Data`'s `test_mask` (without one: all)."""
+        X = self._read(X, None, adjacency)[0] if y is None else X
         predicted = self.task_.predict(self._outputs(X, adjacency))
-        numbers = check_labels(X.y, X.num_nodes, "regression") if y is None else encode_numbers(y)
+        numbers = X.y if y is None else encode_numbers(y)
         known = labelled_nodes(numbers)
         if y is None and X.get("test_mask") is not None:
             known &= X.test_mask

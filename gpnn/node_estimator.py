@@ -315,7 +315,7 @@ class NodeEstimator(BaseEstimator):
 
     def _read(self, X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
         """The checked `Data`, and the classes where its labels were arrays."""
-        if hasattr(X, "edge_index"):
+        if hasattr(X, "edge_index") or hasattr(X, "edge_types"):
             return check_data(X, self.task_name), None
         data, classes = data_from_arrays(X, y, adjacency, self.task_name)
         return check_data(data, self.task_name), classes

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.data.hetero import data_from_hetero
 from gpnn.data.labels import TASKS, are_numbers, check_labels, count_classes, kind_of, labelled_nodes
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -21,7 +22,7 @@ FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val
 WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
-def check_data(data: Data, task: str = "auto") -> Data:
+def check_data(data: Data | HeteroData, task: str = "auto") -> Data:
     """`data`, validated, with `num_classes` set and `y` in the form of :func:`gpnn.data.labels.check_labels`.
 
     Where numbers are to be predicted there are no classes, and `data.task` is "regression".
@@ -31,7 +32,8 @@ def check_data(data: Data, task: str = "auto") -> Data:
     Args:
         data: `edge_index` `[2, E]`; `x` dense or sparse CSR, floating point, `[N, F]`; `y` integers, -1 where
             the class is unknown, `[N]`, or zeros and ones for C labels per node, `[N, C]`, or numbers, NaN where
-            unknown, `[N]`; `train_mask`, `val_mask`, `test_mask` booleans, `[N]`.
+            unknown, `[N]`; `train_mask`, `val_mask`, `test_mask` booleans, `[N]`. A `HeteroData` is made one graph
+            (:func:`gpnn.data.hetero.data_from_hetero`).
         task: "classification" or "regression"; "auto": what `data.task` says, else what `y` shows.
 
     Raises:
@@ -42,11 +44,12 @@ def check_data(data: Data, task: str = "auto") -> Data:
     >>> check_data(Data(x=torch.eye(2), edge_index=edge_index, y=torch.tensor([0, 2]))).num_classes
     3
     """
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
+    if isinstance(data, HeteroData):
+        data = data_from_hetero(data, task)
     if not isinstance(data, Data):
-        hint = "; make it homogeneous with `data.to_homogeneous()`" if type(data).__name__ == "HeteroData" else ""
-        raise ValueError(f"`data` must be a PyG Data. Got {type(data).__name__}{hint}.")
+        raise ValueError(f"`data` must be a PyG Data. Got {type(data).__name__}.")
     if not data.num_nodes:
         raise ValueError(f"`data` must have at least one node. Got {data.num_nodes}.")
     Graph.from_data(data)

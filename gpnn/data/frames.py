@@ -52,7 +52,7 @@ def from_frames(
         label: the column of the nodes that holds the class or the number to predict.
         categorical: columns that are categories though they look like numbers, in a list or separated by commas.
         ignore: columns that are not features, likewise.
-        numbers: "standard" scales columns of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
+        numbers: "standard", "normal" or "raw": how columns of numbers are scaled.
         undirected: add the reverse of every edge that lacks it.
         task: what the label is: "classification", "regression" (a number), or "auto".
         seed: of the random split, where the nodes have no column `split`.

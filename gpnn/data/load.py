@@ -15,6 +15,7 @@ from gpnn.data.diel import diel
 from gpnn.data.diel_like import diel_like
 from gpnn.data.files import data_folder
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
+from gpnn.data.formats.networkx_graph import is_networkx, networkx_graph
 from gpnn.data.formats.ogb import OGB
 from gpnn.data.generators import chain, digits, grid, planted, rmat
 from gpnn.data.kinds import KIND_READERS
@@ -62,7 +63,9 @@ def load_dataset(
     Args:
         source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), of a folder that
             `gpnn data convert` wrote (:func:`gpnn.data.stored.load_stored`) or of a graph file
-            (:func:`gpnn.data.formats.graph_file.graph_file`), a PyG `Data`, or a PyG dataset object of one graph.
+            (:func:`gpnn.data.formats.graph_file.graph_file`), a networkx graph
+            (:func:`gpnn.data.formats.networkx_graph.networkx_graph`), a PyG `Data` or `HeteroData`
+            (:func:`gpnn.data.hetero.data_from_hetero`), or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
         vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.
         options: keyword arguments of the dataset's loader, such as `split="random", seed=1`.
@@ -88,6 +91,9 @@ def load_dataset(
         check_options(loader, str(source), options)
         data = loader(path, vocabulary, **options)
         return data if loader is load_stored else check_data(data)  # files that were checked as they were written
+    if is_networkx(source):
+        check_options(networkx_graph, "a networkx graph", options)
+        return check_data(networkx_graph(source, vocabulary, **options))
     if options:
         raise ValueError(f"A {type(source).__name__} accepts no options. Got {', '.join(options)}.")
     return check_data(_from_object(source))
@@ -132,11 +138,12 @@ def _from_object(source: Any) -> Data:
         return source
     if not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
         raise ValueError(
-            f"`source` must be a dataset's name, a folder, a PyG Data or a PyG dataset. Got {type(source).__name__}."
+            "`source` must be a dataset's name, a folder, a networkx graph, a PyG Data or a PyG dataset "
+            f"(frames: `gpnn.from_frames`). Got {type(source).__name__}."
         )
     if len(source) != 1:
         raise ValueError(f"A dataset object must hold one graph; pass one of its graphs. Got {len(source)} graphs.")
-    return _complete(source[0], source)
+    return source[0] if isinstance(source[0], HeteroData) else _complete(source[0], source)
 
 
 def _complete(data: Data, dataset: Any) -> Data:

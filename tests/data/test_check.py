@@ -135,7 +135,7 @@ class TestRefusing:
     def test_something_else(self) -> None:
         with pytest.raises(ValueError, match=r"`data` must be a PyG Data\. Got dict\."):
             check_data({"x": 1})  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match=r"Got HeteroData; make it homogeneous with `data\.to_homogeneous\(\)`\."):
+        with pytest.raises(ValueError, match=r"`data` must have at least one edge type\. Got none\."):
             check_data(HeteroData())
 
 

@@ -78,7 +78,7 @@ class TestObjects:
     def test_other_objects(self) -> None:
         with pytest.raises(ValueError, match=r"`source` must be a dataset's name, a folder, .* Got int\."):
             load_dataset(3)
-        with pytest.raises(ValueError, match=r"`data` must be a PyG Data\. Got HeteroData"):
+        with pytest.raises(ValueError, match=r"`data` must have at least one edge type\. Got none\."):
             load_dataset(HeteroData())
 
 

@@ -11,11 +11,11 @@ from xml.etree.ElementTree import ParseError
 import numpy as np
 
 from gpnn.data.features import transform_data
+from gpnn.data.formats.networkx_graph import edge_table, node_table
 from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
-from gpnn.data.tables.column import plain_column
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
@@ -24,7 +24,6 @@ from gpnn.storage.read import check_size, reason
 
 if TYPE_CHECKING:
     import networkx
-    import pyarrow
     from torch_geometric.data import Data
 
 
@@ -107,7 +106,7 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
         ValueError: when it is not such a file.
     """
     graph = _read(path, "GraphML", lambda networkx: networkx.read_graphml(path))
-    return _nodes(path, graph, drop=()), _edges(path, graph)
+    return node_table(path.name, graph), edge_table(path.name, graph)
 
 
 def read_gexf(path: Path) -> tuple[Table, Table]:
@@ -117,9 +116,9 @@ def read_gexf(path: Path) -> tuple[Table, Table]:
         ValueError: when it is not such a file.
     """
     graph = _read(path, "GEXF", lambda networkx: networkx.read_gexf(path))
-    nodes = _nodes(path, graph, drop=("label", "viz", "start", "end", "pid"))
+    nodes = node_table(path.name, graph, drop=("label", "viz", "start", "end", "pid"))
     columns = {"label" if name == "class" else name: values for name, values in nodes.columns.items()}
-    return Table(nodes.file, columns, nodes.place), _edges(path, graph)
+    return Table(nodes.file, columns, nodes.place), edge_table(path.name, graph)
 
 
 def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> networkx.Graph:
@@ -140,35 +139,3 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
     ) as error:  # fmt: skip
         raise ValueError(f"{path.name} must be a {name} file. Got: {reason(error)}.") from None
     return graph
-
-
-def _nodes(path: Path, graph: networkx.Graph, drop: tuple[str, ...]) -> Table:
-    rows = list(graph.nodes(data=True))
-    names = dict.fromkeys(name for _, attributes in rows for name in attributes if name not in (*drop, "id"))
-    columns = {"id": _column([node for node, _ in rows])}
-    for name in names:
-        columns[name] = _column([attributes.get(name) for _, attributes in rows])
-    return Table(path.name, columns, lambda row: f"node {rows[row][0]}")
-
-
-def _edges(path: Path, graph: networkx.Graph) -> Table:
-    """Each edge, and of an undirected graph its reverse."""
-    rows = list(graph.edges(data=True))
-    if not graph.is_directed():
-        rows += [(target, source, attributes) for source, target, attributes in rows if source != target]
-    columns = {end: _column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
-    for name in ("type", "weight"):
-        if any(name in attributes for _, _, attributes in rows):
-            missing = 1.0 if name == "weight" else None
-            columns[name] = _column([attributes.get(name, missing) for _, _, attributes in rows])
-    return Table(path.name, columns, lambda row: f"edge {rows[row][0]} to {rows[row][1]}")
-
-
-def _column(values: list[Any]) -> pyarrow.Array:
-    """Python's values as a plain column: numbers where all are, else text."""
-    import pyarrow
-
-    try:
-        return plain_column(pyarrow.array(values))
-    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-        return plain_column(pyarrow.array([None if value is None else str(value) for value in values]))
