@@ -67,6 +67,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
         partition_: the subgraphs, or None under a schedule that needs none.
+        vocabulary_: what columns, classes and edge types of the tables learnt from mean; empty where there were none.
         known_: the nodes learnt from, which keep their subgraphs in a graph that has grown.
         history_: one record per epoch.
         metrics_: final metrics.
@@ -156,8 +157,8 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
 
     Attributes:
         task_: the scale of the targets and the quantiles of the validation errors.
-        recipe_, race_, sizes_, model_, partition_, known_, history_, metrics_, n_features_in_, n_iter_: as of
-            :class:`GPNNClassifier`.
+        recipe_, race_, sizes_, model_, partition_, vocabulary_, known_, history_, metrics_, n_features_in_, n_iter_:
+            as of :class:`GPNNClassifier`.
 
     >>> import gpnn
     >>> data = gpnn.load_dataset("digits")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpnn.data.features import from_scipy
 from gpnn.data.labels import are_numbers, check_labels, kind_of
+from gpnn.data.tables.node_features import SPARSE_BELOW
 from gpnn.graph import Graph
 from gpnn.graph.convert import edge_weight
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
 MASKS = ("train_mask", "val_mask", "test_mask")
-SPARSE_BELOW = 0.2  # share of features that are not zero
 
 
 def data_from_hetero(hetero: HeteroData, task: str = "auto") -> Data:

@@ -103,7 +103,7 @@ def _fields(path: Path, content: Any) -> dict[str, Any]:
         _check_single(path, content[1] if len(content) > 1 else None)
         content = content[0]
     if isinstance(content, SavedHeteroData):
-        raise ValueError(f"{path.name} must hold a Data; save `data.to_homogeneous()`. Got HeteroData.")
+        raise ValueError(f"{path.name} must hold a Data; save `gpnn.load_dataset(data)`. Got HeteroData.")
     if isinstance(content, Saved):
         store = content.state.get("_store")
         content = store.state.get("_mapping") if isinstance(store, Saved) else None

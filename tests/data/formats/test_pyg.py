@@ -157,7 +157,7 @@ def test_old_pickles_are_refused(tmp_path: Path) -> None:
     [
         (torch.eye(3), r"must hold a PyG Data with an edge_index\. Got Tensor\."),
         ({"x": torch.eye(3)}, r"must hold a PyG Data with an edge_index\. Got no edge_index\."),
-        (HeteroData(), r"save `data\.to_homogeneous\(\)`\. Got HeteroData\."),
+        (HeteroData(), r"save `gpnn\.load_dataset\(data\)`\. Got HeteroData\."),
         (small(num_nodes=-1), r"num_nodes: must be an integer of at least 1\. Got -1\."),
         (small(num_nodes=2**60), r"must unpack to at most"),
         (small(num_nodes=[3]), r"num_nodes: must be an integer\. Got list\."),
