@@ -88,9 +88,8 @@ class ColumnSolver:
     def next(self, history: Sequence[Record]) -> Setting | None:
         """The setting of the next epoch; None where nothing is left to try."""
         validated = len(self.examples.nodes["val"]) > 0
-        return next_setting(
-            history, self.metric, kinds=self.model.kinds, solvers=self.model.solvers, validated=validated
-        )
+        kinds = self.model.kinds[::-1]  # from few columns to many: each starts from the weights of the one before
+        return next_setting(history, self.metric, kinds=kinds, solvers=self.model.solvers, validated=validated)
 
     def step(self, history: Sequence[Record]) -> tuple[Record, float]:
         """Solve the next setting into the model; the setting with the training loss, and the gradient's norm."""

@@ -57,7 +57,7 @@ def next_setting(
     Args:
         history: a record per epoch, with the numbers of its setting and the validation metric.
         metric: its name.
-        kinds: columns to try, in turn.
+        kinds: columns to try, in turn, the most last.
         solvers: of "linear" and "trees".
         validated: whether there are validation nodes.
 
@@ -65,7 +65,7 @@ def next_setting(
     Setting(solver='linear', columns='all', strength=4.0)
     """
     if not validated:
-        return None if history else Setting(solvers[-1], kinds[0], FIRST if solvers[-1] == "linear" else 0.0)
+        return None if history else Setting(solvers[-1], kinds[-1], FIRST if solvers[-1] == "linear" else 0.0)
     tried = {Setting.of(record): merit(metric, record[f"val_{metric}"]) for record in history}
     first = [Setting("linear", kind, FIRST) for kind in kinds] if "linear" in solvers else []
     for setting in first:
