@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.engine.plan import Plan
+from gpnn.kernels.first_order import first_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,7 @@ class Differentiated(Function):
         return value.clone()
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if each is None else each * grad.to(each.dtype) for each in ctx.grads)
         return None, None, *scaled
