@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from gpnn.data.arrays import encode_labels, encode_numbers
 from gpnn.data.labels import labelled_nodes
+from gpnn.explain import Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
 from gpnn.train.metrics import r2
 from gpnn.train.regression import Regression
@@ -137,6 +138,31 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         if self.multilabel_:
             return float(np.mean((predicted == labels.numpy()).all(1)[known]))
         return float(np.mean(predicted[known] == classes[labels.numpy()[known]]))
+
+    def explain(self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None) -> Explanation:
+        """Why a node gets its class: the edges, neighbours and columns whose deletion costs it most probability.
+
+        Args:
+            X: the graph, as of :meth:`predict_proba`.
+            node: the user's id of the node, or its row where nodes have none.
+            num: how many of each to list, at most.
+            adjacency: as of :meth:`fit`.
+
+        Raises:
+            ValueError: when there is no such node.
+        """
+        data, pipeline, part = self._place(X, adjacency)
+        return explain_node(
+            self.model_,
+            data,
+            pipeline,
+            find_node(data, node),
+            task=self.task_,
+            partition=part,
+            classes=self._class_names(),
+            scaled=self.scale_features_ == "rows",
+            num=num,
+        )
 
     def _learned(self) -> dict[str, Any]:
         return {"classes_": self.classes_.tolist(), "multilabel_": self.multilabel_}

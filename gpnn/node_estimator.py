@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -213,15 +213,19 @@ class NodeEstimator(BaseEstimator):
         The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
         learnt from keep their subgraph, new ones join a neighbour's.
         """
+        data, pipeline, part = self._place(X, adjacency)
+        return predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part))
+
+    def _place(self, X: Any, adjacency: Any) -> tuple[Data, Pipeline, Partition | None]:
+        """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
         check_is_fitted(self, "model_")
         scale, undirected = self.scale_features_, self.undirected_
         data = transform_data(self._read(X, None, adjacency)[0], undirected=undirected, scale_features=scale)
-        pipeline = replace(self._pipeline(), **asdict(self.sizes_))
         row = self.known_.find(data)
         if isinstance(self.model_, ColumnModel):
             self.model_.move_labels(torch.from_numpy(row))
-        plan = pipeline.lower_again(data, None if self.partition_ is None else self.known_.partition(data, row))
-        return predict_outputs(self.model_, data.get("x"), plan)
+        part = None if self.partition_ is None else self.known_.partition(data, row)
+        return data, replace(self._pipeline(), **asdict(self.sizes_)), part
 
     def predict_frame(self, X: Any, *, adjacency: Any = None) -> Any:
         """The answer for every node as a data frame, in the user's ids and order.
@@ -240,9 +244,7 @@ class NodeEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         data = self._read(X, None, adjacency)[0]
         _check_meaning(data.get("vocabulary"), self.vocabulary_)
-        classes = self.vocabulary_.classes
-        if classes is None and hasattr(self, "classes_"):
-            classes = self.classes_.tolist()
+        classes = self._class_names()
         table = predictions_table(
             self.task_.columns(self.task_.predict(self._outputs(data, None)), classes),
             nodes=data.get("node_name"),
@@ -251,6 +253,11 @@ class NodeEstimator(BaseEstimator):
             also={"split": split_names(data)},
         )
         return to_frame(table, data.get("frame_kind") or kind_of_frame(X))
+
+    def _class_names(self) -> Sequence[Any] | None:
+        """The user's name of each class; None of a regressor."""
+        named = self.vocabulary_.classes
+        return self.classes_.tolist() if named is None and hasattr(self, "classes_") else named
 
     def save(self, folder: str | Path) -> None:
         """Write the estimator: weights as safetensors, nodes and their subgraphs as Parquet, the rest as JSON.

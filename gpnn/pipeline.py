@@ -272,9 +272,11 @@ class Pipeline:
 
         Where the graph has fewer nodes than K to seed subgraphs with, there are as many subgraphs as these.
         """
-        if part is None:
-            part = replace(self, k=most_parts(data, int(self.k))).divide(data)
-        return self.lower(data, part)
+        return self.lower(data, self.divide_again(data) if part is None else part)
+
+    def divide_again(self, data: Data) -> Partition | None:
+        """The partition of a graph after the training, into at most as many subgraphs as there are nodes to seed."""
+        return replace(self, k=most_parts(data, int(self.k))).divide(data)
 
     def make_model(self, data: Data, plan: Plan, num_nodes: int | None = None) -> tuple[NodeModel, dict[str, Any]]:
         """The model for a plan, on its device, and its arguments as JSON holds them.

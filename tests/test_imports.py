@@ -23,6 +23,7 @@ ROWS = [
     {"memory"},
     {"pipeline"},
     {"divide", "recipes"},
+    {"explain"},
     {"race"},
     {"node_estimator"},
     {"estimator", "report"},

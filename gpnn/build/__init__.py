@@ -2,6 +2,7 @@
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data
 from gpnn.build.describe_stored import describe_stored
+from gpnn.build.explain import explain_run
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
@@ -33,6 +34,7 @@ __all__ = [
     "create_run",
     "describe_data",
     "describe_stored",
+    "explain_run",
     "history_notes",
     "load_config",
     "load_run_config",

@@ -18,10 +18,12 @@ from gpnn.data import DATASETS
 from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
+from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
 from gpnn.nn.models import NodeModel
+from gpnn.partition import Partition
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table, true_labels
@@ -159,6 +161,26 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
     neighbours', new ones next to known ones first, or from zeros where it has none.
     """
+    model, plan, row, _ = place_trained(trained, config, data)
+    precision = config.train.precision
+    outputs = predict_outputs(model, data.get("x"), plan, precision=precision)
+    classes, width = check_classes(trained), trained.task.num_outputs
+    if outputs.shape[1] != width:
+        raise ValueError(f"{trained.run.model.name} must have the {width} outputs of its task. Got {outputs.shape[1]}.")
+    columns = trained.task.columns(trained.task.predict(outputs), classes)
+    also = {} if row is None else {"new": row < 0}
+    label = true_labels(data, data.get("class_names"))
+    return predictions_table(columns, nodes=data.get("node_name"), labelled=known_labels(data), label=label, also=also)
+
+
+def place_trained(
+    trained: Trained, config: Config, data: Data
+) -> tuple[NodeModel, Plan, np.ndarray | None, Partition | None]:
+    """A run's model and the plan of a graph; which of the run's nodes its nodes are, and the subgraphs that they keep.
+
+    Raises:
+        ValueError: when the graph does not suit the model.
+    """
     known = trained.known_nodes()
     row = None if known is None else known.find(data)
     arguments = trained.arguments
@@ -169,18 +191,19 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
         grow_embedding(trained.model.embedding, row, as_graph(data))
         arguments = arguments | {"num_nodes": data.num_nodes}
     part = None if known is None else known.partition(data, row)
-    model, plan = rebuild(config, trained.model, arguments, data, part)
-    precision = config.train.precision
-    outputs = predict_outputs(model, data.get("x"), plan, precision=precision)
+    return *rebuild(config, trained.model, arguments, data, part), row, part
+
+
+def check_classes(trained: Trained) -> list[Any] | None:
+    """The names of a run's classes; None: they are numbered.
+
+    Raises:
+        ValueError: when there are not as many as the task has outputs.
+    """
     classes, width = trained.classes, trained.task.num_outputs
-    if outputs.shape[1] != width:
-        raise ValueError(f"{trained.run.model.name} must have the {width} outputs of its task. Got {outputs.shape[1]}.")
     if classes is not None and not (isinstance(classes, list) and len(classes) == width):
         raise ValueError(f"{trained.run.model.name} must name its {width} classes. Got {shorten(classes)}.")
-    columns = trained.task.columns(trained.task.predict(outputs), classes)
-    also = {} if row is None else {"new": row < 0}
-    label = true_labels(data, data.get("class_names"))
-    return predictions_table(columns, nodes=data.get("node_name"), labelled=known_labels(data), label=label, also=also)
+    return classes
 
 
 def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:

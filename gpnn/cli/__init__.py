@@ -10,6 +10,7 @@ import gpnn
 from gpnn.cli.data import data_app
 from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
+from gpnn.cli.explain import explain
 from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
 from gpnn.cli.report import report
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(predict)
+app.command()(explain)
 app.command()(partition)
 app.command()(schedule)
 app.command()(experiment)

@@ -75,7 +75,7 @@ class KnownNodes:
         """The nodes of a graph and its partition."""
         names = data.get("node_name")
         labels = None if partition is None else partition.labels.numpy()
-        return cls(_ids(data), labels, RowDigests.of(data) if names is None else None)
+        return cls(node_ids(data), labels, RowDigests.of(data) if names is None else None)
 
     @classmethod
     def from_table(cls, table: pyarrow.Table, digests: RowDigests | None, file: str) -> KnownNodes:
@@ -103,7 +103,7 @@ class KnownNodes:
         and the first of them have the same features, or the same edges among them, as in training.
         """
         if data.get("node_name") is not None or self.digests is None:
-            return places(_ids(data), self.ids)
+            return places(node_ids(data), self.ids)
         rows = np.arange(data.num_nodes)
         known = len(self.ids)
         return np.where(rows < known, rows, -1) if self._same_rows(data, self.digests) else np.full_like(rows, -1)
@@ -158,7 +158,7 @@ def digest_rows(x: Tensor, num_rows: int) -> str:
     return digest_data(Data(x=csr_tensor(ptr, columns, values, (num_rows, x.shape[1]))))
 
 
-def _ids(data: Data) -> pyarrow.Array:
+def node_ids(data: Data) -> pyarrow.Array:
     """The id of each node as a table of nodes names it: the user's, or its row."""
     import pyarrow
 

@@ -1,0 +1,33 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def run(gpnn, tiny) -> str:
+    assert gpnn("train", *tiny, "--out", "run", "--quiet").exit_code == 0
+    return "run"
+
+
+def test_what_carried_a_prediction(gpnn, run):
+    result = gpnn("explain", run, "5", "--num", "2", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["node"] == 5
+    assert all(len(found[name]) <= 2 for name in ("edges", "neighbours", "columns"))
+    effects = [effect for *_, effect in found["edges"]]
+    assert effects == sorted(effects, reverse=True)
+    assert effects[0] > 0
+    shown = gpnn("explain", run, "5", "--num", "2").stdout
+    source, target, effect = found["edges"][0]
+    assert f"{source} → {target}" in shown
+    assert f"{effect:.4f}" in shown
+    assert f"5: {found['prediction']}, probability {found['probability']:.4f}" in shown
+
+
+def test_mistakes_are_one_sentence(gpnn, run):
+    result = gpnn("explain", run, "nobody")
+    assert result.exit_code == 2
+    assert "`node` must be the id of a node of the graph. Got 'nobody'." in result.stderr
+    assert gpnn("explain", run, "5", "--num", "0").exit_code == 2
+    assert gpnn("explain", "nowhere", "5").exit_code == 2
