@@ -124,7 +124,7 @@ def _edge_scores(
     soft = replace(soft, weight=weight, degree=soft.degree.index_add(0, soft.receiver, more))
     labels = torch.zeros(plan.num_nodes, dtype=torch.int64) if part is None else part.labels
     labels = labels.to(plan.device)
-    inside = (labels[soft.sender] == labels[soft.receiver]).to(soft.weight)
+    inside = (labels[soft.sender] == labels[soft.receiver]).to(model.head.weights[0].dtype)
     lead = _lead(model, data, plan, soft.bind(inside), node, chosen)
     (gradient,) = torch.autograd.grad(lead, weight, allow_unused=True)
     score = torch.zeros_like(weight) if gradient is None else weight * gradient
