@@ -43,6 +43,6 @@ def explain(
     rows = [("edge", f"{source} → {target}", effect) for source, target, effect in found.edges]
     rows += [("neighbour", name, effect) for name, effect in found.neighbours]
     rows += [("column", name, effect) for name, effect in found.columns]
-    shown = [(kind, printable(str(name)), f"{effect:.4f}") for kind, name, effect in rows]
+    shown = [(kind, printable(str(name)), f"{effect:.3g}") for kind, name, effect in rows]
     title = f"{printable(str(found.node))}: {printable(str(found.prediction))}, probability {found.probability:.4f}"
     output().print(table(["without", "", "probability lost"], shown, None if quiet else title))

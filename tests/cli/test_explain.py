@@ -21,7 +21,7 @@ def test_what_carried_a_prediction(gpnn, run):
     shown = gpnn("explain", run, "5", "--num", "2").stdout
     source, target, effect = found["edges"][0]
     assert f"{source} → {target}" in shown
-    assert f"{effect:.4f}" in shown
+    assert f"{effect:.3g}" in shown
     assert f"5: {found['prediction']}, probability {found['probability']:.4f}" in shown
 
 
