@@ -95,23 +95,22 @@ def explain_node(
         raise ValueError(f"An explanation needs a prediction of classes. Got a {task.name}.")
     check_count("num", num)
     partition = pipeline.divide_again(data) if partition is None else partition
-    graph, x, plan = as_graph(data), data.get("x"), pipeline.lower(data, partition)
-
-    def probabilities(x: Tensor | None, plan: Plan) -> Tensor:
-        return task.predict(predict_outputs(model, x, plan, precision=precision)[node, None].double())[0]
-
-    before = probabilities(x, plan)
+    predictor = _Predictor(model, data, as_graph(data), pipeline, partition, pipeline.lower(data, partition), precision)
+    graph, x = predictor.graph, data.get("x")
+    before = task.predict(predictor.outputs(node, x))
     chosen = int(before.argmax())
 
+    def effect(outputs: Tensor) -> float:
+        return float(before[0, chosen] - task.predict(outputs)[0, chosen])
+
     def without_edges(gone: Tensor) -> float:
-        fewer = pipeline.lower(_with_graph(data, graph.select_edges(~gone)), partition)
-        return float(before[chosen] - probabilities(x, fewer)[chosen])
+        return effect(predictor.outputs(node, x, predictor.lower_without(gone)))
 
     def without_column(column: int) -> float:
         assert x is not None
-        return float(before[chosen] - probabilities(_without_column(x, node, column, scaled), plan)[chosen])
+        return effect(predictor.outputs(node, _without_column(x, node, column, scaled)))
 
-    links = rank_links(model, data, pipeline, plan, partition, node, chosen)
+    links = rank_links(model, data, pipeline, predictor.plan, partition, node, chosen)
     ids = node_ids(data)
     pairs = _candidates(links.pairs, (links.pairs == node).any(1), num, links.guided)
     edges = _largest(pairs, lambda pair: without_edges(_joins(graph, *pair)), num)
@@ -123,7 +122,7 @@ def explain_node(
     return Explanation(
         node=ids[node].as_py(),
         prediction=chosen if classes is None else classes[chosen],
-        probability=float(before[chosen]),
+        probability=float(before[0, chosen]),
         edges=tuple((*(ids[end].as_py() for end in _direct(links, graph, *pair)), effect) for pair, effect in edges),
         neighbours=tuple((ids[other].as_py(), effect) for other, effect in neighbours),
         columns=tuple((column if names is None else names[column], effect) for column, effect in columns),
@@ -146,6 +145,30 @@ def find_node(data: Data, node: Any) -> int:
     if row < 0:
         raise ValueError(f"`node` must be the id of a node of the graph. Got {shorten(node)}.")
     return int(row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictor:
+    """What predicts a node, on the graph as it is and without some of it."""
+
+    model: NodeModel
+    data: Data
+    graph: Graph
+    pipeline: Pipeline
+    partition: Partition | None
+    plan: Plan
+    precision: str
+
+    def outputs(self, node: int, x: Tensor | None, plan: Plan | None = None) -> Tensor:
+        """Those of a node, float64, `[1, C]`; under the plan of the whole graph unless another is given."""
+        found = predict_outputs(self.model, x, self.plan if plan is None else plan, precision=self.precision)
+        return found[node, None].double()
+
+    def lower_without(self, gone: Tensor) -> Plan:
+        """The plan without some of the edges, a mask `[E]`; the subgraphs stay."""
+        data = copy(self.data)
+        data.graph = self.graph.select_edges(~gone)
+        return self.pipeline.lower(data, self.partition)
 
 
 def _candidates(ranked: Tensor, own: Tensor, num: int, guided: bool) -> list[Any]:
@@ -171,12 +194,6 @@ def _direct(links: Links, graph: Graph, one: int, other: int) -> tuple[int, int]
     """Two joined nodes as source and target of an edge that there is, towards the explained node where both are."""
     first, second = (one, other) if links.distance[one] >= links.distance[other] else (other, one)
     return (first, second) if bool(((graph.src == first) & (graph.dst == second)).any()) else (second, first)
-
-
-def _with_graph(data: Data, graph: Graph) -> Data:
-    data = copy(data)
-    data.graph = graph
-    return data
 
 
 def _own_columns(x: Tensor, node: int) -> list[int]:

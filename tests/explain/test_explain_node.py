@@ -60,6 +60,12 @@ def test_a_one_way_edge_keeps_its_direction():
     assert explain_node(plain_model(), data, synchronous(), 1, task=TASK).edges == ()  # none leads to a leaf
 
 
+def test_the_only_edge_can_go():
+    data = Data(x=torch.tensor([[0.0, 0.5], [1.0, 0.0]]), edge_index=torch.tensor([[1], [0]]), num_nodes=2)
+    found = explain_node(plain_model(), data, synchronous(), 0, task=TASK, num=1)
+    assert (found.prediction, found.edges[0][:2], found.neighbours[0][0]) == (0, (1, 0), 1)
+
+
 def test_the_column_that_alone_decides_is_named():
     data = Data(x=torch.tensor([[0.5, 1.0], [0.0, 0.0]]), edge_index=torch.tensor([[0], [0]]), num_nodes=2)
     data.feature_names = ["age", "city=Oslo"]
