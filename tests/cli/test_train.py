@@ -275,6 +275,7 @@ def test_a_trial_that_diverged_is_not_chosen(gpnn, tiny, tmp_path):
     assert result.exit_code == 1
 
 
+@pytest.mark.thorough
 def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
     words = [*tiny, "train.epochs=80", "train.patience=0", "train.checkpoint_every=7", "train.passes=2"]
     assert gpnn("train", *words, "--quiet", "--out", "whole").exit_code == 0
@@ -291,7 +292,13 @@ def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
     assert history(whole / "history.jsonl") == history(resumed / "history.jsonl")
 
 
-@pytest.mark.parametrize(("number", "name", "code"), [(signal.SIGINT, "Ctrl-C", 130), (signal.SIGTERM, "SIGTERM", 143)])
+@pytest.mark.parametrize(
+    ("number", "name", "code"),
+    [
+        (signal.SIGINT, "Ctrl-C", 130),
+        pytest.param(signal.SIGTERM, "SIGTERM", 143, marks=pytest.mark.thorough),
+    ],
+)
 def test_a_signal_leaves_a_run_to_continue(gpnn, tiny, tmp_path, number, name, code):
     words = [*tiny, "train.epochs=100000", "train.patience=0", "--out", "run"]
     process = start(words, tmp_path)

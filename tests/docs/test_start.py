@@ -4,6 +4,7 @@ import csv
 import json
 import re
 
+import pytest
 from typer.testing import CliRunner
 
 from gpnn.cli import app
@@ -13,6 +14,7 @@ from tests.docs.test_pages import blocks
 PAGE = ROOT / "docs" / "start.md"
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_first_example_give_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

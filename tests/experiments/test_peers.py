@@ -7,6 +7,7 @@ from experiments.peers.networks import neighbour_columns
 from experiments.peers.peer import METHODS, run_peer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_eight_trials_and_learns(planted, method):
     found = run_peer(method, planted, 0, epochs=12)

@@ -71,6 +71,7 @@ def test_every_mutation_takes_any_content(mutation: Any) -> None:
             assert isinstance(mutation(random.Random(seed), content, [b"other"]), bytes)
 
 
+@pytest.mark.thorough
 def test_a_reader_that_fails_is_found(tmp_path: Path) -> None:
     """The harness itself: an answer that is wrong, an unclear error, and an act outside the folder are failures."""
     script = """

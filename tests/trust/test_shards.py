@@ -250,6 +250,7 @@ def test_folders_of_the_oldest_version_are_read_with_a_note(folder: Path) -> Non
     assert "has changed since; train anew." in run("train", "--resume", "run")[1]  # the run began with digests
 
 
+@pytest.mark.thorough
 def test_a_run_that_lost_its_shards_writes_them_again(processes: Processes, tmp_path: Path) -> None:
     """Be it continued by as many processes as began it, or by one."""
     path, settings = tmp_path / "run", [f"data.name={GRAPH[0]}", *GRAPH[1:], "partition.k=4", *TRAIN[:-1]]
