@@ -10,8 +10,12 @@ from gpnn.cli import app
 from gpnn.config import Config
 from gpnn.recipes import RECIPES, find_recipe
 
+LONG = ("columns", "sampled")
 
-@pytest.mark.parametrize("name", RECIPES)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else []) for name in RECIPES]
+)
 def test_a_recipe_is_the_same_in_python_and_on_the_command_line(name, tmp_path):
     """The same weights and metrics, to the bit."""
     settings = ["train.epochs=4", "seed=2", "schedule.rounds=2"]

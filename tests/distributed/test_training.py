@@ -99,7 +99,9 @@ def test_traffic_is_counted(processes):
     assert {record["sent_bytes"] for record in history} == {expected}
 
 
-@pytest.mark.parametrize(("first", "then"), [(2, 2), (2, 4), (4, 1)])
+@pytest.mark.parametrize(
+    ("first", "then"), [(2, 4), *(pytest.param(*each, marks=pytest.mark.thorough) for each in [(2, 2), (4, 1)])]
+)
 def test_a_checkpoint_continues_with_another_number_of_processes(processes, tmp_path, first, then):
     options = {**CELLS["gru"], "input": "embedding", "concat": "none", "recipe": {"checkpoint_every": 2, "epochs": 8}}
     history, metrics, rows = train_alone(options, {})

@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["../README.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^```(python|py)\n(.*?)^```$", re.M | re.S)
 DOWNLOADED = re.compile(r'"(cora|citeseer|pubmed|nell|diel|babi)"')
-SLOW = {"baselines.md"}
+MARKS = {"baselines.md": [pytest.mark.slow], "../README.md": [pytest.mark.thorough]}  # which lets recipes race
 
 
 def blocks(page: str, kind: str) -> list[tuple[int, str]]:
@@ -27,7 +27,7 @@ def blocks(page: str, kind: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in PAGES if blocks(page, "python")],
+    [pytest.param(page, marks=MARKS.get(page, [])) for page in PAGES if blocks(page, "python")],
 )
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, request):
     code = blocks(page, "python")

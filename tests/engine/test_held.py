@@ -58,6 +58,7 @@ def test_values_and_gradients_are_those_of_the_definition(runner, rounds, intra,
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("update", ["gru", "linear", "lstm"])
 def test_gradcheck(runner, update, way):

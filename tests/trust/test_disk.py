@@ -9,6 +9,8 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,17 @@ def fill(folder: Path, leave: int) -> Path:
     return path
 
 
+def keep_full(folder: Path, process: BaseProcess) -> Path:
+    """Fill what is free, again and again, as a process writes and frees, until it ends."""
+    path = folder / "ballast"
+    while process.is_alive():
+        with path.open("ab", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        time.sleep(0.01)
+    return path
+
+
 @pytest.mark.thorough
 def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
     """The disk fills while it trains; with room again it goes on to the end."""
@@ -77,8 +90,7 @@ def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
     while not checkpoint.exists():
         assert process.is_alive(), (disk.parent / "output.txt").read_text()
         time.sleep(0.01)
-    ballast = fill(disk, 0)
-    process.join()
+    ballast = keep_full(disk, process)
     output = (disk.parent / "output.txt").read_text()
     assert process.exitcode == 1, output
     assert re.fullmatch(r"gpnn: run/(history.jsonl|checkpoint/.*): no space left on device.\n", output), output
