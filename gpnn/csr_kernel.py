@@ -8,7 +8,7 @@ from gpnn.graph.edges import MIX, RECEIVER, SENDER, TYPE, WEIGHT
 _SENDER, _RECEIVER, _TYPE, _WEIGHT, _MIX = map(np.uint64, (SENDER, RECEIVER, TYPE, WEIGHT, MIX))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count(rows, num_rows):  # type: ignore[no-untyped-def]
     """Number of edges of each row, `[R]`."""
     counts = np.zeros(num_rows, np.int64)
@@ -28,7 +28,7 @@ def place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
             edge[at] = e
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def join(rows, columns, parent):  # type: ignore[no-untyped-def]
     """The parent of each node after union-find over all edges; a root is the first node of its set."""
     for e in range(len(rows)):
@@ -46,7 +46,7 @@ def join(rows, columns, parent):  # type: ignore[no-untyped-def]
     return parent
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def label_roots(parent):  # type: ignore[no-untyped-def]
     """Replace each parent by the label of its root, in place; a parent comes before its children."""
     count = 0

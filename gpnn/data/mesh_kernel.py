@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def local_eccentricity(ptr, index, length, hops):  # type: ignore[no-untyped-def]
     """For each node the largest length of a shortest route within its ego network of `hops` hops, `[N]`.
 

@@ -13,11 +13,12 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from gpnn.distributed.heartbeat import Heartbeat
 from gpnn.distributed.process_group import SINGLE, ProcessGroup
 from gpnn.engine.device import choose_device
 
 MEETING = timedelta(minutes=10)  # machines may start minutes apart
-PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait
+PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait, as long as its heart beats
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Processes:
 
     Attributes:
         launch: which of them this one is.
-        group: all of them; its collectives wait as long as rank 0 needs for what it alone does.
-        timeout: seconds after which a process that does not answer counts as lost in training.
+        group: all of them; its collectives wait as long as rank 0 works at what it alone does.
+        timeout: seconds after which a process that does not answer counts as lost.
     """
 
     launch: Launch = Launch()
@@ -109,7 +110,8 @@ def join(launch: Launch, timeout: float) -> Processes:
     limit = timedelta(seconds=timeout)
     store = meet(launch.rank, launch.size, max(limit, MEETING))
     dist.init_process_group("gloo", store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
-    return Processes(launch, ProcessGroup(dist.new_group(timeout=PATIENCE, backend="gloo")), timeout)
+    patient = dist.new_group(timeout=PATIENCE, backend="gloo")
+    return Processes(launch, ProcessGroup(patient, heartbeat=Heartbeat(store, timeout)), timeout)
 
 
 def is_lost_peer(error: BaseException) -> bool:

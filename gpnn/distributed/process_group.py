@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from gpnn.distributed.heartbeat import Heartbeat
 from gpnn.storage.atomic import staging_folder
 
 T = TypeVar("T")
@@ -50,11 +51,13 @@ class ProcessGroup:
         handle: torch's group, or None: all processes.
         alone: whether this process is a group of its own, whatever others were started with it.
         traffic: what this process has sent.
+        heartbeat: shows the others that rank 0 works while they wait for it, or None: torch's own limit holds.
     """
 
     handle: dist.ProcessGroup | None = None
     alone: bool = False
     traffic: Traffic = field(default_factory=Traffic)
+    heartbeat: Heartbeat | None = None
 
     @property
     def rank(self) -> int:
@@ -152,7 +155,10 @@ class ProcessGroup:
         if self.size == 1:
             return values.detach()
         here = values.detach().to(self.device, copy=True)
-        dist.broadcast(here, group=self.handle, group_src=0)
+        work = dist.broadcast(here, group=self.handle, group_src=0, async_op=True)
+        if self.heartbeat is not None and self.rank:
+            self.heartbeat.wait(work)
+        work.wait()
         return here.to(values.device)
 
     def broadcast_text(self, text: str) -> str:
@@ -199,7 +205,8 @@ class ProcessGroup:
                 raise RankFailed(reply["problem"])
             return decode(reply["result"])
         try:
-            result = make()
+            with nullcontext() if self.heartbeat is None else self.heartbeat.beating():
+                result = make()
         except (ValueError, OSError, ImportError, MemoryError) as error:
             self.broadcast_text(json.dumps({"problem": str(error)}))
             raise

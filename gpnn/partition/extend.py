@@ -39,7 +39,7 @@ def extend(graph: Graph, labels: np.ndarray, num_parts: int) -> Partition:
     return Partition(torch.from_numpy(joined), num_parts)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def join_neighbours(ptr, index, labels, queue, num_parts):  # type: ignore[no-untyped-def]
     """Label what labelled nodes reach, breadth first: each node by most of its neighbours of earlier levels.
 
@@ -73,7 +73,7 @@ def join_neighbours(ptr, index, labels, queue, num_parts):  # type: ignore[no-un
         head = end
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _majority(ptr, index, labels, votes, node):  # type: ignore[no-untyped-def]
     """The most frequent label among the neighbours of `node`, the lowest of several; `votes` `[K]` stays zero."""
     best = -1

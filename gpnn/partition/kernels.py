@@ -14,7 +14,7 @@ def stream(seed: int) -> np.ndarray:
     return np.array([np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]], np.uint64)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def below(state, bound):  # type: ignore[no-untyped-def]
     """A random integer in `[0, bound)`, for bounds under 2³²; the bias is under 2⁻³² · bound."""
     state[0] += _GAMMA
@@ -25,7 +25,7 @@ def below(state, bound):  # type: ignore[no-untyped-def]
     return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shuffle(state, values, length):  # type: ignore[no-untyped-def]
     """Permute `values[:length]` in place, every permutation equally likely (Fisher and Yates)."""
     for i in range(length - 1, 0, -1):
@@ -33,7 +33,7 @@ def shuffle(state, values, length):  # type: ignore[no-untyped-def]
         values[i], values[j] = values[j], values[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def grow(ptr, index, seeds, state):  # type: ignore[no-untyped-def]
     """Labels `[N]` (-1 where no seed reaches), and the buffer of the queues `[N]` for reuse.
 
@@ -68,7 +68,7 @@ def grow(ptr, index, seeds, state):  # type: ignore[no-untyped-def]
     return labels, following
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def assign_to_smallest(labels, num_parts):  # type: ignore[no-untyped-def]
     """Assign every unlabelled node to the part that is smallest now (the first of several)."""
     smallest = np.argmin(_sizes(labels, num_parts))
@@ -77,7 +77,7 @@ def assign_to_smallest(labels, num_parts):  # type: ignore[no-untyped-def]
             labels[node] = smallest
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def assign_components(ptr, index, labels, parent, num_parts):  # type: ignore[no-untyped-def]
     """Assign each component of unlabelled nodes, largest first, to the part that is smallest then.
 
@@ -110,7 +110,7 @@ def assign_components(ptr, index, labels, parent, num_parts):  # type: ignore[no
             labels[node] = -2 - labels[node]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sizes(labels, num_parts):  # type: ignore[no-untyped-def]
     sizes = np.zeros(num_parts, np.int64)
     for label in labels:
@@ -119,7 +119,7 @@ def _sizes(labels, num_parts):  # type: ignore[no-untyped-def]
     return sizes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _find(parent, node):  # type: ignore[no-untyped-def]
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -127,7 +127,7 @@ def _find(parent, node):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _join(parent, first, second):  # type: ignore[no-untyped-def]
     """Merge two components; the root is always the smallest node."""
     first, second = _find(parent, first), _find(parent, second)
@@ -137,7 +137,7 @@ def _join(parent, first, second):  # type: ignore[no-untyped-def]
         parent[first] = second
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _weigh(labels, parent):  # type: ignore[no-untyped-def]
     """Roots of the unlabelled components in ascending order, `[C]`, and their numbers of nodes, `[C]`."""
     count = 0
@@ -159,7 +159,7 @@ def _weigh(labels, parent):  # type: ignore[no-untyped-def]
     return roots, weight
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sink(heap, key, i):  # type: ignore[no-untyped-def]
     """Restore the heap (smallest key first, then smallest id) below position i."""
     while 2 * i + 1 < len(heap):
@@ -172,12 +172,12 @@ def _sink(heap, key, i):  # type: ignore[no-untyped-def]
         i = child
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _before(first, second, key):  # type: ignore[no-untyped-def]
     return key[first] < key[second] or (key[first] == key[second] and first < second)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tally(ptr, index, labels, num_parts):  # type: ignore[no-untyped-def]
     """Per part `[K]`: edge ends, cut edges, halo rows; and the numbers of cut edges and of cut nodes."""
     num_nodes = len(ptr) - 1
@@ -206,7 +206,7 @@ def tally(ptr, index, labels, num_parts):  # type: ignore[no-untyped-def]
     return ends, crossing, halo, num_cut, touched.sum()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def adopt_labels(ptr, index, labels, closed, out, seed, number, sample):  # type: ignore[no-untyped-def]
     """out[v] = the label that most of v's neighbours have, if more have it than v's own; half of the nodes per round.
 
@@ -239,7 +239,7 @@ def adopt_labels(ptr, index, labels, closed, out, seed, number, sample):  # type
             out[node] = chosen
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _hash(value):  # type: ignore[no-untyped-def]
     """The 32-bit hash "lowbias32" (Wellons 2018) of the low 32 bits, as uint64."""
     x = np.uint64(value) & _WORD

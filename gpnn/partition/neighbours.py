@@ -73,7 +73,7 @@ def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return total[ptr[1:]] - total[ptr[:-1]]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def survey(source, target):  # type: ignore[no-untyped-def]
     """Whether the reverse of every edge is there as often as the edge, and the number of self-loops."""
     difference = np.uint64(0)
@@ -84,7 +84,7 @@ def survey(source, target):  # type: ignore[no-untyped-def]
     return difference == 0, num_loops
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _hash(first, second):  # type: ignore[no-untyped-def]
     z = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -92,7 +92,7 @@ def _hash(first, second):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count_both(source, target, ptr):  # type: ignore[no-untyped-def]
     """Add each edge to the counts of both its ends, shifted by one."""
     for e in range(len(source)):
@@ -100,7 +100,7 @@ def count_both(source, target, ptr):  # type: ignore[no-untyped-def]
         ptr[target[e] + 1] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_both(source, target, cursor, index):  # type: ignore[no-untyped-def]
     """Write each end of an edge into the row of the other."""
     for e in range(len(source)):
@@ -111,7 +111,7 @@ def place_both(source, target, cursor, index):  # type: ignore[no-untyped-def]
         cursor[v] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def drop_loops(ptr, index):  # type: ignore[no-untyped-def]
     """Remove entries of a row's own node, in place; how many are left."""
     used = 0
@@ -127,7 +127,7 @@ def drop_loops(ptr, index):  # type: ignore[no-untyped-def]
     return used
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count_loops(ptr, index):  # type: ignore[no-untyped-def]
     """How many entries are of their row's own node."""
     count = 0
@@ -137,7 +137,7 @@ def count_loops(ptr, index):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_row_ends(ptr, index, cursor, out):  # type: ignore[no-untyped-def]
     """As `place_both`, of edges by receiver: row v has the senders `index[ptr[v]:ptr[v + 1]]`."""
     for v in range(len(ptr) - 1):

@@ -82,7 +82,7 @@ def _pair_weights(graph: Graph, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     return weight / max(weight.max(initial=0), 1e-12)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def relax(places, src, dst, weight, mass, steps, gravity):  # type: ignore[no-untyped-def]
     """Move `places` [N, 2] for `steps` steps: nodes push by their masses over the distance, edges pull with weight · d.
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def breadth_first(ptr, index, root):  # type: ignore[no-untyped-def]
     """Nodes in breadth-first order [N] and each one's parent [N], -1 where a traversal starts.
 
@@ -36,7 +36,7 @@ def breadth_first(ptr, index, root):  # type: ignore[no-untyped-def]
     return visit, parent
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def longest_path_levels(ptr, index, visit):  # type: ignore[no-untyped-def]
     """Length of the longest path into each node, [N], over the edges that follow the order `visit` [N]."""
     rank = np.empty(len(visit), np.int64)
@@ -51,7 +51,7 @@ def longest_path_levels(ptr, index, visit):  # type: ignore[no-untyped-def]
     return level
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def spanning_forest(order, low, high, num_nodes):  # type: ignore[no-untyped-def]
     """Kruskal's algorithm: which pairs (low, high) [P] join two trees when added in `order` [P]."""
     leader = np.arange(num_nodes)
@@ -70,7 +70,7 @@ def spanning_forest(order, low, high, num_nodes):  # type: ignore[no-untyped-def
     return used
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def depths(visit, parent):  # type: ignore[no-untyped-def]
     """Distance of each node from its traversal's start, [N]; `visit` has parents before children."""
     depth = np.zeros(len(visit), np.int64)
@@ -80,7 +80,7 @@ def depths(visit, parent):  # type: ignore[no-untyped-def]
     return depth
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def distances(ptr, index, origins):  # type: ignore[no-untyped-def]
     """Edges on the shortest path from each node's nearest origin, [N]; every node must be reached from one."""
     distance = np.full(len(ptr) - 1, -1, np.int64)
@@ -106,7 +106,7 @@ REPEATED_NODE, MISSING_RECEIVER, CROSSING_EDGE = 1, 2, 3
 UNTOUCHED = -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def find_fault(src, dst, edges, nodes, edge_ptr, node_ptr, owner):  # type: ignore[no-untyped-def]
     """The first fault as (code, id of the node or edge), or (0, 0).
 
@@ -144,7 +144,7 @@ _BYTES = np.uint64(0x0101010101010101)
 _S1, _S2, _S4, _S56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def step(known, missing, fresh, receivers, ptr, senders, num_real):  # type: ignore[no-untyped-def]
     """Send one synchronous step; return how many (source, real node) pairs it added.
 
@@ -173,7 +173,7 @@ def step(known, missing, fresh, receivers, ptr, senders, num_real):  # type: ign
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _count_bits(word):  # type: ignore[no-untyped-def]
     if word == 0:
         return 0
@@ -183,7 +183,7 @@ def _count_bits(word):  # type: ignore[no-untyped-def]
     return np.int64((word * _BYTES) >> _S56)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count_crossing(ptr, col, labels, counts, roles):  # type: ignore[no-untyped-def]
     """Count the edges into each subgraph, `counts[0]` from inside and `counts[1]` over the cut; mark what nodes do.
 

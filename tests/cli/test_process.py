@@ -127,6 +127,18 @@ def test_a_silent_process_counts_as_lost_after_the_timeout(tmp_path, monkeypatch
     assert "did not answer within 15 seconds" in output
 
 
+@pytest.mark.thorough
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the system what a thread does")
+def test_a_first_process_that_hangs_in_its_preparation_is_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [*DATA, *TRAIN, "train.epochs=3", "partition.k=4", "--out", "run", "--timeout", "8"]
+    with torchrun("planted", *words, program=("tests.oracle.hanging",)) as job:
+        output, _ = job.communicate(timeout=1200)
+    assert job.returncode != 0
+    assert "gpnn: process 1 of 2 lost another one, which ended or did not answer within 8 seconds." in output
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+
+
 @pytest.mark.slow
 def test_a_mistake_is_told_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

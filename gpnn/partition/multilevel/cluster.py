@@ -21,7 +21,7 @@ class Scratch(NamedTuple):
     score: np.ndarray  # [n] edge weight to each cluster, zero between rows
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
     """A cluster for each node, named by one of its nodes, `[n]`; none weighs more than `limit` `[C]`.
 
@@ -50,7 +50,7 @@ def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
     return labels
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _visit(level, labels, favourite, load, limit, chunk, order, salt, scratch):  # type: ignore[no-untyped-def]
     """Choose the clusters of the nodes of one chunk, in place; return how many moved."""
     ptr, index, edge_weight, node_weight = level
@@ -82,7 +82,7 @@ def _visit(level, labels, favourite, load, limit, chunk, order, salt, scratch): 
     return moved
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _list_short(row, edge_weight, own, near, weight):  # type: ignore[no-untyped-def]
     """List the clusters of a row in `near` (first the node's own) and their edge weights; how many."""
     near[0], weight[0] = own, 0
@@ -101,7 +101,7 @@ def _list_short(row, edge_weight, own, near, weight):  # type: ignore[no-untyped
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _list_long(row, edge_weight, own, near, weight, score):  # type: ignore[no-untyped-def]
     """As `_list_short`; `score` is scratch for all clusters, zero before and after."""
     for e in range(len(row)):
@@ -117,7 +117,7 @@ def _list_long(row, edge_weight, own, near, weight, score):  # type: ignore[no-u
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _choose(near, weight, found, load, limit, node_weight, node, salt):  # type: ignore[no-untyped-def]
     """The cluster of largest weight, and the one of largest weight, then rank, that can accept the node."""
     favourite, favourite_weight = near[0], weight[0]
@@ -132,7 +132,7 @@ def _choose(near, weight, found, load, limit, node_weight, node, salt):  # type:
     return favourite, best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _join_alone(labels, favourite, load, node_weight, limit):  # type: ignore[no-untyped-def]
     """Merge single nodes that favour the same cluster (or none), as long as they fit."""
     num_nodes = len(labels)
@@ -154,7 +154,7 @@ def _join_alone(labels, favourite, load, node_weight, limit):  # type: ignore[no
             waiting[at] = node
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fits_limit(load, limit, label, node_weight, node):  # type: ignore[no-untyped-def]
     for column in range(node_weight.shape[1]):
         if load[label, column] + node_weight[node, column] > limit[column]:
@@ -162,14 +162,14 @@ def _fits_limit(load, limit, label, node_weight, node):  # type: ignore[no-untyp
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rank(label, salt):  # type: ignore[no-untyped-def]
     """A pseudo-random rank of each cluster."""
     z = np.uint32(np.uint32(np.uint32(label) ^ salt) * np.uint32(0x85EBCA6B))
     return np.uint32(np.uint32(z ^ (z >> np.uint32(13))) * np.uint32(0xC2B2AE35))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _scratch(ptr):  # type: ignore[no-untyped-def]
     num_nodes = len(ptr) - 1
     most_entries, longest = 0, _SHORT
@@ -185,7 +185,7 @@ def _scratch(ptr):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _bit_reversal():  # type: ignore[no-untyped-def]
     """`range(_CHUNK)` in bit-reversed order, which separates neighbours."""
     order = np.zeros(_CHUNK, np.int64)
@@ -195,7 +195,7 @@ def _bit_reversal():  # type: ignore[no-untyped-def]
     return order
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _coprime(bound, state):  # type: ignore[no-untyped-def]
     """A random step that visits all of `range(bound)`."""
     while True:

@@ -40,7 +40,7 @@ def divide(level: Level, cap: np.ndarray, prefer: np.ndarray, tries: int, state:
     return labels
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def bisect(level, cap, target, prefer, tries, state):  # type: ignore[no-untyped-def]
     """The better of `tries` bisections: grown from one node to weight `target`, then improved, `[n]`."""
     heap = make_heap(len(prefer))
@@ -57,7 +57,7 @@ def bisect(level, cap, target, prefer, tries, state):  # type: ignore[no-untyped
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extract(level, chosen):  # type: ignore[no-untyped-def]
     """The graph that the chosen nodes induce."""
     ptr, index, edge_weight, node_weight = level
@@ -79,7 +79,7 @@ def extract(level, chosen):  # type: ignore[no-untyped-def]
     return Level(new_ptr, new_index[:used].copy(), new_weight[:used].copy(), node_weight[chosen])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _grow(level, target, prefer, heap, state):  # type: ignore[no-untyped-def]
     """Label 0 around a random node, best gain first, until it weighs `target`; the rest is 1."""
     ptr, index, edge_weight, node_weight = level
@@ -103,7 +103,7 @@ def _grow(level, target, prefer, heap, state):  # type: ignore[no-untyped-def]
     return labels
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pull(level, labels, node):  # type: ignore[no-untyped-def]
     """Edge weight to label 0 less that to label 1."""
     total = np.int64(0)
@@ -113,7 +113,7 @@ def _pull(level, labels, node):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _draw(prefer, labels, state):  # type: ignore[no-untyped-def]
     """A node of label 1, drawn in proportion to `prefer`, or evenly where that is zero for all."""
     total, count = np.int64(0), np.int64(0)

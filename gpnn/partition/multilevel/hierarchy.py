@@ -75,7 +75,7 @@ def improve(level: Level, labels: np.ndarray, cap: np.ndarray) -> None:
         fm_refine(level, labels, load, cap, heap, _FM_PASSES, max(200, num_nodes // 100))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def number(labels):  # type: ignore[no-untyped-def]
     """Rename the clusters 0, 1, … in the order of their first nodes, in place; their number."""
     name = np.full(len(labels), -1, np.int32)
@@ -89,7 +89,7 @@ def number(labels):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def contract(level, labels, count):  # type: ignore[no-untyped-def]
     """The graph of the clusters: weights add up, edges inside a cluster vanish."""
     ptr, index, edge_weight, node_weight = level

@@ -18,7 +18,7 @@ class Level(NamedTuple):
     node_weight: np.ndarray  # [n, C] int32
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def loads(node_weight, labels, num_parts):  # type: ignore[no-untyped-def]
     """The weight of each part, `[K, C]`."""
     load = np.zeros((num_parts, node_weight.shape[1]), np.int64)
@@ -28,7 +28,7 @@ def loads(node_weight, labels, num_parts):  # type: ignore[no-untyped-def]
     return load
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untyped-def]
     """Whether `part` can accept `node` under `cap` `[K, C]`, from column `first` on."""
     for column in range(first, node_weight.shape[1]):
@@ -38,13 +38,13 @@ def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untype
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def can_spare(load, cap, part, node_weight, node):  # type: ignore[no-untyped-def]
     """Whether `part` keeps half of its bound without `node`: minimising the cut alone would empty some parts."""
     return 2 * (load[part, 0] - node_weight[node, 0]) >= cap[part, 0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-def]
     """Update the weights of the parts for a node that moves from `source` to `target`."""
     for column in range(node_weight.shape[1]):
@@ -52,13 +52,13 @@ def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-d
         load[target, column] += node_weight[node, column]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cut(level, labels):  # type: ignore[no-untyped-def]
     """Weight of the entries between parts: every edge twice."""
     return sample_cut(level, labels, 1)[0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sample_cut(level, labels, step):  # type: ignore[no-untyped-def]
     """Weight of the entries between parts, and of all, in every `step`-th row."""
     ptr, index, edge_weight, _ = level
@@ -81,7 +81,7 @@ class Heap(NamedTuple):
     size: np.ndarray  # [1] int64
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def make_heap(num_nodes):  # type: ignore[no-untyped-def]
     """An empty heap for the nodes below `num_nodes`."""
     return Heap(
@@ -92,7 +92,7 @@ def make_heap(num_nodes):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def push(heap, node, key):  # type: ignore[no-untyped-def]
     """Insert `node`, or change its key."""
     at = heap.place[node]
@@ -109,7 +109,7 @@ def push(heap, node, key):  # type: ignore[no-untyped-def]
         _sink(heap, at, node)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pop(heap):  # type: ignore[no-untyped-def]
     """Remove and return the node of largest key."""
     top = heap.node[0]
@@ -117,7 +117,7 @@ def pop(heap):  # type: ignore[no-untyped-def]
     return top
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def remove(heap, node):  # type: ignore[no-untyped-def]
     """Remove `node`, if it is there."""
     at = heap.place[node]
@@ -132,7 +132,7 @@ def remove(heap, node):  # type: ignore[no-untyped-def]
     _sink(heap, heap.place[last], last)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def clear(heap):  # type: ignore[no-untyped-def]
     """Remove every node."""
     for at in range(heap.size[0]):
@@ -140,7 +140,7 @@ def clear(heap):  # type: ignore[no-untyped-def]
     heap.size[0] = 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rise(heap, at, node):  # type: ignore[no-untyped-def]
     while at > 0:
         up = (at - 1) >> 1
@@ -154,7 +154,7 @@ def _rise(heap, at, node):  # type: ignore[no-untyped-def]
     heap.place[node] = at
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sink(heap, at, node):  # type: ignore[no-untyped-def]
     size = heap.size[0]
     while 2 * at + 1 < size:

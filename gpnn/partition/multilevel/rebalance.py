@@ -7,7 +7,7 @@ from gpnn.partition.multilevel.level import clear, fits, pop, push, shift
 from gpnn.partition.multilevel.refine import best_move
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rebalance(level, labels, load, cap, heap):  # type: ignore[no-untyped-def]
     """Bring every part under its bounds `cap` `[K, C]`, where moves of single nodes can, in place.
 
@@ -19,7 +19,7 @@ def rebalance(level, labels, load, cap, heap):  # type: ignore[no-untyped-def]
             _rebalance_column(level, labels, load, cap, heap, column)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rebalance_column(level, labels, load, cap, heap, column):  # type: ignore[no-untyped-def]
     node_weight = level.node_weight
     score = np.zeros(len(load), np.int64)
@@ -46,7 +46,7 @@ def _rebalance_column(level, labels, load, cap, heap, column):  # type: ignore[n
     clear(heap)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _push_move(level, labels, load, cap, heap, score, node, column):  # type: ignore[no-untyped-def]
     """Push a node that has weight and a part to move to."""
     weight = level.node_weight[node, column]
@@ -56,13 +56,13 @@ def _push_move(level, labels, load, cap, heap, score, node, column):  # type: ig
             push(heap, node, _key(gain, weight))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _key(gain, weight):  # type: ignore[no-untyped-def]
     """Order of moves: gain times weight, or loss per unit of weight."""
     return gain * weight if gain > 0 else gain * 1024 // weight
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _find_target(level, labels, load, cap, score, node, column):  # type: ignore[no-untyped-def]
     """The best move to a neighbouring part that accepts the node, else to the lightest part (-1: none); its gain."""
     target, gain = best_move(level, labels, load, cap, score, node, column)
@@ -73,7 +73,7 @@ def _find_target(level, labels, load, cap, score, node, column):  # type: ignore
     return target, gain
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def assign_isolated(labels, weight, num_parts):  # type: ignore[no-untyped-def]
     """Assign isolated nodes (without weight) to the parts with the fewest nodes, in place."""
     size = np.zeros(num_parts, np.int64)
@@ -94,7 +94,7 @@ def assign_isolated(labels, weight, num_parts):  # type: ignore[no-untyped-def]
         share[part] -= 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill_empty(labels, num_parts):  # type: ignore[no-untyped-def]
     """Move the last node of the largest part to each empty part, in place."""
     size = np.bincount(labels, minlength=num_parts)
@@ -110,7 +110,7 @@ def fill_empty(labels, num_parts):  # type: ignore[no-untyped-def]
         size[part] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _shares(size, free):  # type: ignore[no-untyped-def]
     """How many of `free` nodes each part gets for the largest size to be least, `[K]`."""
     order = np.argsort(size)

@@ -6,7 +6,7 @@ from numba import njit
 from gpnn.partition.multilevel.level import can_spare, clear, fits, pop, push, shift
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def propagate_labels(level, labels, load, cap, rounds):  # type: ignore[no-untyped-def]
     """Label propagation: move each node to the part that most of its edge weight goes to, if it fits, in place.
 
@@ -51,7 +51,7 @@ def propagate_labels(level, labels, load, cap, rounds):  # type: ignore[no-untyp
             break
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _is_inside(index, labels, begin, end, own):  # type: ignore[no-untyped-def]
     """Whether all neighbours of a row are in the part `own`."""
     for e in range(begin, end):  # noqa: SIM110
@@ -60,7 +60,7 @@ def _is_inside(index, labels, begin, end, own):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fm_refine(level, labels, load, cap, heap, passes, patience):  # type: ignore[no-untyped-def]
     """FM refinement between all parts: move boundary nodes, best gain first; keep the best cut; in place.
 
@@ -107,7 +107,7 @@ def fm_refine(level, labels, load, cap, heap, passes, patience):  # type: ignore
             break
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[no-untyped-def]
     """The other part that accepts the node and that most edge weight goes to (-1: none), and what the cut would gain.
 
@@ -131,7 +131,7 @@ def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[n
     return target, best - own_score
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-untyped-def]
     """Push every node that can move to a neighbouring part."""
     ptr, index = level.ptr, level.neighbour
@@ -144,7 +144,7 @@ def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-un
                 break
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _refresh(level, labels, load, cap, heap, score, locked, node):  # type: ignore[no-untyped-def]
     """Update the gains of the free neighbours of `node`."""
     for e in range(level.ptr[node], level.ptr[node + 1]):
@@ -158,7 +158,7 @@ def _refresh(level, labels, load, cap, heap, score, locked, node):  # type: igno
 _PATIENCE = 150  # moves without a new best after which a pass ends
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-untyped-def]
     """FM refinement of a bisection: move nodes, best gain first, each once per pass; keep the best cut; in place."""
     ptr, index, edge_weight, node_weight = level
@@ -198,7 +198,7 @@ def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-unt
             break
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _push_bisection(level, labels, gain, heap):  # type: ignore[no-untyped-def]
     """Compute the gain of each node, `[n]`, and push the boundary nodes."""
     ptr, index, edge_weight, _ = level
