@@ -165,11 +165,12 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         )
 
     def _learned(self) -> dict[str, Any]:
-        return {"classes_": self.classes_.tolist(), "multilabel_": self.multilabel_}
+        return {"classes_": self.classes_.tolist(), "multilabel_": self.multilabel_, "task_": self.task_.to_mapping()}
 
     def _take_learned(self, saved: Mapping[str, Any]) -> None:
         self.classes_, self.multilabel_ = np.asarray(saved["classes_"]), bool(saved["multilabel_"])
-        self.task_ = Classification(len(self.classes_), self.multilabel_)
+        older = Classification(len(self.classes_), self.multilabel_).to_mapping()  # versions without a temperature
+        self.task_ = parse_task(saved.get("task_", older), "classifier.json")
 
 
 class GPNNRegressor(RegressorMixin, NodeEstimator):

@@ -14,7 +14,16 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-SHARES = ("accuracy", "macro_f1", "roc_auc", "average_precision", "balanced_accuracy", "recall", "coverage")
+SHARES = (
+    "accuracy",
+    "macro_f1",
+    "roc_auc",
+    "average_precision",
+    "balanced_accuracy",
+    "recall",
+    "coverage",
+    "calibration_error",
+)
 
 
 def metric_text(name: str, value: float | None) -> str:

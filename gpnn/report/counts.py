@@ -12,10 +12,10 @@ from torch import Tensor
 
 from gpnn.graph import Graph
 from gpnn.schedule import Schedule
+from gpnn.train.calibration import bin_confidence, confidence
 
 MAX_CLASSES = 30
 MAX_PARTS = 400
-BINS = 10
 CHUNK = 1 << 22  # edges at a time: the graph may be large
 SPLIT_NAMES = {"test": "test", "val": "validation", "train": "training"}
 
@@ -65,7 +65,7 @@ def count_predictions(
     for name in held_out:
         predicted, target = probabilities[splits[name]].nan_to_num(0.0), y[splits[name]]
         classes[SPLIT_NAMES[name]] = all_reduce(_by_class(predicted, target, shown))
-        bins[SPLIT_NAMES[name]] = all_reduce(bin_confidence(*_confidence(predicted, target)))
+        bins[SPLIT_NAMES[name]] = all_reduce(bin_confidence(*confidence(predicted, target)))
     return PredictionCounts(shown, classes, bins)
 
 
@@ -87,18 +87,6 @@ def largest_classes(counts: Tensor) -> Tensor:
     return counts.argsort(descending=True, stable=True)[:MAX_CLASSES].sort().values
 
 
-def bin_confidence(confidence: Tensor, right: Tensor) -> Tensor:
-    """Predictions, summed confidence and right predictions of each bin of equal width, float64, `[10, 3]`.
-
-    Args:
-        confidence: probability of each prediction, `[M]`.
-        right: whether it was right, bool, `[M]`.
-    """
-    place = (confidence.double() * BINS).long().clamp(max=BINS - 1)
-    columns = (torch.ones(len(place), dtype=torch.float64), confidence.double(), right.double())
-    return torch.stack([torch.bincount(place, weights=column, minlength=BINS) for column in columns], 1)
-
-
 def _class_sizes(target: Tensor, num_classes: int) -> Tensor:
     return (target > 0.5).sum(0) if target.dim() == 2 else torch.bincount(target, minlength=num_classes)
 
@@ -108,15 +96,6 @@ def _by_class(predicted: Tensor, target: Tensor, shown: Tensor) -> Tensor:
         return confusion(target, predicted.argmax(1), shown, predicted.shape[1])
     true, given = target[:, shown] > 0.5, predicted[:, shown] > 0.5
     return torch.stack([true.sum(0), given.sum(0), (true & given).sum(0)], 1)
-
-
-def _confidence(predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Confidence and rightness of each prediction, flat; every label of a node is one prediction."""
-    if target.dim() == 2:
-        yes = predicted > 0.5
-        return torch.where(yes, predicted, 1 - predicted).flatten(), (yes == (target > 0.5)).flatten()
-    confidence, best = predicted.max(1)
-    return confidence, best == target
 
 
 @dataclass(frozen=True, eq=False)

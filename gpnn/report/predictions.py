@@ -9,9 +9,11 @@ from typing import Any
 from torch import Tensor
 
 from gpnn.report.content import MUTED, Chart, Section, Trace, color, horizontal_bars, label
-from gpnn.report.counts import BINS, MAX_CLASSES, PredictionCounts
+from gpnn.report.counts import MAX_CLASSES, SPLIT_NAMES, PredictionCounts
 from gpnn.report.record import Record
-from gpnn.text import percent
+from gpnn.text import percent, value_text
+from gpnn.train.calibration import BINS
+from gpnn.train.evaluate import CALIBRATED
 
 
 def classes(record: Record) -> Section | None:
@@ -122,10 +124,10 @@ class Reliability:
 
 
 def reliability(bins: Tensor) -> Reliability:
-    """Confidence, accuracy and the expected calibration error of :func:`~gpnn.report.counts.bin_confidence`'s bins.
+    """Confidence, accuracy and the expected calibration error of :func:`~gpnn.train.calibration.bin_confidence`'s bins.
 
     >>> import torch
-    >>> from gpnn.report.counts import bin_confidence
+    >>> from gpnn.train.calibration import bin_confidence
     >>> reliability(bin_confidence(torch.tensor([0.95, 0.95, 0.65]), torch.tensor([True, True, False]))).error
     0.25
     """
@@ -147,6 +149,7 @@ def calibration(record: Record) -> Section | None:
     )
     if record.multi_label:
         lead += " Every label of a node is one prediction, yes or no."
+    lead += _temperature(record.metrics)
     diagram = {name: [_diagonal(), _points(each)] for name, each in found.items()}
     layout = {
         "xaxis": {"title": {"text": "confidence"}, "tickformat": ".0%", "range": [0, 1.02]},
@@ -164,6 +167,19 @@ def calibration(record: Record) -> Section | None:
         Chart("confidence", "How sure the model is", "Histogram of confidence.", how_sure, axes),
     ]
     return Section("calibration", "Calibration", lead, parts)
+
+
+def _temperature(metrics: Mapping[str, Any]) -> str:
+    """What the temperature changed on a held-out split; nothing where there is none."""
+    split = next((each for each in ("test", "val") if f"{each}_log_loss_before" in metrics), None)
+    if split is None:
+        return ""
+    loss, error = ([metrics.get(f"{split}_{name}{when}") for when in ("_before", "")] for name in CALIBRATED)
+    return (
+        f" Outputs are divided by a temperature fitted on the validation nodes; on {SPLIT_NAMES[split]} the log loss "
+        f"was {value_text(loss[0])} before and is {value_text(loss[1])}, the calibration error was "
+        f"{percent(error[0])} and is {percent(error[1])}."
+    )
 
 
 def _diagonal() -> Trace:

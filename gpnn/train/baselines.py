@@ -16,8 +16,8 @@ from gpnn.text import metric_text
 from gpnn.train.columns import ColumnSolver
 from gpnn.train.columns.arguments import column_arguments
 from gpnn.train.columns.settings import Setting
-from gpnn.train.evaluate import score
-from gpnn.train.examples import SPLITS, Examples
+from gpnn.train.evaluate import calibrated_scores, score
+from gpnn.train.examples import Examples
 from gpnn.train.metrics import merit
 from gpnn.train.notes import Note
 from gpnn.train.recipe import Recipe
@@ -122,8 +122,5 @@ def _best(solver: ColumnSolver, kind: str, metric: str) -> Tensor:
 
 
 def _scores(outputs: Tensor, task: Task, examples: Examples, began: float) -> dict[str, float]:
-    task = task.calibrate(outputs[examples.nodes["val"]], examples.target("val"))
-    found: dict[str, float] = {}
-    for split in SPLITS:
-        found |= score(outputs, task, examples, split)
+    found = calibrated_scores({split: outputs[nodes] for split, nodes in examples.nodes.items()}, task, examples)[1]
     return {**found, "seconds": time.perf_counter() - began}

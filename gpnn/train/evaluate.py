@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
 from gpnn.nn.state_type import states_in
-from gpnn.train.examples import Examples
+from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import METRICS
 from gpnn.train.task import Classification, Task
@@ -20,6 +20,8 @@ from gpnn.train.task import Classification, Task
 if TYPE_CHECKING:
     from gpnn.engine import Plan
     from gpnn.nn import MaskKey
+
+CALIBRATED = ("log_loss", "calibration_error")  # what a temperature is to lower
 
 
 def call_model(
@@ -149,6 +151,32 @@ def score_split(
     metrics = task.metrics if metrics is None else metrics
     scores = {f"{split}_loss": float(group.all_reduce(share))}
     return scores | {f"{split}_{name}": METRICS[name](predicted, target, group) for name in metrics}
+
+
+def calibrated_scores(
+    outputs: Mapping[str, Tensor], task: Task, examples: Examples, group: ProcessGroup = SINGLE
+) -> tuple[Task, dict[str, float]]:
+    """The task calibrated on the validation nodes, and the loss and metrics of each split; collective.
+
+    Where probabilities were calibrated, there are also `{split}_log_loss_before` and
+    `{split}_calibration_error_before`, those of the model itself.
+
+    Args:
+        outputs: of the nodes of each split, `[n, num_outputs]`.
+        task: what they mean.
+        examples: targets and nodes.
+        group: the processes whose nodes count.
+    """
+    if group.all_reduce(torch.tensor(examples.nodes["val"].numel())):
+        task = task.calibrate(outputs["val"], examples.target("val").to(outputs["val"].device), group)
+    scores: dict[str, float] = {}
+    before = task.uncalibrated()
+    for split in SPLITS:
+        scores |= score_split(outputs[split], task, examples, split, group=group)
+        if before is not None:
+            found = score_split(outputs[split], before, examples, split, CALIBRATED, group)
+            scores |= {f"{key}_before": found[key] for name in CALIBRATED if (key := f"{split}_{name}") in found}
+    return task, scores
 
 
 def autocast(model: nn.Module, precision: str) -> AbstractContextManager[None]:

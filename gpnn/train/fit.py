@@ -21,6 +21,7 @@ from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
 from gpnn.train.evaluate import (
     autocast,
+    calibrated_scores,
     call_model,
     features_device,
     predict_logits,
@@ -229,11 +230,7 @@ class _Trainer:
         if self.group.any(not all(bool(each.isfinite().all()) for each in shown))[0]:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
-        scores: dict[str, Any] = {}
-        target = self.examples.target("val").to(outputs["val"].device)
-        self.task = self.task.calibrate(outputs["val"], target, self.group)
-        for split in SPLITS:
-            scores |= score_split(outputs[split], self.task, self.examples, split, group=self.group)
+        self.task, scores = calibrated_scores(outputs, self.task, self.examples, self.group)
         totals = {
             "metric": self.metric,
             "epochs": progress.epoch,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
+from gpnn.train.calibration import calibration_error
 
 
 def accuracy(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
@@ -142,8 +143,8 @@ CLASS_METRICS: dict[str, Callable[..., float]] = {
     "log_loss": log_loss,
 }
 NUMBER_METRICS: dict[str, Callable[..., float]] = {"r2": r2, "mae": mae, "rmse": rmse, "spearman": spearman}
-METRICS = CLASS_METRICS | NUMBER_METRICS | {"coverage": coverage}
-SMALLER_IS_BETTER = ("loss", "log_loss", "mae", "rmse")
+METRICS = CLASS_METRICS | NUMBER_METRICS | {"coverage": coverage, "calibration_error": calibration_error}
+SMALLER_IS_BETTER = ("loss", "log_loss", "calibration_error", "mae", "rmse")
 UNBALANCED = 0.25  # share of the rarer of two classes below which accuracy says little
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
@@ -18,6 +18,7 @@ from gpnn.check import check_choice
 from gpnn.data.labels import are_numbers
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.storage.read import shorten
+from gpnn.train.calibration import choose_temperature
 from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
 from gpnn.train.metrics import CLASS_METRICS, choose_metric
 
@@ -70,8 +71,12 @@ class Task(ABC):
         return self
 
     def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
-        """The task calibrated by the outputs of the trained model for the validation nodes."""
+        """The task calibrated by the outputs of the trained model for the validation nodes; collective."""
         return self
+
+    def uncalibrated(self) -> Task | None:
+        """The task before its probabilities were calibrated; None where they were not."""
+        return None
 
     @property
     @abstractmethod
@@ -130,12 +135,14 @@ class Classification(Task):
     Attributes:
         num_classes: C.
         multi_label: whether a node may have several.
+        temperature: T, by which outputs are divided before they become probabilities.
     """
 
     num_classes: int
     multi_label: bool = False
+    temperature: float = 1.0
 
-    metrics = tuple(CLASS_METRICS)
+    metrics = (*CLASS_METRICS, "calibration_error")
     watched = "accuracy"
 
     @property
@@ -192,8 +199,19 @@ class Classification(Task):
         sharpness, threshold = recipe.temperature, recipe.consistency_threshold
         return consistency_loss(outputs, temperature=sharpness, threshold=threshold, group=group)
 
+    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Classification:
+        """With the temperature that suits the validation nodes (:func:`gpnn.train.calibration.choose_temperature`)."""
+        outputs, target = torch.cat(group.all_gather(outputs)), torch.cat(group.all_gather(target))
+        if self.multi_label:
+            outputs, target = yes_or_no(outputs).flatten(0, 1), (target < 0.5).long().flatten()
+        return replace(self, temperature=choose_temperature(outputs, target))
+
+    def uncalibrated(self) -> Classification | None:
+        return None if self.temperature == 1.0 else replace(self, temperature=1.0)
+
     def predict(self, outputs: Tensor) -> Tensor:
         """The probability of each class, `[M, C]`."""
+        outputs = outputs if self.temperature == 1.0 else outputs / self.temperature
         return torch.sigmoid(outputs) if self.multi_label else torch.softmax(outputs, 1)
 
     def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -213,7 +231,19 @@ class Classification(Task):
         return chosen, {f"p_{name}": each.numpy() for name, each in zip(names, predictions.unbind(1))}
 
     def to_mapping(self) -> dict[str, Any]:
-        return {"name": self.name, "num_classes": self.num_classes}
+        return {"name": self.name, "num_classes": self.num_classes, "temperature": self.temperature}
+
+    @classmethod
+    def from_mapping(cls, value: Mapping[str, Any]) -> Classification:
+        """The task that :meth:`to_mapping` wrote; older versions have no temperature.
+
+        Raises:
+            ValueError, TypeError or KeyError: when it is not one.
+        """
+        temperature = float(value.get("temperature", 1.0))
+        if not 0 < temperature < math.inf:
+            raise ValueError
+        return cls(int(value["num_classes"]), value["name"] == "multi_label", temperature)
 
 
 def task_of(data: Data, scale: str = "linear") -> Task:
@@ -264,6 +294,6 @@ def parse_task(value: Any, file: str) -> Task:
         check_choice("name", value["name"], SHOWN)
         if value["name"] == "regression":
             return Regression.from_mapping(value)
-        return Classification(int(value["num_classes"]), value["name"] == "multi_label")
+        return Classification.from_mapping(value)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError(f"{file} must hold a task. Got {shorten(value)}.") from None

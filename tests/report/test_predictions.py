@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gpnn.report.counts import BINS, MAX_CLASSES, bin_confidence
+from gpnn.report.counts import MAX_CLASSES
 from gpnn.report.predictions import calibration, classes, reliability
+from gpnn.train.calibration import BINS, bin_confidence
 from tests.oracle.multi_hot import multi_hot_graph
 
 
