@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.engine.blockwise_backward import BlockwiseBackward, add_gradient
+from gpnn.engine.parameter_hooks import without_hooks
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, round_steps
 from gpnn.engine.row_loss import Differentiated, RowLoss
@@ -103,7 +104,7 @@ class Streamed:
         own = tuple(p for p in cell.parameters() if p.requires_grad)
         parameters = (*own, *(each for each in loss.tensors if all(each is not p for p in own)))
         run = _Run(Recomputation(cell, plan, None), self, source, parameters, False, None, True, None)
-        with torch.no_grad():
+        with torch.no_grad(), without_hooks((*source.tensors, *parameters)):
             value, grads = _differentiate(run, loss)
         wanted = _sum_by_tensor((*source.tensors, *parameters), grads)
         return Differentiated.apply(value, list(wanted.values()), *wanted)
@@ -195,7 +196,8 @@ class _Propagation(Function):
         device = run.recomputation.plan.device.type
         if len(boundaries) == 1:
             boundaries[0].fetch()
-        with torch.autocast(device, dtype=run.half, enabled=run.half is not None, cache_enabled=False):
+        half = torch.autocast(device, dtype=run.half, enabled=run.half is not None, cache_enabled=False)
+        with half, without_hooks((*run.source.tensors, *run.parameters)):
             for number in reversed(range(len(boundaries))):
                 backward.add(received[number], run.rows)
                 backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)

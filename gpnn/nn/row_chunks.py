@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.engine.blockwise_backward import add_gradient
+from gpnn.engine.parameter_hooks import without_hooks
 from gpnn.kernels.first_order import first_order
 from gpnn.nn.layers import MaskKey, feature_rows
 
@@ -107,7 +108,8 @@ class _Run:
                 break
             leaves = [piece for piece, each in zip(pieces, self.rows) if each.wanted]
             wanted = [each for each in (*leaves, *self.parameters) if each is not None]
-            grads = torch.autograd.grad(out, wanted, grad[chunk], allow_unused=True)
+            with without_hooks(self.parameters):
+                grads = torch.autograd.grad(out, wanted, grad[chunk], allow_unused=True)
             for into, value in zip(by_rows, grads):
                 if value is not None:
                     into[chunk] = value
