@@ -14,7 +14,7 @@ from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
 from gpnn.build.race import read_race
 from gpnn.build.shard_data import read_own
-from gpnn.build.unchanged import load_run_config
+from gpnn.build.unchanged import load_trained_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.distributed.plan import own_names
@@ -42,7 +42,7 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     run.check_succeeded()
     if not run.finished:
         raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
-    trained, config = read_trained(run), load_run_config(run)
+    trained, config = read_trained(run), load_trained_config(run)
     built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
     _check_same(trained, built)
     _load_weights(built, trained)

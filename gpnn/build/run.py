@@ -17,7 +17,7 @@ from gpnn.build.race import Race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
-from gpnn.build.unchanged import check_unchanged, digests_of, load_run_config, record, settings_of
+from gpnn.build.unchanged import check_unchanged, digests_of, load_trained_config, record, settings_of
 from gpnn.config import Config, parse_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
@@ -189,7 +189,7 @@ def _reopen(path: Path, processes: Processes) -> Start:
     """The start of a run that goes on; one that began without shards gets them where several processes need them."""
     run, own = RunFolder.open(path), path / SHARDS
     run.check_succeeded()
-    config = load_run_config(run)
+    config = load_trained_config(run)
     shards = own if is_shard_folder(own) else Path(config.data.name)
     if run.search.exists() and processes.group.size > 1:
         check_searched(run)

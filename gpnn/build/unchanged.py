@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gpnn.build.names import load_config
 from gpnn.build.objects import Built
 from gpnn.config import Config, parse_config
 from gpnn.data.check import digest_data, digest_labels
+from gpnn.memory.engine import ENGINES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten
@@ -36,14 +38,19 @@ def adopt_config(run: RunFolder, config: Config) -> None:
     write_text(run.config, config.to_toml())
 
 
-def check_base(base: str, name: str) -> None:
-    """Raise ValueError unless the base configuration of a search or a race is one; `name` is the file that holds it."""
+def check_base(base: Any, name: str) -> Config:
+    """The base configuration of a search or a race; `name` is the file that holds it.
+
+    Raises:
+        ValueError: when it is not one.
+    """
     try:
-        problems = parse_config(tomllib.loads(base))[1]
+        config, problems = parse_config(tomllib.loads(str(base)))
     except (ValueError, RecursionError) as error:
         problems = [str(error)]
     if problems:
         raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
+    return config
 
 
 def digests_of(built: Built) -> dict[str, str]:
@@ -68,6 +75,22 @@ def load_run_config(run: RunFolder) -> Config:
     config = load_config(run.config)
     if run.finished or not (run.search.exists() or run.race.exists()):  # one that goes on writes config.toml anew
         _check_settings(run, settings_of(config))
+    return config
+
+
+def load_trained_config(run: RunFolder) -> Config:
+    """The configuration of a run whose objects are about to be built again.
+
+    Raises:
+        ValueError: as :func:`load_run_config`, or when its files would lie in a folder that does not exist: only the
+            command that begins a run makes one, whatever a run that was received says.
+    """
+    config = load_run_config(run)
+    before = [file for file in (run.search, run.race) if file.exists() and not run.finished]
+    for each in (config, *(check_base(read_json(file).get("base"), file.name) for file in before)):
+        in_memory = each.engine in ENGINES and not ENGINES[each.engine].needs_folder
+        if each.disk and not in_memory and not Path(each.disk).is_dir():
+            raise ValueError(f"`disk` of {str(run.path)!r} must be a folder that exists. Got {shorten(each.disk)}.")
     return config
 
 

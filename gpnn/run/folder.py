@@ -124,7 +124,7 @@ class RunFolder:
         run = cls(path)
         if not run.config.is_file():
             raise ValueError(f"A run folder must hold config.toml. {str(path)!r} does not.")
-        for folder in (run.checkpoint.parent, run.tensorboard):
+        for folder in (run.checkpoint.parent, run.tensorboard, run.path / "race"):
             if folder.is_symlink():
                 raise ValueError(f"The folders of a run must not be links. {str(folder)!r} is one.")
         return run

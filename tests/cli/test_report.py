@@ -75,3 +75,22 @@ def test_data_that_has_changed_since_is_one_sentence(gpnn, tiny, tmp_path):
     assert result.exit_code == 2
     assert "environment.json must be JSON" in result.stderr
     assert not (tmp_path / "both.html").exists()
+
+
+@pytest.mark.thorough
+def test_a_received_run_makes_no_folder_for_its_files(gpnn, tiny, tmp_path):
+    """`disk` of a run that began elsewhere: neither report nor resume makes it."""
+    words = ["engine=mapped", "disk=scratch", "model.cell=gru", "recipe=gated"]
+    result = gpnn("train", *tiny, *words, "--out", "run", "--no-report", "-q")
+    assert result.exit_code == 0, result.stderr
+    (tmp_path / "scratch").rmdir()
+    metrics = (tmp_path / "run" / "metrics.json").read_text()
+    for command in (["report", "run"], ["train", "--resume", "run"]):
+        result = gpnn(*command)
+        assert result.exit_code == 2
+        assert "`disk` of 'run' must be a folder that exists. Got 'scratch'." in result.stderr
+        (tmp_path / "run" / "metrics.json").unlink(missing_ok=True)  # it is not finished
+    assert not (tmp_path / "scratch").exists()
+    (tmp_path / "scratch").mkdir()
+    assert gpnn("train", "--resume", "run", "--no-report", "-q").exit_code == 0
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["val_loss"] == json.loads(metrics)["val_loss"]

@@ -101,7 +101,7 @@ def test_figures_are_checked_where_they_are_read(tmp_path, name, text, sentence)
         run.read_metrics() if name == "metrics.json" else run.read_history()
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "tensorboard"])
+@pytest.mark.parametrize("name", ["checkpoint", "tensorboard", "race"])
 def test_a_link_in_a_received_run_is_not_followed(tmp_path, name):
     run = RunFolder.create(tmp_path / "run", {"config.toml": ""})
     (tmp_path / "elsewhere").mkdir()
