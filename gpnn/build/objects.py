@@ -128,6 +128,8 @@ def build_shard(
         return group.run_on_all(make)
 
     num_outputs(index)  # refuses shards without labels
+    if not group.any(data.get("train_mask") is not None and bool(data.train_mask.any()))[0]:
+        raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
     recipe = resolve_recipe(config.train, data)
     made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
     recipe = resolve_target_scale(made.model, data, made.plan, recipe, config.seed)

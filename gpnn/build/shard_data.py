@@ -17,6 +17,7 @@ from gpnn.distributed import NodeOrder, ProcessGroup, Shard, ShardIndex, read_sh
 from gpnn.graph import as_graph
 from gpnn.partition import Partition
 from gpnn.run.known_nodes import RowDigests
+from gpnn.storage.read import shorten
 from gpnn.train.notes import Facts, Note, take_notes
 from gpnn.train.task import task_of
 
@@ -69,7 +70,9 @@ def num_outputs(index: ShardIndex) -> int:
     found = index.facts.get("num_outputs", index.facts.get("num_classes"))
     if found is None:
         raise ValueError("The shards must have labels to learn from. Got none.")
-    return int(found)
+    if type(found) is not int or found < 1:
+        raise ValueError(f"`num_outputs` in shards.json must be an integer of at least 1. Got {shorten(found)}.")
+    return found
 
 
 def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> Data:
@@ -87,11 +90,13 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
     if index.facts.get("vocabulary") is not None:
         data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
     if index.facts.get("rows") is not None:
-        data.row_digests = index.facts["rows"]
-    if "node_name" in columns:
-        data.node_name = _decode_names(index.facts["names"], columns["node_name"])
+        data.row_digests = RowDigests.parse(index.facts["rows"], "shards.json")._asdict()
     try:
-        check_columns(data)
+        if "node_name" in columns:
+            data.node_name = _decode_names(index.facts["names"], columns["node_name"])
+        checked = check_columns(data, "regression" if index.facts.get("task") == "regression" else "classification")
+        if "y" in columns:
+            data.y = checked.y
     except ValueError as error:
         raise ValueError(f"{index.folder} must hold sound shards. {error}") from None
     if "gold_pairs" in columns:
@@ -134,7 +139,10 @@ def shard_notes(index: ShardIndex, message: str) -> list[Note]:
     if stored is None:
         return old
     facts = replace(Facts.parse(stored, "shards.json"), message=message)
-    return [*old, *take_notes(facts, index.facts.get("notes", index.facts.get("remarks")))]
+    decided = index.facts.get("notes", index.facts.get("remarks")) or []
+    if not isinstance(decided, list) or not all(isinstance(note, str) for note in decided):
+        raise ValueError(f"`notes` in shards.json must be texts. Got {shorten(decided)}.")
+    return [*old, *take_notes(facts, decided)]
 
 
 def _encode_names(names: Any) -> tuple[str, Tensor]:
@@ -146,7 +154,11 @@ def _encode_names(names: Any) -> tuple[str, Tensor]:
     return "text", torch.from_numpy(texts.view(np.uint8).reshape(len(texts), -1).copy())
 
 
-def _decode_names(kind: str, values: Tensor) -> np.ndarray:
+def _decode_names(kind: Any, values: Tensor) -> np.ndarray:
+    """The names; a ValueError where the tensor does not hold such names: UnicodeDecodeError is one."""
+    dtype, width = (torch.int64, 1) if kind == "integer" else (torch.uint8, 2)
+    if kind not in ("integer", "text") or values.dtype != dtype or values.dim() != width or not values.numel():
+        raise ValueError(f"The names of nodes must be integers [N] or bytes of texts [N, L]. Got {shorten(kind)}.")
     if kind == "integer":
         return values.numpy()
     array = np.ascontiguousarray(values.numpy())

@@ -12,6 +12,7 @@ from torch import Tensor
 from gpnn.data.hetero import data_from_hetero
 from gpnn.data.labels import TASKS, are_numbers, check_labels, count_classes, kind_of, labelled_nodes
 from gpnn.graph import Graph
+from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
@@ -82,11 +83,21 @@ def check_columns(data: Data, task: str = "auto") -> Data:
                 del checked[name]
     elif checked.get("y") is not None:
         checked.num_classes = count_classes(checked.y, data.get("num_classes"))
-        names = data.get("class_names")
-        if names is not None and len(names) != checked.num_classes:
-            raise ValueError(f"`class_names` must name the {checked.num_classes} classes. Got {len(names)} names.")
+        _check_class_names(data.get("class_names"), checked.num_classes)
     _check_masks(checked)
     return checked
+
+
+def _check_class_names(names: Any, num_classes: int) -> None:
+    if names is None:
+        return
+    if isinstance(names, str | dict) or not hasattr(names, "__len__"):
+        raise ValueError(f"`class_names` must be a list of names. Got {type(names).__name__}.")
+    if len(names) != num_classes:
+        raise ValueError(f"`class_names` must name the {num_classes} classes. Got {len(names)} names.")
+    wrong = [name for name in names if name is None or isinstance(name, list | tuple | dict)]
+    if wrong:
+        raise ValueError(f"`class_names` must hold texts or numbers. Got {shorten(wrong[0])}.")
 
 
 def _check_features(x: Any, num_nodes: int) -> None:

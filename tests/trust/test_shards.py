@@ -173,6 +173,45 @@ def test_shards_that_were_signed_anew_must_still_be_sound(folder: Path, change: 
 
 
 @pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"class_names": 5}, "`class_names` must be a list of names. Got int."),
+        ({"class_names": ["a", "b"]}, "`class_names` must name the 3 classes. Got 2 names."),
+        ({"class_names": [["a"], ["b"], ["c"]]}, "`class_names` must hold texts or numbers. Got ['a']."),
+        ({"num_outputs": [3]}, "`num_outputs` in shards.json must be an integer of at least 1. Got [3]."),
+        ({"notes": 5}, "`notes` in shards.json must be texts. Got 5."),
+        ({"rows": {"a": 1}}, "shards.json must hold digests of edges and features. Got {'a': 1}."),
+    ],
+)
+def test_facts_that_were_signed_anew_must_still_be_sound(folder: Path, facts: dict, reason: str) -> None:
+    """A sentence, and no run."""
+    edit(folder / "shards", lambda index: index["facts"].update(facts))
+    sign(folder / "shards")
+    code, error = run("train", "shards", *TRAIN, "--out", "new")
+    assert code == 2, error
+    assert reason in error
+    assert not (folder / "new").exists()
+
+
+def test_labels_of_another_type_and_masks_without_nodes(folder: Path) -> None:
+    """Bytes are classes, too; nothing to learn from is one sentence, and no run."""
+    for file in (FILE, FILE.replace("00001", "00000", 1)):
+        tensors = load_file(folder / "shards" / file)
+        tensors["column/y"] = tensors["column/y"].to(torch.uint8)
+        save_file(tensors, folder / "shards" / file)
+    sign(folder / "shards")
+    assert run("train", "shards", *TRAIN, "--out", "new")[0] == 0
+    for file in (FILE, FILE.replace("00001", "00000", 1)):
+        tensors = load_file(folder / "shards" / file)
+        tensors["column/train_mask"] &= False
+        save_file(tensors, folder / "shards" / file)
+    sign(folder / "shards")
+    code, error = run("train", "shards", *TRAIN, "--out", "none")
+    assert (code, error) == (2, "gpnn: `train_mask` must hold at least one labelled node. Got none.\n")
+    assert not (folder / "none").exists()
+
+
+@pytest.mark.parametrize(
     ("change", "reason"),
     [
         (lambda index: index["totals"].update(num_edges=5), "the subgraphs must have 5 edges, num_edges"),
