@@ -17,10 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.data.arrays import data_from_arrays, hold_out
 from gpnn.data.check import check_data
 from gpnn.data.facts import GraphFacts
-from gpnn.data.features import choose_scale, transform_data
+from gpnn.data.features import TYPED, choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.frames import kind_of_frame, to_frame
 from gpnn.data.labels import check_trainable
@@ -150,9 +151,7 @@ class NodeEstimator(BaseEstimator):
         if classes is None:
             check_trainable(data.y, data.get("class_names"))
         self.vocabulary_ = data.get("vocabulary") or _name_classes(data.get("class_names"))
-        scale = self.scale_features
-        self.scale_features_ = choose_scale(data.get("x")) if scale == "auto" else scale
-        data = hold_out(transform_data(data, scale_features=self.scale_features_), self.validation_fraction, self.seed)
+        data = hold_out(data, self.validation_fraction, self.seed)
         with TemporaryDirectory() as folder:
             self._train(data, Path(folder))
         return data, classes
@@ -160,9 +159,15 @@ class NodeEstimator(BaseEstimator):
     def _train(self, data: Data, folder: Path) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
         self.recipe_ = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
-        self.undirected_ = False
-        recipe = self._race(data, folder) if self.recipe_ == AUTO else self._recipe(self.recipe_)
-        data = transform_data(data, undirected=self.undirected_)
+        one_way = False
+        if self.recipe_ == AUTO:
+            one_way = count_one_way(as_graph(data)) > 0
+            recipe = self._race(data, folder, one_way)
+        else:
+            recipe = self._recipe(self.recipe_)
+        settings = self._data_settings(self.recipe_, data, one_way)
+        self.undirected_, self.scale_features_ = settings["undirected"], settings["scale_features"]
+        data = transform_data(data, **settings)
         made = self._pipeline().assemble(data, recipe, keep_schedule=False)
         self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
         self._take_model(made.model, made.model_arguments)
@@ -182,25 +187,35 @@ class NodeEstimator(BaseEstimator):
         self._warn(training_notes(self.history_, self.task_.chance))
         self._print(json.dumps(self.metrics_))
 
-    def _race(self, data: Data, folder: Path) -> Recipe:
+    def _data_settings(self, name: str, data: Data, one_way: bool) -> dict[str, Any]:
+        """How a recipe takes the data; reverses are added in a race alone (`one_way`)."""
+        own = find_recipe(name).data_settings(one_way=one_way, num_edge_types=as_graph(data).num_edge_types)
+        scale = own.get("scale_features", "auto") if self.scale_features == "auto" else self.scale_features
+        scale = choose_scale(data.get("x")) if scale == "auto" else scale
+        return {"undirected": own.get("undirected", False), "scale_features": scale}
+
+    def _race(self, data: Data, folder: Path, one_way: bool) -> Recipe:
         """Set `recipe_` to the best recipe on the validation nodes; how it is trained."""
         facts = GraphFacts.of(data)
         names = choose_members(facts) if facts.num_validation else [DEFAULT]
-        recipes, one_way = {name: self._recipe(name) for name in names}, count_one_way(as_graph(data)) > 0
+        recipes = {name: self._recipe(name) for name in names}
         if len(names) == 1:
-            self.recipe_, self.undirected_ = names[0], one_way and find_recipe(names[0]).both_ways
+            self.recipe_ = names[0]
             return recipes[names[0]]
+        variants: dict[tuple[Any, ...], Data] = {}
 
         def start(name: str) -> Trial:
-            graph = transform_data(data, undirected=one_way and find_recipe(name).both_ways)
-            made = self._pipeline(name).assemble(graph, recipes[name], keep_schedule=False)
+            settings = self._data_settings(name, data, one_way)
+            key = tuple(settings.values())
+            if key not in variants:
+                variants[key] = transform_data(data, **settings)
+            made = self._pipeline(name).assemble(variants[key], recipes[name], keep_schedule=False)
             recipes[name] = resolve_target_scale(made.model, made.data, made.plan, recipes[name], self.seed)
             return Trial(made.model, made.data, made.plan, recipes[name], self.seed)
 
         starts = {name: partial(start, name) for name in names}
         self.race_ = run_race(starts, folder, budget=parse_budget(self.budget), on_record=self._print_race)
         self.recipe_ = self.race_.finalists[0]
-        self.undirected_ = one_way and find_recipe(self.recipe_).both_ways
         limit = self.race_.limit(self.recipe_)
         return recipes[self.recipe_] if limit is None else replace(recipes[self.recipe_], epochs=limit)
 
@@ -297,7 +312,8 @@ class NodeEstimator(BaseEstimator):
             found.n_iter_ = saved["n_iter_"]
             found.recipe_ = saved.get("recipe_") or found.recipe or DEFAULT  # older versions have no race
             find_recipe(found.recipe_)
-            found.undirected_ = bool(saved.get("undirected_", False))
+            found.undirected_ = saved.get("undirected_", False)
+            check_choice("undirected_", found.undirected_, (False, True, TYPED))
             words = saved.get("vocabulary_")  # older versions have none
             found.vocabulary_ = Vocabulary() if words is None else Vocabulary.from_mapping(words)
             found._take_learned(saved)

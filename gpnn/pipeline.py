@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Auto = Literal["auto"]
+MOST_TYPES = 8  # of edges, that have a map of their own where that is chosen for the graph
 LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
 
 
@@ -375,7 +376,7 @@ def model_arguments(
     Options that are missing or "auto" are chosen by :func:`resolve_options`.
     """
     x = data.get("x")
-    arguments = resolve_options(options, has_features=x is not None)
+    arguments = resolve_options(options, has_features=x is not None, num_edge_types=plan.num_edge_types)
     if arguments["input"] != "features":
         arguments["num_nodes"] = plan.num_nodes
     if arguments.get("sharing") == "kind" and not set(plan.kinds) <= set(KINDS):
@@ -390,7 +391,7 @@ def model_arguments(
     }
 
 
-def resolve_options(options: Mapping[str, Any], *, has_features: bool) -> dict[str, Any]:
+def resolve_options(options: Mapping[str, Any], *, has_features: bool, num_edge_types: int = 1) -> dict[str, Any]:
     """A model's options with those that are missing or "auto" chosen by its cell and by what the graph has.
 
     The linear cell predicts before it propagates and learns the weights of the rounds; cells with parameters
@@ -408,6 +409,8 @@ def resolve_options(options: Mapping[str, Any], *, has_features: bool) -> dict[s
         "readout": "learned" if linear else "last",
     }
     chosen = dict(options)
+    if options.get("message") == "auto":  # a map per type of edge
+        chosen["message"] = "linear" if 1 < num_edge_types <= MOST_TYPES else "identity"
     chosen |= {name: value for name, value in automatic.items() if options.get(name, "auto") == "auto"}
     if linear and chosen["readout"] == "learned":  # its weights hold the initial state; no teleport besides
         chosen["cell_options"] = {"alpha": 0.0, **(chosen.get("cell_options") or {})}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from gpnn.check import check_choice
 from gpnn.data.facts import GraphFacts
-from gpnn.pipeline import Pipeline
+from gpnn.data.features import TYPED, Undirected
+from gpnn.pipeline import MOST_TYPES, Pipeline
 from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 
 
@@ -21,8 +23,10 @@ class NamedRecipe:
         train: the settings of :func:`gpnn.train.fit`.
         suits: whether a race tries it on a graph with these facts.
         in_shards: whether several processes can train it.
-        both_ways: whether a race gives edges that have no reverse one, so that its messages go both ways; a recipe that
-            knows the direction of edges takes them as they are.
+        undirected: what a race does where edges have no reverse, so that messages go both ways: it adds it (True), or
+            adds that of every edge as another type ("typed"), for a model that learns a map per type; a recipe that
+            knows the direction of edges takes them as they are (False).
+        scale_features: how features are scaled, "auto" or "none", unless that is set.
     """
 
     about: str
@@ -30,7 +34,19 @@ class NamedRecipe:
     train: Recipe
     suits: Callable[[GraphFacts], bool] = lambda facts: True
     in_shards: bool = True
-    both_ways: bool = False
+    undirected: Undirected = False
+    scale_features: Literal["auto", "none"] = "auto"
+
+    def data_settings(self, *, one_way: bool, num_edge_types: int) -> dict[str, Any]:
+        """What a race sets of the data: `undirected` where edges have no reverse, `scale_features` where not "auto".
+
+        Args:
+            one_way: whether there are edges without a reverse.
+            num_edge_types: types of edges; too many have no map of their own.
+        """
+        reverse = self.undirected != TYPED or 2 * num_edge_types > MOST_TYPES or TYPED
+        found: dict[str, Any] = {"undirected": reverse} if one_way and self.undirected else {}
+        return found if self.scale_features == "auto" else found | {"scale_features": self.scale_features}
 
 
 AUTO = "auto"  # the name that stands for the best of them, found by a race
@@ -49,7 +65,7 @@ RECIPES: dict[str, NamedRecipe] = {
             model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
         ),
         DEFAULT_RECIPE,
-        both_ways=True,
+        undirected=True,
     ),
     "gated": NamedRecipe(
         "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
@@ -63,7 +79,29 @@ RECIPES: dict[str, NamedRecipe] = {
         ),
         Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
         in_shards=False,  # batch normalisation sees all nodes
-        both_ways=True,
+        undirected=True,
+    ),
+    "residual": NamedRecipe(
+        "a graph convolution per round, behind layer normalisation, in a residual connection, with much dropout",
+        Pipeline(
+            schedule="synchronous",
+            rounds=4,
+            normalization="symmetric_split",
+            self_loops=True,
+            hidden_channels=64,
+            model_options={
+                "cell": "residual",
+                "sharing": "round",
+                "message": "auto",
+                "concat": "none",
+                "input_dropout": 0.5,
+                "update_dropout": 0.5,
+                "dropout": 0.5,
+            },
+        ),
+        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        undirected=TYPED,
+        scale_features="none",
     ),
     "sampled": NamedRecipe(
         "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",

@@ -6,14 +6,15 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from experiments.peers.networks import PlainGCN, ResidualNetwork, neighbour_columns
+from experiments.peers.networks import PlainNetwork, ResidualNetwork, adjacency, neighbour_columns
 from gpnn.check import check_choice
+from gpnn.data.features import transform_data
 from gpnn.graph import as_graph
 from gpnn.train.evaluate import score
 from gpnn.train.examples import SPLITS, Examples
@@ -23,86 +24,126 @@ from gpnn.train.task import Task, task_of
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# Each with the numbers of layers and the learning rates that are tried; eight trials in all, as of the trees.
-NETWORKS: dict[str, tuple[Callable[..., nn.Module], tuple[int, ...], tuple[float, ...]]] = {
-    "gcn": (PlainGCN, (2, 3), (0.01, 0.003)),
-    "residual_gcn": (partial(ResidualNetwork, convolution="gcn"), (4, 6, 8, 12), (0.003,)),
-    "residual_sage": (partial(ResidualNetwork, convolution="sage"), (4, 6, 8, 12), (0.003,)),
-    "mlp": (partial(ResidualNetwork, convolution="none"), (1, 2), (0.01, 0.003)),
+
+class Method(NamedTuple):
+    """A network and what is tried of it: every combination of layers, dropout and scale of the features."""
+
+    network: Callable[..., nn.Module]
+    convolution: str
+    layers: tuple[int, ...]
+    dropout: tuple[float, ...]
+    scale: tuple[str, ...]
+    rate: float
+
+
+NETWORKS = {  # six trials each, as of the trees
+    "gcn": Method(PlainNetwork, "gcn", (2, 3, 4), (0.5,), ("rows", "none"), 0.01),
+    "residual_gcn": Method(ResidualNetwork, "gcn", (4, 8, 12), (0.2, 0.5), ("none",), 0.003),
+    "residual_sage": Method(ResidualNetwork, "sage", (4, 8, 12), (0.2, 0.5), ("none",), 0.003),
+    "mlp": Method(ResidualNetwork, "none", (1, 2, 3), (0.2, 0.5), ("none",), 0.003),
 }
+TREES = tuple(itertools.product((0.03, 0.1), (5, 15, 31)))  # learning rate, leaves
 METHODS = (*NETWORKS, "boosted_trees")
-DROPOUTS = (0.2, 0.5)
+HIDDEN = 64  # channels of networks
 MOST_COLUMNS = 300  # of boosted trees; of more, those that vary most
 
 
-def run_peer(method: str, data: Data, seed: int, *, epochs: int = 300, patience: int = 60) -> dict[str, Any]:
+def run_peer(
+    method: str, data: Data, seed: int, *, metric: str = "auto", epochs: int = 200, patience: int = 40
+) -> dict[str, Any]:
     """The metrics of the trial that is best on the validation nodes; edges go both ways.
 
     Args:
         method: a name of `METHODS`.
         data: features, labels and masks.
         seed: of weights and masks.
+        metric: that chooses.
         epochs: the most of a trial.
         patience: validations without improvement after which it ends.
     """
     check_choice("method", method, METHODS)
-    began, examples = time.perf_counter(), Examples.from_data(data)
-    task = task_of(data).prepare(examples.target("train"))
-    metric = task.choose_metric("auto", examples.target("train"))
-    settings = (data, task, examples, seed)
-    trials = list(_boosted(*settings) if method == "boosted_trees" else _networks(method, *settings, epochs, patience))
-    values = [merit(metric, score(each, task, examples, "val", [metric])[f"val_{metric}"]) for each in trials]
-    best = trials[int(np.argmax(values))]
-    found: dict[str, Any] = {"metric": metric, "trials": len(trials), "seconds": time.perf_counter() - began}
+    began, judge = time.perf_counter(), Judge.of(data, metric)
+    trees = method == "boosted_trees"
+    trials = list(_boosted(data, judge, seed) if trees else _networks(method, data, judge, seed, epochs, patience))
+    best = max(trials, key=judge.value)
+    found: dict[str, Any] = {"metric": judge.metric, "trials": len(trials), "seconds": time.perf_counter() - began}
     for split in SPLITS:
-        found |= score(best, task, examples, split)
+        found |= score(best, judge.task, judge.examples, split)
     return found
 
 
-def _networks(
-    method: str, data: Data, task: Task, examples: Examples, seed: int, epochs: int, patience: int
-) -> Iterator[Tensor]:
+class Judge(NamedTuple):
+    """What a trial learns from, and the metric that chooses among them."""
+
+    task: Task
+    examples: Examples
+    metric: str
+
+    @classmethod
+    def of(cls, data: Data, metric: str) -> Judge:
+        """The judge of a dataset."""
+        examples = Examples.from_data(data)
+        task = task_of(data).prepare(examples.target("train"))
+        return cls(task, examples, task.choose_metric(metric, examples.target("train")))
+
+    def value(self, outputs: Tensor) -> float:
+        """How good outputs `[N, C]` are on the validation nodes, higher is better."""
+        found = score(outputs, self.task, self.examples, "val", [self.metric])
+        return merit(self.metric, found[f"val_{self.metric}"])
+
+
+def _networks(method: str, data: Data, judge: Judge, seed: int, epochs: int, patience: int) -> Iterator[Tensor]:
     """The outputs `[N, C]` of each trial at its best epoch."""
-    metric = task.choose_metric("auto", examples.target("train"))
-    make, depths, rates = NETWORKS[method]
-    graph = as_graph(data).to_undirected()
-    edge_index, x = torch.stack([graph.src, graph.dst]), _dense(data)
-    for layers, dropout, rate in itertools.product(depths, DROPOUTS, rates):
-        torch.manual_seed(seed)
-        model = make(x.shape[1], 64, task.num_outputs, layers, dropout)
-        optimizer = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=5e-4)
-        best, outputs, since = -np.inf, None, 0
-        for _ in range(epochs):
-            model.train()
-            optimizer.zero_grad()
-            task.loss(model(x, edge_index)[examples.nodes["train"]], examples.target("train")).backward()
-            optimizer.step()
-            model.eval()
-            with torch.no_grad():
-                now = model(x, edge_index)
-            value = merit(metric, score(now, task, examples, "val", [metric])[f"val_{metric}"])
-            best, outputs, since = (value, now, 0) if value > best else (best, outputs, since + 1)
-            if since >= patience:
-                break
-        yield now if outputs is None else outputs
+    tried = NETWORKS[method]
+    weights = adjacency(as_graph(data).to_undirected(), tried.convolution)
+    for scale in tried.scale:
+        x = transform_data(data, scale_features=scale).x
+        for layers, dropout in itertools.product(tried.layers, tried.dropout):
+            torch.manual_seed(seed)
+            sizes = (x.shape[1], HIDDEN, judge.task.num_outputs, layers, dropout)
+            model = tried.network(*sizes, convolution=tried.convolution)
+            yield _train(model, partial(model, x, weights), judge, tried.rate, epochs, patience)
 
 
-def _boosted(data: Data, task: Task, examples: Examples, seed: int) -> Iterator[Tensor]:
+def _train(
+    model: nn.Module, forward: Callable[[], Tensor], judge: Judge, rate: float, epochs: int, patience: int
+) -> Tensor:
+    """The outputs at the best epoch."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=5e-4)
+    train, target = judge.examples.nodes["train"], judge.examples.target("train")
+    best, outputs, since = -np.inf, torch.empty(0), 0
+    for _ in range(epochs):
+        model.train()
+        optimizer.zero_grad()
+        judge.task.loss(forward()[train], target).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            now = forward()
+        value = judge.value(now)
+        if value > best or not len(outputs):
+            best, outputs, since = value, now, 0
+        else:
+            since += 1
+        if since >= patience:
+            break
+    return outputs
+
+
+def _boosted(data: Data, judge: Judge, seed: int) -> Iterator[Tensor]:
     """The outputs of scikit-learn's boosted trees over the columns and the neighbours'."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    x = _dense(data)
-    kept = x.var(0).argsort(descending=True)[:MOST_COLUMNS]
-    columns = neighbour_columns(x[:, kept], data.edge_index, data.num_nodes).numpy()
-    train = examples.nodes["train"].numpy()
+    columns = neighbour_columns(_widest(data.x), data.edge_index, data.num_nodes).numpy()
+    train, task = judge.examples.nodes["train"].numpy(), judge.task
     regression = task.name == "regression"
     make: Any = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
-    target: Any = examples.target("train")
+    target: Any = judge.examples.target("train")
     target = task.standardise(target).numpy() if regression else target.numpy()  # type: ignore[attr-defined]
-    for rate, leaves, ridge in itertools.product((0.03, 0.1), (7, 31), (0.0, 1.0)):
-        settings = {"learning_rate": rate, "max_leaf_nodes": leaves, "l2_regularization": ridge}
+    for rate, leaves in TREES:
+        settings = {"learning_rate": rate, "max_leaf_nodes": leaves, "l2_regularization": 1.0}
         settings["min_samples_leaf"] = max(1, min(20, len(train) // 20))
-        model = make(**settings, max_iter=150, random_state=seed).fit(columns[train], target)
+        model = make(**settings, max_iter=100, random_state=seed).fit(columns[train], target)
         if regression:
             found = torch.from_numpy(model.predict(columns)).float()[:, None]
             yield torch.cat([found, torch.zeros(len(found), task.num_outputs - 1)], 1)
@@ -112,6 +153,16 @@ def _boosted(data: Data, task: Task, examples: Examples, seed: int) -> Iterator[
         yield outputs.clamp(min=-20)
 
 
-def _dense(data: Data) -> Tensor:
-    x = data.x if data.x.layout == torch.strided else data.x.to_dense()
-    return x.float()
+def _widest(x: Tensor) -> Tensor:
+    """The columns that vary most, dense, `[N, F]`; where there are not too many, all."""
+    if x.layout == torch.strided:
+        return x.float()[:, x.float().var(0).argsort(descending=True)[:MOST_COLUMNS]]
+    column, value, count = x.col_indices().long(), x.values().double(), x.shape[0]
+    total = torch.zeros(x.shape[1], dtype=torch.float64).index_add_(0, column, value)
+    square = torch.zeros(x.shape[1], dtype=torch.float64).index_add_(0, column, value**2)
+    kept = (square / count - (total / count) ** 2).argsort(descending=True)[:MOST_COLUMNS]
+    place = torch.full((x.shape[1],), -1).index_copy_(0, kept, torch.arange(len(kept)))
+    rows = torch.repeat_interleave(torch.arange(count), x.crow_indices().diff())
+    found = place[column] >= 0
+    dense = torch.zeros(count, len(kept))
+    return dense.index_put_((rows[found], place[column[found]]), x.values()[found].float(), accumulate=True)

@@ -91,7 +91,8 @@ def build(config: Config, data: Data | None = None) -> Built:
     recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
     sends = isinstance(made.model, GPNN) and made.plan.num_messages > 0
-    facts = Facts.of(made.data, made.partition, config.model.message, sends=sends)
+    message = made.model_arguments.get("message", "identity")
+    facts = Facts.of(made.data, made.partition, message, sends=sends)
     notes = [*take_notes(facts, data.get("notes")), *made.notes]
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     config = replace(config, engine=made.pipeline.engine)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gpnn.build.objects import Built, build
+from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, parse_config
 from gpnn.data.facts import GraphFacts
@@ -18,7 +19,7 @@ from gpnn.data.features import transform_data
 from gpnn.distributed import ShardedPlan, group_of
 from gpnn.graph import as_graph
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race, shard_members
-from gpnn.recipes import DEFAULT, RECIPES
+from gpnn.recipes import DEFAULT, RECIPES, NamedRecipe
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
@@ -52,13 +53,12 @@ class Race:
         """The text of its file."""
         return json.dumps(self.to_mapping()) + "\n"
 
-    def config(self, name: str, *, one_way: bool = False) -> Config:
+    def config(self, name: str, data: Mapping[str, Any] | None = None) -> Config:
         """The configuration of a recipe: the base's data, device and fixed settings, all else as the recipe has it.
 
         Args:
             name: of the recipe.
-            one_way: whether the graph has edges without a reverse; they get one for a recipe whose messages are to go
-                both ways, unless `data.undirected` is fixed.
+            data: settings of [data] that are the recipe's where they are not fixed.
         """
         base = tomllib.loads(self.base)
         nested = {key: value for key, value in base.items() if not isinstance(value, dict)}
@@ -67,8 +67,8 @@ class Race:
             setting = rest.partition(".")[0]  # a table is kept whole
             if setting in base.get(section, {}):
                 nested.setdefault(section, {})[setting] = base[section][setting]
-        if one_way and RECIPES[name].both_ways and "data.undirected" not in self.fixed:
-            nested["data"] = {**nested["data"], "undirected": True}
+        own = {key: value for key, value in (data or {}).items() if f"data.{key}" not in self.fixed}
+        nested["data"] = {**nested["data"], **own}
         config, problems = parse_config(nested)
         assert not problems, problems
         return config
@@ -97,8 +97,8 @@ def race_run(
         return begun
     race = parse_race(noted, run.race.name)
     names = _members(begun) if race.record is None else list(race.record.costs)
-    one_way = _is_one_way(begun)
-    starts = {name: _Start(race.config(name, one_way=one_way), begun) for name in names}
+    variants = _Variants(begun)
+    starts = {name: _Start(race.config(name, variants.settings(RECIPES[name])), variants) for name in names}
 
     def keep(record: RaceRecord) -> None:
         nonlocal race
@@ -155,8 +155,8 @@ def parse_race(noted: Any, file: str) -> Race:
 class _Start:
     """Makes the objects of one recipe as often as they are needed; what was chosen the first time stays."""
 
-    def __init__(self, config: Config, begun: Built) -> None:
-        self.config, self.begun = config, begun
+    def __init__(self, config: Config, variants: _Variants) -> None:
+        self.config, self.variants = config, variants
 
     def __call__(self) -> Trial:
         built = self.build()
@@ -166,10 +166,36 @@ class _Start:
     def build(self, epochs: int | None = None) -> Built:
         """The objects, with fewer epochs where these are given."""
         train = self.config.train if epochs is None else replace(self.config.train, epochs=epochs)
-        config, begun = replace(self.config, train=train), self.begun
-        if config.data.undirected and not begun.config.data.undirected:
-            return build(config, transform_data(begun.data, undirected=True))
-        return begun.build_other(config)
+        return self.variants.build(replace(self.config, train=train))
+
+
+class _Variants:
+    """The data of a run, with edges and features as the recipes take them, each made once."""
+
+    def __init__(self, begun: Built) -> None:
+        self.begun, self.made = begun, dict[tuple[Any, ...], Any]()
+
+    def settings(self, recipe: NamedRecipe) -> dict[str, Any]:
+        """The settings of [data] that are a recipe's; shards stay as they are."""
+        return {} if isinstance(self.begun.plan, ShardedPlan) else recipe.data_settings(**self._edges)
+
+    @cached_property
+    def _edges(self) -> dict[str, Any]:
+        """Whether the graph has edges without a reverse, or had some before they were added, and its edge types."""
+        graph, reversed_ = as_graph(self.begun.data), bool(self.begun.config.data.undirected)
+        return {"one_way": reversed_ or count_one_way(graph) > 0, "num_edge_types": graph.num_edge_types}
+
+    def build(self, config: Config) -> Built:
+        """The objects of a configuration."""
+        own, given = config.data, self.begun.config.data
+        if own == given:
+            return self.begun.build_other(config)
+        key = own.undirected, own.scale_features
+        if key not in self.made:
+            same = own.scale_features == given.scale_features
+            data = transform_data(self.begun.data, undirected=own.undirected) if same else build_data(config)
+            self.made[key] = data
+        return build(config, self.made[key])
 
 
 def _members(begun: Built) -> list[str]:
@@ -178,13 +204,6 @@ def _members(begun: Built) -> list[str]:
         return shard_members()
     facts = GraphFacts.of(begun.data)
     return choose_members(facts) if facts.num_validation else [DEFAULT]
-
-
-def _is_one_way(begun: Built) -> bool:
-    """Whether the graph has edges without a reverse, or had some before they were added; shards stay as they are."""
-    if isinstance(begun.plan, ShardedPlan):
-        return False
-    return begun.config.data.undirected or count_one_way(as_graph(begun.data)) > 0
 
 
 def _adopt(run: RunFolder, built: Built) -> None:

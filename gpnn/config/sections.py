@@ -20,14 +20,14 @@ class DataConfig:
     Attributes:
         name: a dataset, or the path of a folder of tables or of a graph file.
         root: folder of downloaded data; empty: GPNN_DATA, else the user's cache.
-        undirected: add the reverse of every edge that lacks it.
+        undirected: add the reverse of every edge that lacks it; "typed": add that of every edge, as another type.
         scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where no
             feature is negative.
     """
 
     name: str = "digits"
     root: str = ""
-    undirected: bool = False
+    undirected: bool | Literal["typed"] = False
     scale_features: Literal["auto", "none", "rows"] = "auto"
     options: Options = field(default_factory=dict)
 
@@ -103,6 +103,7 @@ class ModelConfig:
     readout: str = "auto"
     input_dropout: float = 0.0
     state_dropout: float = 0.0
+    update_dropout: float = 0.0
     dropout: float = 0.0
     drop_node: float = 0.0
     norm: str = "none"
@@ -155,8 +156,10 @@ class Config:
             ValueError: when there is no recipe of this name.
         """
         name, recipe = recipe, DEFAULT if recipe == AUTO else recipe
-        train = find_recipe(recipe).train
-        return cls(name, partition=_partition(recipe), schedule=_schedule(recipe), model=_model(recipe), train=train)
+        found = find_recipe(recipe)
+        data = DataConfig(scale_features=found.scale_features)
+        parts = {"partition": _partition(recipe), "schedule": _schedule(recipe), "model": _model(recipe)}
+        return cls(name, data=data, train=found.train, **parts)
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as nested plain values, a section's options among its keys."""

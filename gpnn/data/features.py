@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 
 SCALES = ("auto", "none", "rows")
+TYPED = "typed"  # reverses as types of their own
+Undirected = bool | Literal["typed"]
 
 
-def transform_data(data: Data, *, undirected: bool = False, scale_features: str = "none") -> Data:
+def transform_data(data: Data, *, undirected: Undirected = False, scale_features: str = "none") -> Data:
     """A shallow copy of `data` with the transforms applied.
 
     Args:
         data: any dataset.
-        undirected: add the reverse of every edge and keep each distinct edge once.
+        undirected: add the reverse of every edge and keep each distinct edge once; or "typed": add the reverse of every
+            edge as an edge of another type, so that its direction is still known.
         scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty), or
             "auto": as :func:`choose_scale` has it.
 
@@ -41,7 +44,8 @@ def transform_data(data: Data, *, undirected: bool = False, scale_features: str 
         return data
     data = copy(data)  # not clone(), which would go through long lists of names
     if undirected:
-        graph = Graph.from_data(data).to_undirected()
+        given = Graph.from_data(data)
+        graph = given.with_reverse_types() if undirected == TYPED else given.to_undirected()
         data.edge_index = torch.stack([graph.src, graph.dst])
         if "graph" in data:
             del data.graph  # the rows before

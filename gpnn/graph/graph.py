@@ -154,6 +154,18 @@ class Graph:
         doubled = Graph(src, dst, self.num_nodes, twice(self.edge_type), twice(self.edge_weight))
         return doubled.coalesce(reduce="first")
 
+    def with_reverse_types(self) -> Graph:
+        """Every edge, then the reverse of every edge; the reverse of an edge of type c has type C + c.
+
+        >>> both = Graph([0, 1], [1, 2], num_nodes=3).with_reverse_types()
+        >>> both.src.tolist(), both.dst.tolist(), both.edge_type.tolist()
+        ([0, 1, 1, 2], [1, 2, 0, 1], [0, 0, 1, 1])
+        """
+        src, dst = torch.cat([self.src, self.dst]), torch.cat([self.dst, self.src])
+        forward = torch.zeros_like(self.src) if self.edge_type is None else self.edge_type
+        types = torch.cat([forward, forward + self.num_edge_types])
+        return Graph(src, dst, self.num_nodes, types, twice(self.edge_weight))
+
     def coalesce(self, reduce: str = "sum") -> Graph:
         """Distinct edges only, sorted by (src, dst, type); weights of equal edges are reduced.
 

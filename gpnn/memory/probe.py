@@ -62,7 +62,7 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False
     initial = None if standing.initial is None else standing.initial.detach().requires_grad_()
     step, block = Step(0, "inside", 0, initial), small.rounds[0][0].whole
     known = [working, *([] if initial is None else [initial])]
-    inside = _saved(model, lambda: model.cell.advance(block, working, step), known)
+    inside = _saved(model, lambda: model.masked_cell(small, MaskKey(0)).advance(block, working, step), known)
     cell = model.cell.cells[model.cell.choose(step)] if isinstance(model.cell, CellBank) else model.cell
     return NodeBytes(
         state=working.shape[1] * working.element_size(),

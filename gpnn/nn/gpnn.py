@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice, check_probabilities, check_sizes
-from gpnn.engine import Plan, Streamed, propagate, recomputes
+from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.row_loss import RowLoss, ends_in_blocks
 from gpnn.nn.cell import build_cell, share_cells
+from gpnn.nn.dropped_cell import DroppedCell
 from gpnn.nn.encoded_source import EncodedSource, row_slices
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.feature_rows import place_features
@@ -50,7 +51,8 @@ class GPNN(nn.Module):
         in_channels: number of input features F; 0 with embeddings only.
         hidden_channels: width of the states, d.
         out_channels: number of classes C.
-        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii, max_plus.
+        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii, max_plus,
+            residual.
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
         aggregate: mean (by the plan's normalisation), sum, max or min.
@@ -73,6 +75,7 @@ class GPNN(nn.Module):
         readout: last, mean, max, learned or concat, over the states after each round; "concat" puts them side by side.
         input_dropout: probability that an entry of the features is dropped.
         state_dropout: probability that an entry of the initial states is dropped before they propagate.
+        update_dropout: probability that an entry of an update's change of a state is dropped, in every step.
         dropout: probability that an entry of a hidden layer is dropped, in the encoder and before the head.
         drop_node: probability that a whole row of the initial states is dropped (DropNode).
         norm: "batch": each column that the head sees, and each of the features after they propagated, is standardised
@@ -120,6 +123,7 @@ class GPNN(nn.Module):
         readout: str = "last",
         input_dropout: float = 0.0,
         state_dropout: float = 0.0,
+        update_dropout: float = 0.0,
         dropout: float = 0.0,
         drop_node: float = 0.0,
         norm: str = "none",
@@ -139,9 +143,13 @@ class GPNN(nn.Module):
             raise ValueError(f"`readout` 'concat' needs `predict` 'after'. Got {predict!r}.")
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_probabilities(
-            input_dropout=input_dropout, state_dropout=state_dropout, dropout=dropout, drop_node=drop_node
+            input_dropout=input_dropout,
+            state_dropout=state_dropout,
+            update_dropout=update_dropout,
+            dropout=dropout,
+            drop_node=drop_node,
         )
-        self.input_dropout, self.state_dropout = input_dropout, state_dropout
+        self.input_dropout, self.state_dropout, self.update_dropout = input_dropout, state_dropout, update_dropout
         self.dropout, self.drop_node = dropout, drop_node
         self.predict, self.activation, self.concat = predict, ACTIVATIONS[activation], concat
         self.runner, self.norm = runner, norm
@@ -217,7 +225,7 @@ class GPNN(nn.Module):
 
         source = self._source(x, plan, key if self.training else None, runner)
         row_loss = RowLoss(placed.cpu(), of_states, tuple(self._row_parameters()))
-        return runner.differentiate(self.cell, plan, source, row_loss)
+        return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
         """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""
@@ -237,7 +245,7 @@ class GPNN(nn.Module):
             return self._score_all(x, plan)
         wanted = None if rows is None else plan.rows_of(rows)
         source, collects = self._source(x, plan, key, runner), bool(self.readout.collects)
-        states = runner.run(self.cell, plan, source, collect=collects, rows=wanted)
+        states = runner.run(self.masked_cell(plan, key), plan, source, collect=collects, rows=wanted)
         states = [self.cell.finish(state).to(self.head.weights[0].dtype) for state in states]
         if rows is None:
             states, own = [plan.to_user_order(state) for state in states], x.to(plan.device)
@@ -306,10 +314,10 @@ class GPNN(nn.Module):
             return self._by_rows(self._score_features, [self._spread(x, plan, key), x], key)
         embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
         if self.predict == "before":
-            return self._propagate(self._by_rows(self._score_initial, [x, embedding], key), plan)
+            return self._propagate(self._by_rows(self._score_initial, [x, embedding], key), plan, key)
         encode = self._by_rows if self.encoder is not None else _at_once  # an embedding is there already
         state = encode(self._initial, [x, embedding], key)
-        final = self._propagate(drop_entries(state, self.state_dropout, key, _STATE_LAYER), plan)
+        final = self._propagate(drop_entries(state, self.state_dropout, key, _STATE_LAYER), plan, key)
         beside = {"none": None, "features": x, "initial": state}[self.concat]
         return self._by_rows(self._score, [final, beside], key)
 
@@ -321,7 +329,7 @@ class GPNN(nn.Module):
         else:
             embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
             state = self._by_rows(self._initial, [x, embedding], None)
-            state = self._propagate(state, plan) if self.predict == "after" else state
+            state = self._propagate(state, plan, None) if self.predict == "after" else state
         return self._by_rows(lambda final, key: self.state_norm(self.activation(final)), [state], None)
 
     def _by_rows(self, function: RowFunction, rows: list[Tensor | None], key: MaskKey | None) -> Tensor:
@@ -340,7 +348,7 @@ class GPNN(nn.Module):
         assert x is not None
         dense = x if x.layout == torch.strided else x.to_dense()
         dense = dense.to(self.head.weights[0].dtype)
-        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan))
+        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan, key))
 
     def _encode(self, x: Tensor | None, key: MaskKey | None) -> Tensor:
         assert self.encoder is not None
@@ -376,9 +384,16 @@ class GPNN(nn.Module):
         state = self._encode(spread, key)
         return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
 
-    def _propagate(self, state: Tensor, plan: Plan) -> Tensor:
+    def masked_cell(self, plan: Plan, key: MaskKey | None) -> CellLike:
+        """The cell under the random masks of a pass."""
+        if key is None or not self.update_dropout:
+            return self.cell
+        return DroppedCell(self.cell, self.update_dropout, key, plan)
+
+    def _propagate(self, state: Tensor, plan: Plan, key: MaskKey | None) -> Tensor:
         collects, narrow = bool(self.readout.collects), state.to(state_type() or state.dtype)
-        states = propagate(self.cell, plan, narrow, runner=self.runner, collect=collects)
+        cell = self.masked_cell(plan, key)
+        states = propagate(cell, plan, narrow, runner=self.runner, collect=collects)
         wide = [each.to(state.dtype) for each in (states if isinstance(states, list) else [states])]
         return self.readout([state, *wide] if collects else wide)
 

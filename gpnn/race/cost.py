@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gpnn.data.facts import count_entries
 from gpnn.distributed import group_of
+from gpnn.nn import CellBank
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
 from gpnn.train.solvers import SOLVERS
@@ -75,7 +76,8 @@ def _feature_work(model: nn.Module, x: Tensor | None) -> float:
 def _state_work(model: nn.Module, plan: Plan) -> float:
     """Multiplications of states: a cell's at every update, other layers' once per node; and sums of messages."""
     cell: Any = getattr(model, "cell", None)
-    of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters())
+    num_cells = len(cell.cells) if isinstance(cell, CellBank) else 1  # each step uses one
+    of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters()) / num_cells
     skipped = ("encoder.first", "embedding", "cell")
     others = sum(each.numel() for name, each in model.named_parameters() if not name.startswith(skipped))
     width = next((each.shape[-1] for each in cell.parameters()), 8) if cell is not None else 8

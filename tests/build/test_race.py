@@ -108,7 +108,7 @@ def one_way(path):
 
 
 def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, monkeypatch):
-    for name in ("features", "columns"):
+    for name in ("features", "columns", "residual"):
         monkeypatch.delitem(RECIPES, name)
     config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
     run, begun = begin_run(lambda: config, tmp_path / "run", before=lambda config: Race(config.to_toml(), ()))
@@ -120,7 +120,7 @@ def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, 
     train_run(run, again, report=False)
     assert predict_run(run, again.config, again.data).num_rows == 60
     race = Race(config.to_toml(), ("data.undirected",))
-    assert not race.config("spread", one_way=True).data.undirected  # the user has said so
+    assert not race.config("spread", {"undirected": True}).data.undirected  # the user has said so
     classifier = GPNNClassifier().fit(load_dataset(tmp_path / "graph"))
     assert classifier.undirected_
     assert (classifier.recipe_, classifier.race_.finalists) == (
@@ -132,6 +132,30 @@ def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, 
     classifier.save(tmp_path / "saved")
     data = load_dataset(tmp_path / "graph")
     assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(data) == classifier.predict_proba(data)).all()
+
+
+def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_path, monkeypatch):
+    for name in ("spread", "gated", "features", "columns"):
+        monkeypatch.setitem(RECIPES, name, replace(RECIPES[name], suits=lambda facts: False))
+    folder = one_way(tmp_path / "graph")
+    data = replace(base().data, name=str(folder), options={})
+    config = replace(base(), data=data, train=replace(base().train, epochs=3, metric="auto"))
+    before = lambda config: Race(config.to_toml(), ("train.epochs",))  # noqa: E731
+    run, begun = begin_run(lambda: config, tmp_path / "run", before=before)
+    built = race_run(run, begun)
+    assert (built.config.recipe, built.config.data.undirected) == ("residual", "typed")
+    assert (built.config.data.scale_features, built.plan.num_edge_types) == ("none", 2)
+    assert built.model_arguments["message"] == "linear"
+    run, again = open_run(run.path)
+    train_run(run, again, report=False)
+    assert predict_run(run, again.config, again.data).num_rows == 60
+    given = load_dataset(folder)
+    classifier = GPNNClassifier(recipe="auto", epochs=3).fit(given)
+    assert (classifier.undirected_, classifier.scale_features_) == ("typed", "none")
+    ours, theirs = classifier.model_.state_dict(), run.read_model()[0]
+    assert all(torch.equal(ours[key].cpu(), theirs[key]) for key in theirs)
+    classifier.save(tmp_path / "saved")
+    assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(given) == classifier.predict_proba(given)).all()
 
 
 def test_labels_of_test_nodes_change_nothing(planted):

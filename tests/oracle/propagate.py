@@ -33,15 +33,22 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
                     mean = chosen.aggregate == "mean"
                     received = [
                         (shares[e] if mean else raw[e])
-                        * send(chosen.message, (start if e in held else old)[src[e], :width], kinds[e])
+                        * send(chosen.message, visible(chosen, (start if e in held else old)[src[e]], width), kinds[e])
                         for e in into[node]
                     ]
                     if mean and own[node]:
-                        received.append(own[node] * send(chosen.message, old[node, :width], -1))
+                        received.append(own[node] * send(chosen.message, visible(chosen, old[node], width), -1))
                     message = combine(chosen.aggregate, received, width)
                     working[node] = update(chosen.update, old[node], message, initial[node], number, phase)
-        history.append(working[: len(state), :width].copy())
+        history.append(np.stack([visible(first, row, width) for row in working[: len(state)]]))
     return history
+
+
+def visible(cell, row: np.ndarray, width: int) -> np.ndarray:
+    """What of a node's working state is sent: all but a memory, standardised in the residual cell."""
+    if type(cell.update).__name__ != "ResidualUpdate":
+        return row[:width].copy()
+    return (row - row.mean()) / np.sqrt(row.var() + 1e-5)
 
 
 def _choose(cell, number: int, kind: str) -> Cell:
@@ -97,6 +104,10 @@ def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
         return (1 - z) * np.tanh(candidate) + z * h
     if name == "MLPUpdate":
         return np.tanh(h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias))
+    if name == "ResidualUpdate":
+        own = (h - h.mean()) / np.sqrt(h.var() + 1e-5)
+        change = own @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias)
+        return h + np.maximum(change, 0)
     if name == "LinearUpdate":
         partial = unit.teleport == "round" and phase.closing
         return m if partial else (1 - unit.alpha) * m + unit.alpha * h0

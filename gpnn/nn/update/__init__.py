@@ -15,6 +15,7 @@ from gpnn.nn.update.linear import LinearUpdate
 from gpnn.nn.update.lstm import LSTMUpdate
 from gpnn.nn.update.max_plus import MaxPlusUpdate
 from gpnn.nn.update.mlp import MLPUpdate
+from gpnn.nn.update.residual import ResidualUpdate
 
 
 class Update(Protocol):
@@ -42,6 +43,7 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "linear": LinearUpdate,
     "gcnii": GCNIIUpdate,
     "max_plus": MaxPlusUpdate,
+    "residual": ResidualUpdate,
 }
 
 __all__ = ["UPDATES", "GCNIIUpdate", "GRUUpdate", "LSTMUpdate", "LinearUpdate", "MLPUpdate", "MaxPlusUpdate", "Update"]
