@@ -158,8 +158,14 @@ class Config:
         name, recipe = recipe, DEFAULT if recipe == AUTO else recipe
         found = find_recipe(recipe)
         data = DataConfig(scale_features=found.scale_features)
-        parts = {"partition": _partition(recipe), "schedule": _schedule(recipe), "model": _model(recipe)}
-        return cls(name, data=data, train=found.train, **parts)
+        return cls(
+            name,
+            data=data,
+            partition=_partition(recipe),
+            schedule=_schedule(recipe),
+            model=_model(recipe),
+            train=found.train,
+        )
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as nested plain values, a section's options among its keys."""

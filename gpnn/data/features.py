@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 SCALES = ("auto", "none", "rows")
-TYPED = "typed"  # reverses as types of their own
+TYPED: Literal["typed"] = "typed"  # reverses as types of their own
 Undirected = bool | Literal["typed"]
 
 
