@@ -50,7 +50,7 @@ def gib(count: float) -> float:
 
 @dataclass
 class Task:
-    """A graph in CSR form on the device, with features, labels and masks on the host.
+    """A graph in CSR form with features, labels and masks, on the host.
 
     Attributes:
         data: `graph` and the rest.
@@ -79,7 +79,7 @@ def prepare(num_nodes: int, num_edges: int, *, width: int, device: str, labelled
     nodes = {"train_mask": chosen[:cut].cpu(), "val_mask": chosen[cut:].cpu()}
     none = torch.zeros(num_nodes, dtype=torch.bool)
     masks = {name: none.index_fill(0, each, True) for name, each in nodes.items()}
-    rows = Graph.from_csr(graph.ptr, graph.col, symmetric=True)
+    rows = Graph.from_csr(graph.ptr.cpu(), graph.col.cpu(), symmetric=True)  # as from files: on the host
     data = Data(graph=rows, x=x, y=graph.label.cpu(), num_nodes=num_nodes, num_classes=CLASSES, **masks)
     return Task(data, facts | clock.seconds)
 
@@ -112,7 +112,7 @@ def recipe_of(epochs: int, precision: str = "bf16_states") -> Recipe:
 
 def assemble(task: Task, parts: int, name: str, recipe: Recipe, **arguments: Any) -> Assembly:
     """The training of a gated network under a schedule, by the assembly that `gpnn train` uses."""
-    device = str(task.data.graph.rows.ptr.device)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     pipeline = Pipeline(
         partition="clustered",
         partition_options={"device": device},

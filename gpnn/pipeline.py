@@ -136,7 +136,7 @@ class Pipeline:
         """The same with K and rounds chosen for the graph where they are "auto"; it needs no labels."""
         k, rounds = self.k, self.rounds
         if k == "auto":
-            k = most_parts(data, choose_parts(data.num_nodes))
+            k = most_parts(data, choose_parts(data.num_nodes, on_gpu=choose_device(self.device).type == "cuda"))
         return replace(self, k=k, rounds=choose_rounds(as_graph(data)) if rounds == "auto" else rounds)
 
     def resolve_shards(self, totals: Totals, num_outputs: int) -> Pipeline:
@@ -235,7 +235,10 @@ class Pipeline:
             return Partition.load(self.partition_file)
         if self.partition == LEARNED:
             return self._learn_partition(data)
-        return partition_graph(data, int(self.k), self.partition, self.seed, **self.partition_options)
+        options = dict(self.partition_options)
+        if self.partition in ("auto", "clustered"):  # which gives the same parts on every device
+            options.setdefault("device", str(choose_device(self.device)))
+        return partition_graph(data, int(self.k), self.partition, self.seed, **options)
 
     def _learn_partition(self, data: Data) -> Partition:
         """The partition trained with the model and the schedule of the arguments; by the cut alone without labels."""
@@ -305,7 +308,7 @@ class Pipeline:
     def _assemble(self, data: Data, recipe: Recipe, keep_schedule: bool) -> Assembly:
         """The objects of resolved arguments."""
         part = self.divide(data)
-        plan = self.lower(data, part)
+        plan = self.lower(data if keep_schedule else self._place_graph(data), part)
         model, arguments = self.make_model(data, plan)
         choice = None
         if isinstance(model, GPNN) and model.runner is None:  # a runner among the model's options is taken as it is
@@ -315,6 +318,15 @@ class Pipeline:
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
         chosen = self if choice is None else replace(self, engine=choice.name)
         return Assembly(chosen, data, part, plan, model, arguments, choice)
+
+    def _place_graph(self, data: Data) -> Data:
+        """The data, the rows of its graph on the device, where they are counted and lowered sooner."""
+        graph, device = data.get("graph"), choose_device(self.device)
+        if device.type == "cpu" or graph is None or graph.rows is None:
+            return data
+        data = copy(data)
+        data.graph = graph.to(device)
+        return data
 
     def choose_engine(
         self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe, *, sharing: int = 1, rows: int | None = None

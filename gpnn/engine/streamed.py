@@ -236,8 +236,7 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
         assert boundary is not None
         _advance_round(run, number, working, None, boundary)
         boundaries.append(boundary)
-    ending = run.source if working is None else run.boundary(last, working)
-    assert ending is not None
+    ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
     del working
     if not last:
         ending.fetch()

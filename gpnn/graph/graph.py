@@ -220,6 +220,20 @@ class Graph:
             torch.cat([or_fill(p.edge_weight, p.num_edges, 1.0) for p in parts]) if weighted else None,
         ), ptr
 
+    def to(self, device: torch.device | str) -> Graph:
+        """The same graph, its rows on a device; an edge list stays in host memory, where schedules are made of it."""
+        if self.rows is None:
+            return self
+        rows = self.rows.to(device)
+        return Graph.from_csr(
+            rows.ptr,
+            rows.col,
+            symmetric=rows.symmetric,
+            edge_type=self.edge_type,
+            edge_weight=self.edge_weight,
+            known_digest=rows.known_digest,
+        )
+
     @classmethod
     def from_csr(
         cls,

@@ -12,8 +12,7 @@ from gpnn.kernels.gpu_rows import combine_maxima, combine_sums, max_rows, sum_ro
 from gpnn.kernels.gpu_segments import LIMIT, long_rows
 
 _EVERY = sys.maxsize  # the limit of rows that are pieces already
-# rows of a program and entries of each that it reads at one time, where rows are alike and where some are long
-EVEN, UNEVEN = (2, 2), (1, 4)
+ROWS, ENTRIES = 2, 2  # rows of a program, and entries of each that it reads at one time: the fastest of those tried
 
 
 def weighted_sum(
@@ -55,16 +54,15 @@ def weighted_sum(
     last = {"ROW_SCALED": row_scale is not None, "ADDED": add is not None}
     shape, num_added = (x.shape[1],), 0 if add is None else add.shape[0]
     pieces = long_rows(ptr)
-    rows, edges = EVEN if pieces is None else UNEVEN
-    settings = {"ROWS": rows, "EDGES": edges, "num_warps": 1 if tile <= 128 else 2}
+    settings = {"ROWS": ROWS, "EDGES": ENTRIES, "num_warps": 1 if tile <= 128 else 2}
     columns = triton.cdiv(x.shape[1], tile)
     where = (ptr, ptr[1:], index, *arrays, *ends, x, out, len(out), *shape, num_added, LIMIT)
-    sum_rows[(triton.cdiv(len(out), rows), columns)](*where, **flags, **last, **settings)
+    sum_rows[(triton.cdiv(len(out), ROWS), columns)](*where, **flags, **last, **settings)
     if pieces is not None:
         partial = x.new_empty(len(pieces.start), x.shape[1], dtype=torch.float64 if double else torch.float32)
         bare = {"ROW_SCALED": False, "ADDED": False}
         where = (pieces.start, pieces.stop, index, *arrays, absent, absent, x, partial, len(partial), *shape, 0, _EVERY)
-        sum_rows[(triton.cdiv(len(partial), rows), columns)](*where, **flags, **bare, **settings)
+        sum_rows[(triton.cdiv(len(partial), ROWS), columns)](*where, **flags, **bare, **settings)
         combine_sums[(len(pieces.rows), columns)](
             *(pieces.rows, pieces.first, partial, *ends, out, *shape, num_added),
             **last,

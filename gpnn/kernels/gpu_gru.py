@@ -26,7 +26,7 @@ from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward
 from gpnn.kernels.operator import Operator
 
-CHUNK_BYTES = 1 << 29  # of the gradients of the gates of one chunk
+CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
 WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
 # the fastest of those tried on an H200 at a million rows of 128
 FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}

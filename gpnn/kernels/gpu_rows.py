@@ -30,10 +30,14 @@ def sum_rows(  # type: ignore[no-untyped-def]
     mine = (row < num_rows) & (last - first <= limit)
     last = tl.where(mine, last, first)
     total = tl.zeros((ROWS, EDGES, TILE), wide)
-    for e in range(0, tl.max(last - first, 0), EDGES):
-        at = first[:, None] + e + tl.arange(0, EDGES)[None, :]
-        live = at < last[:, None]
-        source = tl.load(index + at, mask=live, other=0).to(tl.int64)
+    at = first[:, None] + tl.arange(0, EDGES)[None, :]
+    live = at < last[:, None]
+    source = tl.load(index + at, mask=live, other=0)
+    for _ in range(0, tl.max(last - first, 0), EDGES):
+        later = at + EDGES  # the next entries' sources are on their way while these are read
+        later_live = later < last[:, None]
+        later_source = tl.load(index + later, mask=later_live, other=0)
+        source = source.to(tl.int64)
         place = source[:, :, None] * width + column[None, None, :]
         wanted = live[:, :, None] & inside[None, None, :]
         if WON:
@@ -41,12 +45,12 @@ def sum_rows(  # type: ignore[no-untyped-def]
             wanted = wanted & (tl.load(winner + place, mask=wanted, other=-1).to(tl.int64) == name[:, :, None])
         value = tl.load(x + place, mask=wanted, other=0).to(wide)
         if WEIGHTED:
-            if PERMUTED:
-                at = tl.load(entry + at, mask=live, other=0)
-            value *= tl.load(weight + at, mask=live, other=0).to(wide)[:, :, None]
+            which = tl.load(entry + at, mask=live, other=0).to(tl.int64) if PERMUTED else at
+            value *= tl.load(weight + which, mask=live, other=0).to(wide)[:, :, None]
         if SOURCE_SCALED:
             value *= tl.load(source_scale + source, mask=live, other=0).to(wide)[:, :, None]
         total += value
+        at, live, source = later, later_live, later_source
     result = tl.sum(total, 1)
     if ROW_SCALED:
         result *= tl.load(row_scale + row, mask=mine, other=0).to(wide)[:, None]

@@ -20,6 +20,7 @@ from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
+DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
 MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
 
 Result = TypeVar("Result")
@@ -159,7 +160,9 @@ def choose_engine(
     host = MARGIN * available_bytes(sharing=sharing) if memory is None else memory
     budget = host
     if plan.device.type == "cuda":
-        budget = MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
+        budget = (
+            DEVICE_MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
+        )
     for name, runner in _ways(engine, plan, folder):
         estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows)
         if ENGINES[name].maps_features and x is not None:

@@ -11,10 +11,11 @@ from gpnn.engine import Plan, Streamed, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.memory.available import resident_bytes
 from gpnn.memory.probe import NodeBytes, probe
-from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, plan_bytes, runner_bytes
+from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, placed_bytes, plan_bytes, runner_bytes
 from gpnn.memory.source import source_bytes, stored_bytes
 from gpnn.nn import GPNN
 from gpnn.nn.encoded_source import step_rows
+from gpnn.nn.feature_rows import comes_whole
 from gpnn.nn.row_chunks import chunk_rows
 from gpnn.nn.state_type import states_in
 from gpnn.train.recipe import Recipe
@@ -112,13 +113,13 @@ def estimate_memory(
         work += _HELD * num_nodes * each.state
     piece = largest_piece_bytes(plan, sizes) if streams and plan.runners is None else 0.0
     return Estimate(
-        resident=resident_bytes(plan.device),
+        resident=resident_bytes(plan.device) - placed_bytes(plan),
         plan=plan_bytes(plan) + 16 * (0 if plan.order is None else num_nodes),
         features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0),
         parameters=_parameter_bytes(model, recipe),
         kept=held * recipe.passes,
         work=work,
-        lowering=lowering_bytes(plan),
+        lowering=lowering_bytes(plan) + placed_bytes(plan),
         after=after,
         outside=outside,
         piece=min(piece, max(0.0, work - after - outside)),
@@ -137,19 +138,19 @@ def _from_features(
 ) -> Estimate:
     """The same where initial states are made of features; `outputs` are bytes of the rows that the head sees."""
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
-    found = source_bytes(plan, sizes, runner, stored_bytes(x, width))
+    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), whole=comes_whole(x, model.state_channels))
     own = plan.device.type == "cuda"
     moved = x.numel() * x.element_size() if own and runner.features is None and not x.is_cuda else 0
     chunk = step_rows(plan.device) * (x.shape[1] * 4 + 3 * each.state + each.chunk)
     piece = largest_piece_bytes(plan, sizes)
     return Estimate(
-        resident=resident_bytes(plan.device),
+        resident=resident_bytes(plan.device) - placed_bytes(plan),
         plan=plan_bytes(plan) + 16 * (0 if plan.order is None else plan.num_nodes),
         features=moved,
         parameters=_parameter_bytes(model, recipe),
         kept=(found.kept + outputs) * recipe.passes,
         work=found.work + min(chunk, plan.num_nodes * each.state),
-        lowering=lowering_bytes(plan),
+        lowering=lowering_bytes(plan) + placed_bytes(plan),
         piece=min(piece, found.work),
         host=resident_bytes("cpu") + found.host if own else 0.0,
     )

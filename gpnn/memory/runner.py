@@ -15,6 +15,7 @@ from gpnn.engine.recompute import SHARED_ROWS
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
+_ROW_HELD = 36  # a held edge in CSR form: three columns, and its sender's row, pointer and place, as if none had two
 _HALO = 16  # a held edge's sender: its row, and its place among those that blocks read as they were
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
@@ -44,6 +45,13 @@ def plan_bytes(plan: Plan) -> float:
 def lowering_bytes(plan: Plan) -> float:
     """Bytes that lowering the largest phase takes while it is at work."""
     return max((_LOWERING_EDGE * phase.lowering_edges for phase in _unbuilt(plan)), default=0)
+
+
+def placed_bytes(plan: Plan) -> float:
+    """Bytes of a graph's rows that are on a GPU to be lowered there, and are freed when that is done."""
+    layouts = {phase.layout for phase in _unbuilt(plan) if isinstance(phase, LoweredRows)}
+    arrays = (array for layout in layouts for array in (layout.ptr, layout.col) if array.is_cuda)
+    return float(sum(array.numel() * array.element_size() for array in arrays))
 
 
 def runner_bytes(plan: Plan, sizes: StateBytes, *, recomputes: bool) -> tuple[float, float]:
@@ -102,9 +110,18 @@ def _unbuilt(plan: Plan) -> list[LoweredPhase | LoweredRows]:
 
 
 def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str) -> float:
+    if isinstance(phase, LoweredRows):
+        return _row_phase_bytes(phase)
     weighted = phase.weighted or normalization.startswith("symmetric")
     per_edge = _EDGE + (_WEIGHT if weighted else 0)
     return per_edge * phase.num_edges + (per_edge + _HALO) * phase.num_held + _NODE * phase.num_rows
+
+
+def _row_phase_bytes(phase: LoweredRows) -> float:
+    """The same over a graph in CSR form, which has no edge ids; where it is symmetric, inside edges are their own
+    transpose."""
+    own = 4 if phase.kind == "inside" and phase.layout.symmetric else 8
+    return own * phase.num_edges + _ROW_HELD * phase.num_held + _NODE * phase.num_rows
 
 
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:

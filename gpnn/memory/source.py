@@ -25,19 +25,53 @@ class SourceBytes(NamedTuple):
     host: float
 
 
-def source_bytes(plan: Plan, sizes: StateBytes, runner: Streamed, features: float) -> SourceBytes:
-    """What a pass takes; `features` are the bytes of all features as the runner stores them."""
-    state, later = plan.num_nodes * sizes.state, max(0, plan.num_rounds - 1)
-    beside, on_host = plan.device.type == "cuda", runner.device == "cpu" and runner.folder is None
-    hosted = max(0, later - runner.near) if on_host else 0
-    near = 0 if runner.folder is not None else later - hosted
-    kept = near * plan.num_nodes * sizes.boundary + (0 if beside else hosted * state)
-    fetched = features if runner.features == "cpu" and beside else 0.0
-    forward = state * (1 + (hosted > 0)) + max(fetched, _in_place(plan, state) if fetched else 0.0)
-    ahead = max(fetched, state if hosted else 0.0)
-    backward = state + max((_phases_bytes(plan, phases, sizes, state) for phases in set(plan.rounds)), default=0.0)
-    here = state if hosted and beside else 0.0  # the state that a round goes back from
-    return SourceBytes(kept, max(forward, backward + max(ahead, here) + min(ahead, here)), fetched + hosted * state)
+def source_bytes(
+    plan: Plan, sizes: StateBytes, runner: Streamed, features: float, *, whole: bool = True
+) -> SourceBytes:
+    """What a pass takes; `features` are the bytes of all features as the runner stores them.
+
+    `whole`: those on the host come to the device all at once; else a round begins from a state that is made of them.
+    """
+    state, rounds = plan.num_nodes * sizes.state, plan.num_rounds
+    beside = plan.device.type == "cuda"
+    on_host = features if runner.features == "cpu" and beside else 0.0
+    fetched = on_host if whole else 0.0
+    places = [_place(runner, number, rounds, beside) for number in range(rounds)]
+    sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
+    stored = [sizes_of[place] for place in places]
+    if rounds > 1 and _ends_in_blocks(plan):
+        places[-1], stored[-1] = "here", state  # the working state itself, which the last round only reads
+    hosted = places.count("host")
+    if on_host and not whole:
+        places[0] = "streamed"
+    forward = max(fetched, _in_place(plan, state) if on_host else 0.0) + state * (1 + (hosted > 0))
+    peak = max(forward, sum(stored) + (state if stored and places[-1] != "here" else 0.0))
+    for number, phases in enumerate(plan.rounds):
+        at_hand = places[number] in ("source", "here")
+        copied = state if places[number] == "host" or not (at_hand or _in_copy(phases)) else 0.0
+        ahead = fetched if number < 2 else state if places[number - 1] == "host" else 0.0
+        backward = state + copied + ahead + _phases_bytes(plan, phases, sizes, state)
+        peak = max(peak, sum(stored[: number + 1]) + backward)
+    kept = sum(stored)
+    return SourceBytes(kept, peak - kept, on_host + hosted * state)
+
+
+def _place(runner: Streamed, number: int, rounds: int, beside: bool) -> str:
+    """Where the state before a round is kept for the backward pass."""
+    if number == 0:
+        return "source"
+    if rounds - number > runner.near:
+        if runner.folder is not None:
+            return "disk"
+        if runner.device == "cpu" and beside:
+            return "host"
+    return "here" if runner.dtype is None else "rounded"
+
+
+def _ends_in_blocks(plan: Plan) -> bool:
+    """Whether the last round is differentiated as it is done; nothing of the plan need have been built."""
+    phases = plan.rounds[-1] if plan.rounds else ()
+    return len(phases) == 1 and phases[0].independent and phases[0].num_rows == plan.num_nodes
 
 
 def _in_place(plan: Plan, state: float) -> float:
@@ -45,9 +79,14 @@ def _in_place(plan: Plan, state: float) -> float:
     return max((0.0 if phase.independent else state for phase in plan.distinct_phases()), default=0.0)
 
 
+def _in_copy(phases: tuple[AnyPhase, ...]) -> bool:
+    """Whether a round is done again in a copy of its states."""
+    return len(phases) > 1 or any(not each.independent and each.repeat > 1 for each in phases)
+
+
 def _phases_bytes(plan: Plan, phases: tuple[AnyPhase, ...], sizes: StateBytes, state: float) -> float:
     """What going back through a round takes beside the gradient of its states."""
-    copy = state if len(phases) > 1 or any(not each.independent and each.repeat > 1 for each in phases) else 0.0
+    copy = state if _in_copy(phases) else 0.0
     return copy + max((_joint(each, sizes) + piece_bytes(each, sizes, plan.device) for each in phases), default=0.0)
 
 

@@ -34,7 +34,7 @@ class FeatureRows(Protocol):
         """Free what was fetched."""
 
 
-def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype | None) -> FeatureRows:
+def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype | None, width: int) -> FeatureRows:
     """Features by plan rows, where a runner has them; those on the host are put in order once.
 
     Args:
@@ -42,11 +42,18 @@ def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype
         plan: whose rows count.
         device: "cpu": on the host; None: where the plan is.
         dtype: of the states; features on the host are kept no wider.
+        width: of the states; features that are wider are never on the device all at once.
     """
     if device is None:
         return NearFeatures(x.to(plan.device), plan.order)
     narrow = x.dtype if dtype is None or x.element_size() <= dtype.itemsize else dtype
-    return made_once((id(x), id(plan)), x, lambda: HostFeatures(x, plan, narrow))
+    whole = comes_whole(x, width)
+    return made_once((id(x), id(plan)), x, lambda: HostFeatures(x, plan, narrow, whole=whole))
+
+
+def comes_whole(x: Tensor, width: int) -> bool:
+    """Whether features on the host are copied to the device all at once: they take no more than states of a width."""
+    return x.shape[1] <= width
 
 
 class NearFeatures:
@@ -88,9 +95,11 @@ class HostFeatures:
         x: `[N, F]`, on the host.
         plan: whose rows count; it computes on its device.
         dtype: the type that they are stored in.
+        whole: whether the device has room for all of them at one time; else every use streams them.
     """
 
-    def __init__(self, x: Tensor, plan: Plan, dtype: torch.dtype) -> None:
+    def __init__(self, x: Tensor, plan: Plan, dtype: torch.dtype, *, whole: bool = True) -> None:
+        self.whole = whole
         self.plan = plan  # as long as it lives, no other has its id
         self.rows, self.device, self.stream = (
             HostRows(x.shape[0], x.shape[1], dtype),
@@ -136,7 +145,7 @@ class HostFeatures:
             buffers[number % 2][: len(piece)].copy_(piece, non_blocking=True)
 
     def fetch(self) -> None:
-        if self._here is None:
+        if self.whole and self._here is None:
             self._here = torch.empty(self.rows.shape, dtype=self.rows.dtype, device=self.device)
             with copying(self.stream):
                 self.rows.read(self._here)

@@ -162,8 +162,9 @@ class GPNN(nn.Module):
         self.readout = READOUTS[readout](num_rounds)
         read = hidden_channels * (num_rounds or 1) if readout == "concat" else hidden_channels  # width of what it gives
         self.head = Head(read, out_channels, generator, hidden=head, beside=beside)
-        width = {"after": hidden_channels, "before": out_channels, "features": in_channels}[predict]  # that propagates
-        parts = (message, cell, aggregate, cell_options or {}, width, num_edge_types, generator)
+        widths = {"after": hidden_channels, "before": out_channels, "features": in_channels}
+        self.state_channels = widths[predict]  # of what propagates
+        parts = (message, cell, aggregate, cell_options or {}, self.state_channels, num_edge_types, generator)
         self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds, kinds)
         self.feature_norm = NORMS[norm](in_channels) if predict == "features" else nn.Identity()
         self.state_norm = NORMS[norm](read)
@@ -218,9 +219,8 @@ class GPNN(nn.Module):
             nodes = rows[order[places]]
             final = self.readout([self.cell.finish(states).to(self.head.weights[0].dtype)])
             if self.predict == "after":
-                own = mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device))
                 own_key = key._replace(nodes=nodes) if self.training else None
-                final = self._score(final, self._beside(own, own_key), own_key)
+                final = self._score(final, self._beside_rows(x, nodes, plan, own_key), own_key)
             return share(final, order[places])
 
         source = self._source(x, plan, key if self.training else None, runner)
@@ -271,8 +271,7 @@ class GPNN(nn.Module):
             nodes = torch.arange(rows.start, rows.stop, device=state.device) if plan.order is None else plan.order[rows]
             final = self.readout([self.cell.finish(state[rows]).to(self.head.weights[0].dtype)])
             if self.predict == "after":
-                own = mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device))
-                final = self._score(final, self._beside(own, None), None)
+                final = self._score(final, self._beside_rows(x, nodes, plan, None), None)
             yield nodes, final
 
     def _score_all(self, x: Tensor, plan: Plan) -> Tensor:
@@ -293,13 +292,19 @@ class GPNN(nn.Module):
             return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
         return x if self.concat == "features" else None
 
+    def _beside_rows(self, x: Tensor, nodes: Tensor, plan: Plan, key: MaskKey | None) -> Tensor | None:
+        """The same of some nodes; features that lie on the host are not asked for where nothing stands beside."""
+        if self.concat == "none":
+            return None
+        return self._beside(mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device)), key)
+
     def _source(self, x: Tensor, plan: Plan, key: MaskKey | None, runner: Streamed) -> EncodedSource:
         """The states before the first round, of nodes with these features."""
 
         def start(rows: Tensor, key: MaskKey | None) -> Tensor:
             return self.cell.start(self._start(rows, key))
 
-        features = place_features(x, plan, runner.features, state_type())
+        features = place_features(x, plan, runner.features, state_type(), self.state_channels)
         parameters = tuple(self._row_parameters())
         return EncodedSource(start, features, plan.order, key, parameters, plan.num_nodes, plan.device, state_type())
 

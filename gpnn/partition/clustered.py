@@ -54,9 +54,11 @@ def clustered(
     else:
         ptr, col = (torch.from_numpy(array).to(device) for array in neighbours(graph))
     parts = cluster_parts(ptr, col, k, seed=seed, rounds=rounds, refinements=refinements)
-    labels = parts.labels().cpu().numpy()
-    fill_empty(labels, k)
-    return Partition(torch.from_numpy(labels), k)
+    labels, narrow = parts.labels().cpu(), torch.int32 if graph.num_nodes < 2**31 else torch.int64
+    if bool((parts.ptr.diff() == 0).any()):
+        fill_empty(labels.numpy(), k)
+        return Partition(labels, k)
+    return Partition(labels, k, parts.order.to("cpu", narrow))
 
 
 def drop_loops(ptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:

@@ -34,6 +34,8 @@ class Partition:
     Attributes:
         labels: part of each node, int64, `[N]`.
         num_parts: number of parts K.
+        arrangement: the nodes grouped by part, neighbours close to each other, `[N]`; a plan's rows follow it, so that
+            what a row reads is likely in cache. None: ascending within a part.
 
     Raises:
         ValueError: naming the constraint and the offending value.
@@ -45,6 +47,7 @@ class Partition:
 
     labels: Tensor
     num_parts: int
+    arrangement: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _check_labels(self.labels))
@@ -53,6 +56,8 @@ class Partition:
         if low < 0 or high >= self.num_parts:
             bad = low if low < 0 else high
             raise ValueError(f"`labels` must lie from 0 to {self.num_parts - 1}. Got {bad}.")
+        if self.arrangement is not None:
+            _check_arrangement(self.arrangement, self.labels)
 
     def __repr__(self) -> str:
         return f"Partition(num_nodes={self.num_nodes}, num_parts={self.num_parts})"
@@ -73,7 +78,9 @@ class Partition:
 
     @cached_property
     def order(self) -> Tensor:
-        """The nodes grouped by part, ascending within a part, int64, `[N]`."""
+        """The nodes grouped by part, as they are arranged within it, int64, `[N]`."""
+        if self.arrangement is not None:
+            return self.arrangement.long()
         labels = self.labels.numpy()
         nodes = torch.arange(self.num_nodes).numpy()
         return torch.from_numpy(compress(labels, nodes, self.num_parts, with_edge=False).index).long()
@@ -108,6 +115,16 @@ def _check_labels(labels: Any) -> Tensor:
     return labels.long().contiguous()
 
 
+def _check_arrangement(arrangement: Tensor, labels: Tensor) -> None:
+    if arrangement.shape != labels.shape or arrangement.is_floating_point():
+        raise ValueError(f"`arrangement` must hold {len(labels)} nodes. Got {list(arrangement.shape)}.")
+    nodes = arrangement.long()
+    if int(nodes.min()) < 0 or int(nodes.max()) >= len(labels) or bool((nodes.bincount() != 1).any()):
+        raise ValueError("`arrangement` must hold every node once. Got one twice, or one that is not there.")
+    if bool((labels[nodes].diff() < 0).any()):
+        raise ValueError("`arrangement` must group the nodes by part. Got a part after a later one.")
+
+
 MOST_EMPTY = 1 << 20  # parts that a file may declare beyond its nodes: a declared number costs memory
 _METIS_NAME = re.compile(r"\.part\.(\d+)$")
 
@@ -129,7 +146,10 @@ def _write(partition: Partition, path: str | PathLike[str]) -> None:
             f"A partition file must end in .safetensors or .part.{partition.num_parts}. Got {path.name!r}."
         )
     else:
-        write_tensors(path, {"labels": partition.labels.to(torch.int32)}, {"num_parts": partition.num_parts})
+        tensors = {"labels": partition.labels.to(torch.int32)}
+        if partition.arrangement is not None:
+            tensors["arrangement"] = partition.arrangement
+        write_tensors(path, tensors, {"num_parts": partition.num_parts})
 
 
 def _read(path: str | PathLike[str]) -> Partition:
@@ -142,12 +162,12 @@ def _read(path: str | PathLike[str]) -> Partition:
     if not path.is_file():
         raise ValueError(f"`path` must name a partition file. Got {str(path)!r}, which is not a file.")
     if named := _METIS_NAME.search(path.name):
-        labels, num_parts = _read_metis(path), int(named[1][:19])
+        labels, num_parts, arrangement = _read_metis(path), int(named[1][:19]), None
     else:
-        labels, num_parts = _read_saved(path)
+        labels, num_parts, arrangement = _read_saved(path)
     if num_parts > len(labels) + MOST_EMPTY:
         raise ValueError(f"{path.name} must state a number of parts near its {len(labels)} nodes. Got {num_parts}.")
-    return Partition(labels, num_parts)
+    return Partition(labels, num_parts, arrangement)
 
 
 def _read_metis(path: Path) -> torch.Tensor:
@@ -160,9 +180,9 @@ def _read_metis(path: Path) -> torch.Tensor:
     return torch.from_numpy(labels)
 
 
-def _read_saved(path: Path) -> tuple[torch.Tensor, int]:
+def _read_saved(path: Path) -> tuple[Tensor, int, Tensor | None]:
     tensors, description = read_tensors(path, "a saved partition or end in .part.K")
     num_parts = description.get("num_parts")
     if "labels" not in tensors or type(num_parts) is not int:
         raise ValueError(f"{path.name} must hold `labels` and their `num_parts`. Got neither or one.")
-    return tensors["labels"], num_parts
+    return tensors["labels"], num_parts, tensors.get("arrangement")

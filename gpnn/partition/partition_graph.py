@@ -22,21 +22,31 @@ from gpnn.partition.random import random
 from gpnn.partition.refined import refined
 from gpnn.partition.spectral import spectral
 
-LARGE = 100_000  # nodes of the smallest large graph
+LARGE, HUGE = 100_000, 10_000_000  # nodes of the smallest large graph, and of the smallest that takes minutes to refine
 UNEVEN, MOST = 5.0, 0.75  # the largest subgraph over the mean one, and its share of the nodes, that count as degenerate
 
 
 def auto(
-    graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None, leftover: str = "smallest"
+    graph: Graph,
+    k: int,
+    *,
+    seed: int = 0,
+    train_nodes: Tensor | None = None,
+    leftover: str = "smallest",
+    device: str = "cpu",
 ) -> Partition:
-    """Flood fill below 100,000 nodes, where its cut costs little, if it is balanced; else `refined`.
+    """Flood fill below 100,000 nodes, where its cut costs little, if it is balanced; `clustered` from ten million on,
+    where it is a tenth of the work; else `refined`.
 
     Args:
         leftover: of flood fill.
+        device: of `clustered`.
 
     >>> auto(Graph([0, 1], [1, 0], num_nodes=2), 2).sizes.tolist()
     [1, 1]
     """
+    if graph.num_nodes >= HUGE:
+        return clustered(graph, k, seed=seed, train_nodes=train_nodes, device=device)
     if graph.num_nodes < LARGE:
         part = flood_fill(graph, k, seed=seed, train_nodes=train_nodes, leftover=leftover)
         if not is_degenerate(k, int(part.sizes.max()) / part.num_nodes):
@@ -78,8 +88,8 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
     Args:
         graph: anything that :func:`gpnn.graph.as_graph` accepts.
         k: number of subgraphs K.
-        method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes, if it is balanced, else
-            `refined`.
+        method: a name in `PARTITIONERS`; "auto" is flood fill below 100,000 nodes, if it is balanced,
+            `clustered` from ten million on, else `refined`.
         seed: the same seed gives the same partition.
         **options: `train_mask`, and the options of the method (see its docstring).
 

@@ -98,3 +98,20 @@ def test_a_file_of_other_tensors_is_refused(tmp_path):
     save_file({"labels": torch.zeros(2)}, tmp_path / "other.safetensors")
     with pytest.raises(ValueError, match=r"must be a saved partition .* Got another program's file"):
         Partition.load(tmp_path / "other.safetensors")
+
+
+def test_an_arrangement_is_the_order_and_is_saved(tmp_path):
+    arranged = Partition([0, 1, 0, 1], 2, torch.tensor([2, 0, 3, 1], dtype=torch.int32))
+    assert arranged.order.tolist() == [2, 0, 3, 1]
+    assert arranged.ptr.tolist() == [0, 2, 4]
+    arranged.save(tmp_path / "p.safetensors")
+    assert Partition.load(tmp_path / "p.safetensors").order.tolist() == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "words"),
+    [([0, 2, 1], "must hold 4 nodes"), ([0, 2, 1, 1], "every node once"), ([0, 1, 2, 3], "group the nodes by part")],
+)
+def test_an_arrangement_is_checked(arrangement, words):
+    with pytest.raises(ValueError, match=words):
+        Partition([0, 1, 0, 1], 2, torch.tensor(arrangement))
