@@ -186,6 +186,11 @@ def resolve(config: Config, data: Data) -> Config:
     """
     if data.get("y") is None:
         raise ValueError("A training needs labels: a column `label` of the nodes, or `y`. Got none.")
+    if config.data.options.get("edge_features"):
+        raise ValueError(
+            "`data.edge_features` must be left out: the models of this command take no features of edges, as "
+            f"`gpnn.nn.Scheduled` does in Python. Got {config.data.options['edge_features']!r}."
+        )
     check_trainable(data.y, data.get("class_names"))
     task_of(data).check(data.get("class_names"))
     config = _with_sizes(config, pipeline_of(config).resolve(data))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.show import messages, output, print_json
+from gpnn.cli.show import messages, output, print_json, print_notes
 from gpnn.cli.words import Json, Quiet
 
 Stage = Callable[[str, int, int], None]
@@ -24,9 +24,14 @@ def convert_tables(
         Path | None, typer.Option(help="Features: .npy (streamed), .npz, .parquet, .csv, .tsv.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="Labels: .npy of classes or numbers, or a matrix.")] = None,
+    id: Annotated[str, typer.Option(help="The column of the nodes that names them.")] = "id",
+    source: Annotated[str, typer.Option(help="The column of the edges that messages come from.")] = "source",
+    target: Annotated[str, typer.Option(help="The column of the edges that messages go to.")] = "target",
+    type: Annotated[str, typer.Option(help="The column of the edges that holds their type.")] = "type",
+    weight: Annotated[str, typer.Option(help="The column of the edges that holds their weight.")] = "weight",
     label: Annotated[str, typer.Option(help="The column of the nodes that holds the label.")] = "label",
     categorical: Annotated[str, typer.Option(help="Columns, by commas, that are categories.")] = "",
-    ignore: Annotated[str, typer.Option(help="Columns, by commas, that are not features.")] = "",
+    ignore: Annotated[str, typer.Option(help="Columns of nodes or edges, by commas, to leave out.")] = "",
     numbers: Annotated[str, typer.Option(help="Columns of numbers: standard (scaled) or raw.")] = "standard",
     task: Annotated[str, typer.Option(help="What the label is: auto, classification or regression.")] = "auto",
     seed: Annotated[int, typer.Option(help="Of the split, where the nodes have none.")] = 0,
@@ -55,7 +60,10 @@ def convert_tables(
 
     if len(paths) > 2:
         raise ValueError(f"There must be EDGES, maybe NODES, and OUT; quote a pattern. Got {len(paths) + 1} paths.")
-    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, None, task)
+    choices = Choices(
+        label, split_list(categorical), split_list(ignore), numbers, undirected, seed, None, task,
+        id, source, target, type, weight,
+    )  # fmt: skip
     settings = ConvertSettings(undirected, duplicates, dtype, memory * 1e9, threads)
     start = time.perf_counter()
     with stages(silent=quiet or json) as progress:
@@ -70,6 +78,7 @@ def convert_tables(
             progress=progress,
         )
     facts = {"nodes": stored.num_nodes, "edges": stored.num_edges, "symmetric": stored.symmetric}
+    print_notes(stored.facts["notes"], messages(silent=quiet or json))
     seconds = time.perf_counter() - start
     if json:
         print_json({**facts, "folder": paths[-1], "seconds": seconds})

@@ -56,7 +56,10 @@ Words: TypeAlias = Annotated[
 Root: TypeAlias = Annotated[Path | None, typer.Option(help="Folder of downloaded data.")]
 Nodes: TypeAlias = Annotated[Path | None, typer.Option(help="Table of nodes: .csv, .tsv, .parquet or .npz.")]
 Edges: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Table of edges: .csv, .tsv, .parquet, .npz, or METIS .graph.")
+    Path | None,
+    typer.Option(
+        help="Table of edges: .csv, .tsv, .parquet, .npz, METIS .graph; or a folder or a quoted pattern of them."
+    ),
 ]
 Features: TypeAlias = Annotated[
     Path | None, typer.Option(help="Features: .npy, .npz (dense or sparse), .parquet, .csv or .tsv.")
@@ -118,7 +121,7 @@ def _table_settings(name: str | None, given: Mapping[str, Path]) -> list[str]:
     if name is None and "edges" not in given:
         raise ValueError(f"`--{next(iter(given))}` needs `--edges`, or the folder that holds them. Got neither.")
     for part, path in given.items():
-        if not path.is_file():
+        if not path.is_file() and not (part == "edges" and (path.is_dir() or "*" in path.name)):
             raise ValueError(f"`--{part}` must be a file. {str(path)!r} is not.")
     folder = given["edges"].parent if name is None else Path(name).resolve()
     return [f"data.name={folder}", *(f"data.{part}={path}" for part, path in given.items())]

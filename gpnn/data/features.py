@@ -45,12 +45,17 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
     data = copy(data)  # not clone(), which would go through long lists of names
     if undirected:
         given = Graph.from_data(data)
-        graph = given.with_reverse_types() if undirected == TYPED else given.to_undirected()
+        if undirected == TYPED:
+            graph, origin = given.with_reverse_types(), torch.arange(given.num_edges).repeat(2)
+        else:
+            graph, origin = given.with_reverses()
         data.edge_index = torch.stack([graph.src, graph.dst])
         if "graph" in data:
             del data.graph  # the rows before
         if data.get("edge_weight") is None and graph.edge_weight is not None:
             del data.edge_attr  # the weights of the edges before
+        elif isinstance(data.get("edge_attr"), Tensor):
+            data.edge_attr = data.edge_attr[origin]
         for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
             if values is not None:
                 data[name] = values

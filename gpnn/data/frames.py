@@ -28,7 +28,10 @@ def from_frames(
     id: str = "id",
     source: str = "source",
     target: str = "target",
+    type: str = "type",
+    weight: str = "weight",
     label: str = "label",
+    edge_features: str | Sequence[str] = (),
     categorical: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
     numbers: str = "standard",
@@ -44,12 +47,15 @@ def from_frames(
 
     Args:
         nodes: a row per node; None: the nodes that the edges name.
-        edges: a row per edge; besides its ends it may have `type` and `weight`.
+        edges: a row per edge; besides its ends it may have `type`, `weight` and features.
         vocabulary: of the frames that a model was trained on: columns, classes and edge types keep its meaning.
         id: the column of the nodes that names them.
         source: the column of the edges that names the node a message comes from.
         target: the column of the edges that names the node it goes to.
+        type: the column of the edges that holds their type.
+        weight: the column of the edges that holds their weight.
         label: the column of the nodes that holds the class or the number to predict.
+        edge_features: columns of the edges for `data.edge_attr`, which `gpnn.nn.Scheduled` takes, listed likewise.
         categorical: columns that are categories though they look like numbers, in a list or separated by commas.
         ignore: columns that are not features, likewise.
         numbers: "standard", "normal" or "raw": how columns of numbers are scaled.
@@ -70,10 +76,12 @@ def from_frames(
     >>> data.class_names, data.y.tolist(), data.feature_names
     (['chess', 'choir'], [0, 1, -1], ['age'])
     """
-    choices = Choices(label, _names(categorical), _names(ignore), numbers, undirected, seed, vocabulary, task)
-    ends = read_frame("edges", edges).rename({"source": source, "target": target})
-    rows = None if nodes is None else read_frame("nodes", nodes).rename({"id": id})
-    data = check_data(assemble(rows, ends, choices))
+    choices = Choices(
+        label, _names(categorical), _names(ignore), numbers, undirected, seed, vocabulary, task,
+        id, source, target, type, weight, _names(edge_features),
+    )  # fmt: skip
+    rows = None if nodes is None else read_frame("nodes", nodes)
+    data = check_data(assemble(rows, read_frame("edges", edges), choices))
     data.frame_kind = kind_of_frame(edges if nodes is None else nodes)
     return data
 

@@ -26,6 +26,8 @@ from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.splits import node_mask
 from gpnn.data.stored import is_stored, load_stored
 from gpnn.data.tables import Vocabulary, tables
+from gpnn.data.tables.dialect import ending
+from gpnn.data.tables.tables import NODE_READERS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -56,7 +58,7 @@ DATASETS: dict[str, Callable[..., Data]] = {
 
 
 def load_dataset(
-    source: Any, root: str | Path | None = None, *, vocabulary: Vocabulary | None = None, **options: Any
+    source: Any, /, root: str | Path | None = None, *, vocabulary: Vocabulary | None = None, **options: Any
 ) -> Data:
     """The graph, features, labels and masks of a dataset, checked.
 
@@ -171,7 +173,7 @@ def unknown_source(what: str, name: str) -> str:
         name: the unknown name.
     """
     path = Path(name).expanduser()
-    if path.is_file() and path.suffix.lower() in (".csv", ".tsv", ".parquet", ".npz"):
+    if path.is_file() and ending(path) in NODE_READERS:
         return (
             f"{what} must be the folder that holds nodes.* and edges.* (or name the files with --nodes and --edges). "
             f"Got one table, {str(name)!r}."

@@ -150,9 +150,15 @@ class Graph:
 
     def to_undirected(self) -> Graph:
         """Every edge joined by its reverse (same type and weight), each distinct edge kept once."""
+        return self.with_reverses()[0]
+
+    def with_reverses(self) -> tuple[Graph, Tensor]:
+        """The graph of :meth:`to_undirected`, and of each of its edges the edge that it came from, `[E']`."""
         src, dst = torch.cat([self.src, self.dst]), torch.cat([self.dst, self.src])
         doubled = Graph(src, dst, self.num_nodes, twice(self.edge_type), twice(self.edge_weight))
-        return doubled.coalesce(reduce="first")
+        order, first = distinct_edges(doubled)
+        keep = order[first]
+        return doubled.select_edges(keep), keep % max(self.num_edges, 1)
 
     def with_reverse_types(self) -> Graph:
         """Every edge, then the reverse of every edge; the reverse of an edge of type c has type C + c.

@@ -117,6 +117,17 @@ def _write_text_tables(folder: Path) -> None:
     (folder / "labels.tsv").write_text("id\ttall\told\n" + "".join(f"{n}\t{n % 2}\t1\n" for n in range(1, 6)))
 
 
+def _write_odd_tables(folder: Path) -> None:
+    """Compressed, in UTF-16 and Latin-1, with semicolons and decimal commas, edge types by their files."""
+    import gzip
+
+    rows = [f"ø{n};{'ab'[n % 2]};{n},25" for n in range(12)]
+    (folder / "nodes.csv").write_text("ID;Label;størrelse\n" + "\n".join(rows) + "\n", encoding="utf-16")
+    edges = "Source|Target\n" + "".join(f"ø{n}|ø{(n * 5 + 1) % 12}\n" for n in range(12))
+    (folder / "edges_likes.csv.gz").write_bytes(gzip.compress(edges.encode()))
+    (folder / "edges_knows.csv").write_text(edges, encoding="latin-1")
+
+
 def _write_sparse_tables(folder: Path) -> None:
     from scipy.sparse import csr_matrix, save_npz
 
@@ -181,6 +192,7 @@ DATA_READERS: dict[str, Reader] = {
     "kinds": Reader(write_kind, lambda folder: gpnn.load_dataset("texas", root=folder), sound_data),
     "tables": Reader(_write_tables, gpnn.load_dataset, sound_data),
     "text tables": Reader(_write_text_tables, gpnn.load_dataset, sound_data),
+    "odd tables": Reader(_write_odd_tables, gpnn.load_dataset, sound_data),
     "sparse tables": Reader(_write_sparse_tables, gpnn.load_dataset, sound_data),
     "parquet": Reader(_write_parquet, gpnn.load_dataset, sound_data),
     "arrays": Reader(_write_arrays, gpnn.load_dataset, sound_data),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from gpnn.data.convert.pieces import Piece
 from gpnn.data.stored.npy_file import read_header, read_rows
 from gpnn.data.tables.binary import array_column, place
 from gpnn.data.tables.column import plain_column
-from gpnn.data.tables.delimited import parse_lines, read_names
-from gpnn.data.tables.table import Table
+from gpnn.data.tables.delimited import parse_lines, read_names, stream_delimited
+from gpnn.data.tables.dialect import TEXT, ending, find_dialect
+from gpnn.data.tables.headers import apply_names, name_columns
+from gpnn.data.tables.table import Table, shifted
 from gpnn.data.tables.tables import EDGE_READERS
 from gpnn.storage.read import reason
 
@@ -24,24 +26,41 @@ if TYPE_CHECKING:
 EDGE_COLUMNS = ("source", "target", "type", "weight")
 
 
-def read_batches(piece: Piece, rows: int, columns: Collection[str] | None = None) -> Iterator[Table]:
-    """The rows of a piece, at most `rows` at a time but for text, whose pieces are small.
+def read_batches(
+    piece: Piece, rows: int, names: Mapping[str, str], columns: Collection[str] | None = None
+) -> Iterator[Table]:
+    """The rows of a piece, at most `rows` at a time but for text, whose pieces are small, with our names of columns.
 
     Args:
         piece: what to read.
         rows: of a batch.
+        names: what we call columns -> what the user does.
         columns: those wanted of a Parquet file, where it has them; None: all.
 
     Raises:
         ValueError: when the file cannot be read or a column holds neither text nor numbers, naming it.
     """
-    ending = piece.path.suffix.lower()
-    if piece.path.is_dir() or ending == ".npy":
+    given = read_header_names(piece.path, names).given
+    wanted = None if columns is None else {given.get(name, name) for name in columns}
+    for batch in _read(piece, rows, wanted):
+        yield apply_names(batch, given)
+
+
+def read_header_names(path: Path, names: Mapping[str, str]) -> Table:
+    """The columns of a file by our names, without values."""
+    return name_columns(Table(path.name, dict.fromkeys(column_names(path), None), str), names)
+
+
+def _read(piece: Piece, rows: int, columns: Collection[str] | None) -> Iterator[Table]:
+    kind = ending(piece.path)
+    if piece.path.is_dir() or kind == ".npy":
         yield _arrays(piece)
-    elif ending == ".parquet":
+    elif kind == ".parquet":
         yield from _parquet(piece, rows, columns)
-    elif ending in (".csv", ".tsv"):
+    elif kind in TEXT and find_dialect(piece.path).plain:
         yield parse_lines(piece.path, piece.start, piece.stop)
+    elif kind in TEXT:
+        yield from stream_delimited(piece.path)
     else:
         yield from _whole(piece.path, rows)
 
@@ -50,14 +69,14 @@ def column_names(path: Path) -> list[str]:
     """The columns of a file, in their order."""
     from pyarrow import parquet
 
-    ending = path.suffix.lower()
+    kind = ending(path)
     if path.is_dir():
         return [name for name in EDGE_COLUMNS if (path / f"{name}.npy").is_file()]
-    if ending == ".npy":
+    if kind == ".npy":
         return ["source", "target"]
-    if ending == ".parquet":
+    if kind == ".parquet":
         return list(parquet.read_schema(path).names)
-    return read_names(path) if ending in (".csv", ".tsv") else list(EDGE_READERS[ending](path).columns)
+    return read_names(path) if kind in TEXT else list(EDGE_READERS[kind](path).columns)
 
 
 def _arrays(piece: Piece) -> Table:
@@ -72,7 +91,7 @@ def _arrays(piece: Piece) -> Table:
     else:
         parts = dict(zip(EDGE_COLUMNS, _pair(path, piece)))
     columns = {name: array_column(path, name, values) for name, values in parts.items()}
-    return Table(path.name, columns, partial(_shifted, place, piece.first_row))
+    return Table(path.name, columns, partial(shifted, place, piece.first_row))
 
 
 def _pair(path: Path, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +117,7 @@ def _parquet(piece: Piece, rows: int, columns: Collection[str] | None) -> Iterat
             groups = range(piece.start, piece.stop)
             for batch in file.iter_batches(rows, groups, wanted, use_threads=False):
                 found = {name: _plain(piece.path, name, batch.column(name)) for name in wanted}
-                yield Table(piece.path.name, found, partial(_shifted, place, first))
+                yield Table(piece.path.name, found, partial(shifted, place, first))
                 first += batch.num_rows
     except FileNotFoundError:
         raise
@@ -117,11 +136,7 @@ def _plain(path: Path, name: str, values: Any) -> pyarrow.Array:
 
 def _whole(path: Path, rows: int) -> Iterator[Table]:
     """A file that is read at once, in slices."""
-    table = EDGE_READERS[path.suffix.lower()](path)
+    table = EDGE_READERS[ending(path)](path)
     for start in range(0, max(table.num_rows, 1), rows):
         columns = {name: values.slice(start, rows) for name, values in table.columns.items()}
-        yield Table(table.file, columns, partial(_shifted, table.place, start))
-
-
-def _shifted(place: Callable[[int], str], start: int, row: int) -> str:
-    return place(start + row)
+        yield Table(table.file, columns, partial(shifted, table.place, start))

@@ -40,8 +40,9 @@ def convert(
     was when the same is called again.
 
     Args:
-        edges: a file, a folder or a pattern of files: .parquet, .csv, .tsv with columns `source`, `target` and maybe
-            `type`, `weight`; .npy `[2, E]` or `[E, 2]`; .npz; or a folder of `source.npy`, `target.npy`.
+        edges: a file, a folder or a pattern of files: .parquet, .csv, .tsv (also .csv.gz, .csv.zst) with columns
+            `source`, `target` and maybe `type`, `weight`; .npy `[2, E]` or `[E, 2]`; .npz; or a folder of `source.npy`,
+            `target.npy`. Several files without `type` that words name are an edge type each.
         nodes: likewise, with a column `id` and maybe `label`, `split` and features as columns of numbers or categories
             or as one column of lists; None: the rows of `features`, else the ids that the edges name.
         out: the folder to make.
@@ -119,7 +120,8 @@ def _make(
     else:
         ids, facts = NodeStage(work, sources, choices, settings, progress).write()
         write_json(work / "nodes.json", facts)
-    facts |= EdgeStage(work, sources.edges, ids, settings, progress).write()
+    facts |= EdgeStage(work, sources.edges, ids, choices, settings, progress).write()
+    facts["notes"] += facts.pop("edge_notes")
     arrays = sorted(path for path in work.glob("*.npy"))
     found = {}
     for number, path in enumerate(arrays):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpnn.data.convert.batches import EDGE_COLUMNS, column_names, read_batches
+from gpnn.data.convert.batches import EDGE_COLUMNS, read_batches, read_header_names
 from gpnn.data.convert.gather import SORT_BYTES, Gather, ordered_map
 from gpnn.data.convert.node_ids import NodeIds
 from gpnn.data.convert.nodes import Progress
@@ -17,7 +17,10 @@ from gpnn.data.convert.pieces import Piece
 from gpnn.data.convert.runs import Edges, Layout, Run, write_run
 from gpnn.data.convert.settings import ConvertSettings
 from gpnn.data.stored.npy_file import read_header, read_rows
+from gpnn.data.tables.decimals import read_commas
+from gpnn.data.tables.edge_files import add_type, file_types, types_note
 from gpnn.data.tables.table import Table
+from gpnn.data.tables.vocabulary import Choices
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json
 
@@ -29,15 +32,22 @@ class EdgeStage:
         folder: where the files are written.
         pieces: of the edges.
         ids: of the nodes.
+        choices: how tables are understood.
         settings: of the conversion.
         progress: called as work is done.
     """
 
     def __init__(
-        self, folder: Path, pieces: Sequence[Piece], ids: NodeIds, settings: ConvertSettings, progress: Progress
+        self,
+        folder: Path,
+        pieces: Sequence[Piece],
+        ids: NodeIds,
+        choices: Choices,
+        settings: ConvertSettings,
+        progress: Progress,
     ) -> None:
         self.folder, self.pieces, self.ids, self.settings, self.progress = folder, pieces, ids, settings, progress
-        self.names = check_columns(pieces)
+        self.choices, (self.names, self.types) = choices, check_columns(pieces, choices)
         self.layout = Layout(ids.num_nodes, "type" in self.names, "weight" in self.names)
         self.share = settings.share(ids.num_bytes)
 
@@ -52,6 +62,7 @@ class EdgeStage:
         """
         found = self._scatter(range(len(self.pieces)), "edges", self._scatter_piece)
         types = sorted_names([name for each in found for names in each["types"] for name in names])
+        notes = dict.fromkeys(note for each in found for note in each["notes"])
         made = self._gather("in", self.layout, lambda: self._runs("edges", found, types))
         symmetric = made["digest"] == made["reverse_digest"]
         if not symmetric:
@@ -62,6 +73,7 @@ class EdgeStage:
             "edge_digest": [made["digest"], made["listed_digest"]],
             "num_edge_types": max(1, len(types)),
             "edge_type_names": types if self.layout.typed else None,
+            "edge_notes": [*types_note(list(self.types.values())), *notes],
         }
 
     def _gather(self, prefix: str, layout: Layout, runs: Callable[[], Sequence[Run]]) -> dict[str, Any]:
@@ -90,12 +102,18 @@ class EdgeStage:
         if marker.is_file():
             return read_json(marker)
         types: list[list[Any]] = []
-        for batch in read_batches(self.pieces[number], self.settings.batch_rows(self.ids.num_bytes), self.names):
+        notes: dict[str, None] = {}
+        rows, piece = self.settings.batch_rows(self.ids.num_bytes), self.pieces[number]
+        for batch in read_batches(piece, rows, self.choices.edge_names, self.names):
+            if piece.path in self.types:
+                batch = add_type(batch, self.types[piece.path])
             batch.require(self.names)
+            batch = read_commas(batch, ["weight"] if self.layout.weighted else [])
+            notes |= dict.fromkeys(batch.notes)
             edges, names = self._read(batch)
             self._write_runs("edges", number, len(types), edges)
             types.append(names)
-        made = {"runs": len(types), "types": types}
+        made = {"runs": len(types), "types": types, "notes": list(notes)}
         write_json(marker, made)
         return made
 
@@ -168,19 +186,22 @@ class EdgeStage:
         return Edges(senders, receivers)
 
 
-def check_columns(pieces: Sequence[Piece]) -> list[str]:
-    """The columns of the edges, found the same in all files.
+def check_columns(pieces: Sequence[Piece], choices: Choices) -> tuple[list[str], dict[Path, str]]:
+    """The columns of the edges, found the same in all files; and the edge type of each file that is named after one.
 
     Raises:
         ValueError: when a file lacks one, or has one that edges have not.
     """
+    if choices.edge_features:
+        raise ValueError("A converted graph must have no edge features. Got " + ", ".join(choices.edge_features) + ".")
+    paths = list(dict.fromkeys(piece.path for piece in pieces))
+    headers = [read_header_names(path, choices.edge_names) for path in paths]
+    types = file_types(paths) if not any("type" in header.columns for header in headers) else None
     names: list[str] = []
-    for path in dict.fromkeys(piece.path for piece in pieces):
-        found = column_names(path)
-        table = Table(path.name, dict.fromkeys(found, None), str)
-        table.require(names or EDGE_COLUMNS[:2], () if names else EDGE_COLUMNS[2:])
-        names = names or [name for name in EDGE_COLUMNS if name in found]
-    return names
+    for header in headers:
+        header.require(names or EDGE_COLUMNS[:2], (*(() if names else EDGE_COLUMNS[2:]), *choices.ignore))
+        names = names or [name for name in EDGE_COLUMNS if name in header.columns and name not in choices.ignore]
+    return [*names, *(["type"] if types else [])], dict(zip(paths, types or ()))
 
 
 def sorted_names(names: Sequence[Any]) -> list[Any]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpnn.data.convert.batches import read_batches
 from gpnn.data.convert.pieces import Piece
-from gpnn.data.tables.column import as_text
+from gpnn.data.tables.assemble import comma_columns
 from gpnn.data.tables.column_kinds import MOST_CATEGORIES, choose_categories, choose_column, read_numbers
+from gpnn.data.tables.decimals import read_commas
+from gpnn.data.tables.edge_files import join_tables
 from gpnn.data.tables.node_features import Columns, encode_columns
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import CategoryColumn, Choices, NumberColumn, TextColumn
-
-if TYPE_CHECKING:
-    import pyarrow
 
 Column = NumberColumn | CategoryColumn
 
@@ -58,7 +57,7 @@ class NodeTables:
         for batch in self._batches(self.own):
             batch.require(self.own)
             parts.append(replace(batch, columns={name: batch.columns[name] for name in self.own}))
-        return join_tables(parts)
+        return join_tables(parts, "the nodes")
 
     def survey(self, progress: Callable[[], None]) -> tuple[Columns, list[str]]:
         """What each column of features means, from all rows; and notes.
@@ -67,12 +66,14 @@ class NodeTables:
             ValueError: for numbers and text in one column, a missing number, or too many categories.
         """
         found: dict[str, _Survey] = {name: _Survey(name) for name in self.further}
+        notes: list[str] = []
         for batch in self._batches(self.further, progress):
             batch.require(self.further)
+            notes += [note for note in batch.notes if note not in notes]
             for survey in found.values():
                 survey.add(batch, self.choices)
         columns = [survey.column(self.choices) for survey in found.values()]
-        notes = [f"column {column.name} is empty and left out" for column in columns if not column.feature_names]
+        notes += [f"column {column.name} is empty and left out" for column in columns if not column.feature_names]
         return tuple(column for column in columns if column.feature_names), notes
 
     def encode(self, columns: Columns, progress: Callable[[], None]) -> Iterator[Any]:
@@ -82,7 +83,8 @@ class NodeTables:
 
     def _batches(self, names: Sequence[str], progress: Callable[[], None] = lambda: None) -> Iterator[Table]:
         for piece in self.pieces:
-            yield from read_batches(piece, self.rows, names)
+            for batch in read_batches(piece, self.rows, self.choices.node_names, names):
+                yield read_commas(batch, [name for name in comma_columns(batch, self.choices) if name in names])
             progress()
 
 
@@ -138,26 +140,3 @@ class _Survey:
                 f"(--ignore {self.name} leaves it out). Got {len(names):,}."
             )
         return CategoryColumn(self.name, tuple(sorted(names)))
-
-
-def join_tables(parts: Sequence[Table]) -> Table:
-    """Tables one after the other as one; a row's place is that of its part, with its file where there are several."""
-    import pyarrow
-
-    starts = np.cumsum([0, *(part.num_rows for part in parts)])
-    several = len({part.file for part in parts}) > 1
-
-    def place(row: int) -> str:
-        number = int(np.searchsorted(starts, row, side="right")) - 1
-        found = parts[number].place(row - int(starts[number]))
-        return f"{parts[number].file}, {found}" if several else found
-
-    columns = {name: _join([part.columns[name] for part in parts]) for name in parts[0].columns}
-    file = "the nodes" if several else parts[0].file
-    return Table(file, {name: pyarrow.concat_arrays(each) for name, each in columns.items()}, place)
-
-
-def _join(parts: Iterable[pyarrow.Array]) -> list[pyarrow.Array]:
-    """Arrays of one type: text where they differ."""
-    parts = [part for part in parts if len(part)] or list(parts)[:1]
-    return parts if len({part.type for part in parts}) == 1 else [as_text(part) for part in parts]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow
 import torch
 
-from gpnn.data.convert.batches import column_names, read_batches
+from gpnn.data.convert.batches import read_batches, read_header_names
 from gpnn.data.convert.features import Blocks, array_blocks, list_blocks, write_features
 from gpnn.data.convert.node_ids import NodeIds, make_ids, row_ids
 from gpnn.data.convert.node_tables import NodeTables
@@ -25,7 +25,7 @@ from gpnn.data.tables.column import as_text, named
 from gpnn.data.tables.matrix import check_finite
 from gpnn.data.tables.node_features import Columns, matrix_rows
 from gpnn.data.tables.table import Table
-from gpnn.data.tables.tables import read_part
+from gpnn.data.tables.tables import read_matrix
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class NodeStage:
         own = None if tables is None else tables.read_own()
         ids = self._ids(own)
         ids.save(self.folder)
-        data = Data(num_nodes=ids.num_nodes, notes=[])
+        data = Data(num_nodes=ids.num_nodes, notes=[] if own is None else list(own.notes))
         columns, width = self._features(ids, tables, data)
         self._labels(ids, own, data)
         for name in ARRAYS:
@@ -98,18 +98,17 @@ class NodeStage:
             "num_classes": data.get("num_classes"),
             "class_names": classes,
             "vocabulary": vocabulary.to_mapping(),
-            "notes": data.notes,
+            "notes": list(dict.fromkeys(data.notes)),
         }
 
     def _tables(self) -> NodeTables | None:
         paths = list(self.sources.nodes)
         if not paths:
             return None
-        names = column_names(paths[0])
+        header = read_header_names(paths[0], self.choices.node_names)
+        header.require(("id",))
         rows = self.settings.batch_rows()
-        if "id" not in names:
-            Table(paths[0].name, dict.fromkeys(names, None), str).require(("id",))
-        return NodeTables(cut_pieces(paths, rows, self.settings.share()), rows, self.choices, names)
+        return NodeTables(cut_pieces(paths, rows, self.settings.share()), rows, self.choices, list(header.columns))
 
     def _ids(self, own: Table | None) -> NodeIds:
         if own is not None:
@@ -126,7 +125,9 @@ class NodeStage:
         pieces, found = self.sources.edges, pyarrow.array([], pyarrow.int64())
         waiting: list[pyarrow.Array] = []
         for number, piece in enumerate(pieces):
-            for batch in read_batches(piece, self.settings.batch_rows(), ("source", "target")):
+            ends, rows = ("source", "target"), self.settings.batch_rows()
+            for batch in read_batches(piece, rows, self.choices.edge_names, ends):
+                batch.require(ends)
                 waiting += [named(batch.columns[end]).unique() for end in ("source", "target") if batch.num_rows]
                 if sum(map(len, waiting)) > max(len(found), 1 << 20):
                     found, waiting = _distinct([found, *waiting]), []
@@ -168,7 +169,8 @@ class NodeStage:
             if count != ids.num_nodes:
                 raise ValueError(f"{path.name} must have one row for each of the {ids.num_nodes} nodes. Got {count}.")
             return array_blocks(path)
-        matrix = read_part(path, "features")
+        matrix = read_matrix(path, self.choices)
+        assert matrix is not None
         check_finite(matrix)
         x = matrix_rows(matrix, _names(ids), ids.where, data.notes)
         return lambda: [x]
@@ -185,7 +187,7 @@ class NodeStage:
         if path is not None and path.suffix.lower() == ".npy" and len(read_header(path).shape) == 1:
             self._read_labels(path, data)
             return
-        matrix = None if path is None else read_part(path, "labels")
+        matrix = read_matrix(path, self.choices)
         table = own if own is not None else Table("the nodes", {}, str)
         if matrix is not None or self.choices.label in table.columns:
             add_labels(data, table, _names(ids), matrix, self.choices)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpnn.data.stored.npy_file import read_header
-from gpnn.data.tables.tables import EDGE_READERS, NODE_READERS
+from gpnn.data.tables.dialect import TEXT, ending, find_dialect
+from gpnn.data.tables.tables import EDGE_READERS, NODE_READERS, match_files
 from gpnn.storage.read import reason
 
-STREAMED = (".parquet", ".csv", ".tsv", ".npy")
 COLUMNS = ("source", "target")  # `.npy` files that make a folder one table
 PIECE_BYTES = 64e6  # of a file of text
 
@@ -46,17 +46,11 @@ def find_inputs(word: str | Path, part: str) -> list[Path]:
     path = Path(word).expanduser()
     if path.is_dir() and all((path / f"{name}.npy").is_file() for name in COLUMNS):
         return [path]
-    if path.is_dir():
-        found = sorted(each for each in path.rglob("*") if each.suffix.lower() in endings(part) and each.is_file())
-    elif path.exists():
-        found = [path]
-    else:
-        folder = Path(*path.parts[: next((i for i, name in enumerate(path.parts) if "*" in name), 0)])
-        found = sorted(folder.glob(str(path.relative_to(folder)))) if "*" in str(word) else []
+    found = match_files(path, endings(part))
     if not found:
         raise ValueError(f"The {part} must be a file, a folder of files or a pattern. {str(word)!r} names none.")
     for each in found:
-        if each.suffix.lower() not in endings(part):
+        if ending(each) not in endings(part):
             raise ValueError(f"A file of {part} must end in {', '.join(endings(part))}. Got {each.name!r}.")
     return found
 
@@ -78,12 +72,12 @@ def cut_pieces(paths: list[Path], rows: int, share: float) -> list[Piece]:
 
 
 def _cut(path: Path, rows: int, share: float) -> Iterator[Piece]:
-    ending = path.suffix.lower()
-    if path.is_dir() or ending == ".npy":
+    kind = ending(path)
+    if path.is_dir() or kind == ".npy":
         yield from _cut_rows(path, rows)
-    elif ending == ".parquet":
+    elif kind == ".parquet":
         yield from _cut_groups(path, rows)
-    elif ending in (".csv", ".tsv"):
+    elif kind in TEXT and find_dialect(path).plain:
         yield from _cut_text(path, int(min(PIECE_BYTES, share / 16)))
     else:
         yield Piece(path, 0, 1)

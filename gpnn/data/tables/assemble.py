@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from gpnn.data.labels import check_labels, check_names, find_fractions, is_missing, is_unlabelled, labelled_nodes
 from gpnn.data.splits import Split, draw_split
 from gpnn.data.tables.column import MISSING, as_text
+from gpnn.data.tables.decimals import read_commas
+from gpnn.data.tables.headers import name_columns
 from gpnn.data.tables.matrix import Matrix
-from gpnn.data.tables.node_features import add_features, matrix_rows
+from gpnn.data.tables.node_features import Columns, add_features, choose_columns, encode_columns, matrix_rows
 from gpnn.data.tables.table import Table, places
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
@@ -40,19 +43,54 @@ def assemble(
     from torch_geometric.data import Data
 
     typed = choices.vocabulary is not None and choices.vocabulary.edge_types is not None
-    edges.require(("source", "target", *(("type",) if typed else ())), ("type", "weight"))
-    nodes = _named_by(edges) if nodes is None else nodes
+    edges = prepare_edges(edges, choices)
+    edges.require(("source", "target", *(("type",) if typed else ())))
+    nodes = _named_by(edges) if nodes is None else prepare_nodes(nodes, choices)
     nodes.require(("id",))
     names = nodes.names("id")
     if not len(names):
         raise ValueError(f"{nodes.file} must hold at least one node. Got none.")
-    data = Data(num_nodes=len(names), node_name=names.to_numpy(zero_copy_only=False), notes=[])
-    _add_edges(data, edges, names, nodes.file, choices)
+    data = Data(
+        num_nodes=len(names), node_name=names.to_numpy(zero_copy_only=False), notes=[*nodes.notes, *edges.notes]
+    )
+    edge_columns = _add_edges(data, edges, names, nodes.file, choices)
     columns = add_features(data, nodes, names, features, choices)
     add_labels(data, nodes, names, labels, choices)
-    classes, types = (data.get(name) for name in ("class_names", "edge_type_names"))
-    data.vocabulary = Vocabulary(columns, *(None if each is None else tuple(each) for each in (classes, types)))
+    named = (data.get(name) for name in ("class_names", "edge_type_names"))
+    classes, types = (None if each is None else tuple(each) for each in named)
+    data.vocabulary = Vocabulary(columns, classes, types, edge_columns)
     return data
+
+
+def prepare_nodes(nodes: Table, choices: Choices) -> Table:
+    """The table of nodes with our names for its columns, and points for decimal commas.
+
+    Raises:
+        ValueError: when a column that the user named is missing.
+    """
+    nodes = name_columns(nodes, choices.node_names)
+    return read_commas(nodes, comma_columns(nodes, choices))
+
+
+def comma_columns(nodes: Table, choices: Choices) -> list[str]:
+    """The columns of the nodes whose values may be numbers with decimal commas."""
+    others = ["id", "split", *choices.categorical, *choices.ignore]
+    if choices.task == "classification":
+        others.append(choices.label)
+    return [name for name in nodes.columns if name not in others]
+
+
+def prepare_edges(edges: Table, choices: Choices) -> Table:
+    """Likewise of the edges, of whose columns only those that are used remain.
+
+    Raises:
+        ValueError: when there is a column that has no use and is not to be ignored.
+    """
+    edges = name_columns(edges, choices.edge_names)
+    edges.require(("source", "target", *choices.edge_columns), ("type", "weight", *choices.ignore))
+    used = {name: values for name, values in edges.columns.items() if name not in choices.ignore}
+    numbers = [name for name in ("weight", *choices.edge_columns) if name in used]
+    return read_commas(replace(edges, columns=used), [name for name in numbers if name not in choices.categorical])
 
 
 def _named_by(edges: Table) -> Table:
@@ -67,7 +105,8 @@ def _named_by(edges: Table) -> Table:
     return Table(edges.file, {"id": distinct.take(compute.array_sort_indices(distinct))}, edges.place)
 
 
-def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choices: Choices) -> None:
+def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choices: Choices) -> Columns:
+    """Set the edges of `data`, their types, weights and features; return the columns that the features are made of."""
     src, dst = (edges.positions(end, names, where) for end in ("source", "target"))
     edge_type = weight = None
     if "type" in edges.columns:
@@ -78,12 +117,23 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
         if not weight.isfinite().all():
             edges.refuse("weight", int((~weight.isfinite()).nonzero()[0]), "must be a finite number of 32 bits")
     graph = Graph(torch.from_numpy(src), torch.from_numpy(dst), data.num_nodes, edge_type, weight)
-    graph = graph.to_undirected() if choices.undirected else graph
+    known = None if choices.vocabulary is None else choices.vocabulary.edge_columns
+    columns = choose_columns(edges, choices.edge_columns, choices, known, data.notes)
+    if columns:
+        attributes, notes = encode_columns(edges, columns)
+        data.edge_attr, data.notes = attributes.to_dense(), [*data.notes, *notes]
+        if graph.edge_weight is None:  # else PyG takes a single column for it
+            graph = replace(graph, edge_weight=torch.ones(graph.num_edges))
+    if choices.undirected:
+        graph, origin = graph.with_reverses()
+        if columns:
+            data.edge_attr = data.edge_attr[origin]
     data.edge_index = torch.stack([graph.src, graph.dst])
     if graph.edge_type is not None:
         data.edge_type = graph.edge_type
     if graph.edge_weight is not None:
         data.edge_weight = graph.edge_weight
+    return columns
 
 
 def _edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray, list[str | int]]:

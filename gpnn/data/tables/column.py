@@ -99,6 +99,15 @@ def as_text(values: pyarrow.Array) -> pyarrow.Array:
     return values.cast(pyarrow.large_string())
 
 
+def missing_text(values: pyarrow.Array) -> pyarrow.Array:
+    """Whether each text is empty or a word for a missing value."""
+    import pyarrow
+    from pyarrow import compute
+
+    words = pyarrow.array(["", "nan", *MISSING], pyarrow.large_string())
+    return compute.is_in(compute.utf8_lower(values), words)
+
+
 def _integers(text: Any) -> pyarrow.Array | None:
     """The text as int64 where every value is a whole number in its shortest form, else None."""
     import pyarrow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpnn.data.tables.column import MISSING, as_text
+from gpnn.data.tables.column import as_text, missing_text
 from gpnn.data.tables.table import Table, parse_numbers
 from gpnn.data.tables.vocabulary import CategoryColumn, Column, NumberColumn, TextColumn
 
@@ -50,12 +50,12 @@ def choose_column(nodes: Table, name: str, *, categorical: Sequence[str] = (), n
     if not types.is_large_string(values.type):
         empty = types.is_floating(values.type) and compute.all(compute.is_nan(values)).as_py()
         return choose_categories(nodes, name) if empty else _number_column(nodes, name, numbers)
-    known = values.filter(compute.invert(_missing(values)))
+    known = values.filter(compute.invert(missing_text(values)))
     alike = compute.match_substring_regex(known, NUMBER)
     if len(known) and compute.all(alike).as_py():
         return _number_column(nodes, name, numbers)
     if compute.any(alike).as_py():
-        whole = compute.or_(compute.match_substring_regex(values, NUMBER), _missing(values))
+        whole = compute.or_(compute.match_substring_regex(values, NUMBER), missing_text(values))
         hint = f", like the others (data.categorical={name} makes all of them categories)"
         nodes.refuse(name, whole.index(False).as_py(), f"must be a finite number{hint}")
     if len(known) and parse_dates(known) is not None:
@@ -88,8 +88,8 @@ def read_numbers(nodes: Table, name: str, *, date: bool = False) -> np.ndarray:
 
     values = nodes.columns[name]
     if types.is_large_string(values.type):
-        missing = _missing(values).to_numpy(zero_copy_only=False)
-        known = values.filter(compute.invert(_missing(values)))
+        missing = missing_text(values).to_numpy(zero_copy_only=False)
+        known = values.filter(compute.invert(missing_text(values)))
         found = parse_dates(known) if date else parse_numbers(known)[0]
         if found is None or len(found) != len(known):
             bad = _first_bad(known, date)
@@ -149,15 +149,6 @@ def _number_column(nodes: Table, name: str, numbers: str, *, date: bool = False)
         return NumberColumn(name, gaps=gaps, date=date)
     quantiles = tuple(np.quantile(known, np.linspace(0, 1, STEPS + 1)).tolist()) if numbers == "normal" else ()
     return NumberColumn(name, float(known.mean()), float(known.std()) or 1.0, quantiles, gaps, date)
-
-
-def _missing(values: pyarrow.Array) -> pyarrow.Array:
-    """Whether each text is empty or a word for a missing value."""
-    import pyarrow
-    from pyarrow import compute
-
-    words = pyarrow.array(["", "nan", *MISSING], pyarrow.large_string())
-    return compute.is_in(compute.utf8_lower(values), words)
 
 
 def _is_text(known: pyarrow.Array) -> bool:

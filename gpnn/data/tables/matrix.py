@@ -10,7 +10,9 @@ import numpy as np
 
 from gpnn.data.tables.binary import array_column, place, read_archive, read_array, read_parquet_columns
 from gpnn.data.tables.column import plain_column
+from gpnn.data.tables.decimals import read_commas
 from gpnn.data.tables.delimited import read_delimited
+from gpnn.data.tables.headers import find_column, name_columns
 from gpnn.data.tables.table import Table
 from gpnn.storage.read import check_size
 
@@ -32,15 +34,17 @@ class Matrix:
         values: `[R, F]` float32, an array or a scipy CSR matrix.
         names: the name of each column, where the file has them.
         ids: a table with the node of each row in its column `id`; None where they are in the order of the nodes.
+        notes: what the user should know of the reading.
     """
 
     file: str
     values: np.ndarray | csr_matrix
     names: list[str] | None = None
     ids: Table | None = None
+    notes: tuple[str, ...] = ()
 
 
-def read_npy_matrix(path: Path) -> Matrix:
+def read_npy_matrix(path: Path, id: str = "id") -> Matrix:
     """A dense array of numbers `[R, F]` as numpy's `.npy`.
 
     Raises:
@@ -49,7 +53,7 @@ def read_npy_matrix(path: Path) -> Matrix:
     return Matrix(path.name, _dense(path, read_array(path)))
 
 
-def read_npz_matrix(path: Path) -> Matrix:
+def read_npz_matrix(path: Path, id: str = "id") -> Matrix:
     """One dense array `[R, F]` as numpy's `.npz`, beside an optional `id`; or what `scipy.sparse.save_npz` wrote.
 
     Raises:
@@ -58,7 +62,7 @@ def read_npz_matrix(path: Path) -> Matrix:
     arrays = read_archive(path)
     if "format" in arrays:
         return Matrix(path.name, read_sparse(path, arrays))
-    ids = arrays.pop("id", None)
+    ids = arrays.pop(find_column(arrays, id) or "id", None)
     if len(arrays) != 1:
         found = f"{len(arrays)} arrays, {', '.join(arrays)[:200]}"
         raise ValueError(f"{path.name} must hold one array of numbers or a scipy matrix. Got: {found}.")
@@ -66,7 +70,7 @@ def read_npz_matrix(path: Path) -> Matrix:
     return Matrix(path.name, values, ids=None if ids is None else _ids(path, array_column(path, "id", ids), values))
 
 
-def read_parquet_matrix(path: Path) -> Matrix:
+def read_parquet_matrix(path: Path, id: str = "id") -> Matrix:
     """Columns of numbers, or of lists of numbers all of one length, beside an optional `id`.
 
     Raises:
@@ -74,7 +78,7 @@ def read_parquet_matrix(path: Path) -> Matrix:
     """
     table = read_parquet_columns(path)
     columns = dict(zip(table.column_names, table.columns))
-    ids = columns.pop("id", None)
+    ids = columns.pop(find_column(columns, id) or "id", None)
     blocks = {name: list_block(path, name, values.combine_chunks()) for name, values in columns.items()}
     if not blocks:
         raise ValueError(f"{path.name} must have columns of numbers. Got none.")
@@ -85,10 +89,12 @@ def read_parquet_matrix(path: Path) -> Matrix:
     return Matrix(path.name, values, names, None if ids is None else _ids(path, plain_column(ids), values))
 
 
-def read_delimited_matrix(path: Path) -> Matrix:
+def read_delimited_matrix(path: Path, id: str = "id") -> Matrix:
     """Columns of numbers separated by commas or tabs, beside an optional `id`."""
     table = read_delimited(path)
+    table = name_columns(table, {"id": find_column(table.columns, id) or "id"})
     names = [name for name in table.columns if name != "id"]
+    table = read_commas(table, names)
     if not names:
         raise ValueError(f"{table.file} must have columns of numbers. Got none.")
     check_size(table.file, 4 * table.num_rows * len(names))
@@ -96,7 +102,7 @@ def read_delimited_matrix(path: Path) -> Matrix:
     with np.errstate(over="ignore"):
         for number, name in enumerate(names):
             values[:, number] = table.numbers(name)
-    return Matrix(table.file, values, names, table if "id" in table.columns else None)
+    return Matrix(table.file, values, names, table if "id" in table.columns else None, table.notes)
 
 
 def _ids(path: Path, ids: pyarrow.Array, values: np.ndarray) -> Table:

@@ -54,7 +54,8 @@ def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix 
         if matrix.names is not None:
             data.feature_names = matrix.names
         return ()
-    columns = _choose(nodes, further, choices, data.notes)
+    known = None if choices.vocabulary is None else choices.vocabulary.columns
+    columns = choose_columns(nodes, further, choices, known, data.notes)
     if columns:
         data.x, notes = encode_columns(nodes, columns)
         data.feature_names = [name for column in columns for name in column.feature_names]
@@ -71,6 +72,7 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[st
         where: the file of the nodes, for errors.
         notes: gets a line when there are rows for other nodes.
     """
+    notes += matrix.notes
     values, count = matrix.values, matrix.values.shape[0]
     if matrix.ids is None:
         if count != len(names):
@@ -88,14 +90,20 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[st
     return from_scipy(values, sparse=True)
 
 
-def _choose(nodes: Table, further: Sequence[str], choices: Choices, notes: list[str]) -> Columns:
-    """What the further columns mean: by the vocabulary where there is one, else by their values."""
-    if choices.vocabulary is not None:
-        known = [column.name for column in choices.vocabulary.columns]
-        nodes.require(known)
-        if extra := [name for name in further if name not in known]:
+def choose_columns(
+    nodes: Table, further: Sequence[str], choices: Choices, known: Columns | None, notes: list[str]
+) -> Columns:
+    """What the further columns of nodes or edges mean: what was known before, else by their values.
+
+    Raises:
+        ValueError: when one that was known is missing, or the values of one do not belong together.
+    """
+    if known is not None:
+        trained = [column.name for column in known]
+        nodes.require(trained)
+        if extra := [name for name in further if name not in trained]:
             notes.append(f"columns that the model was not trained on are left out: {', '.join(extra[:12])}")
-        return choices.vocabulary.columns
+        return known
     columns: list[Column] = []
     for name in further:
         column = choose_column(nodes, name, categorical=choices.categorical, numbers=choices.numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -25,44 +25,33 @@ class Table:
         file: the file's name, for errors.
         columns: name -> values as :func:`gpnn.data.tables.column.plain_column` returns them, `[R]`.
         place: the place of a row in the file ("line 7"); called only for an error, so it may be slow.
-        given: the user's own name of a column that :meth:`rename` gave another, for errors.
+        given: the user's own name of a column that :func:`gpnn.data.tables.headers.name_columns` gave another.
+        notes: what the user should know of the reading.
+        decimal_comma: whether a comma in a number can only be a decimal one.
     """
 
     file: str
     columns: dict[str, pyarrow.Array]
     place: Callable[[int], str]
     given: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    decimal_comma: bool = False
 
     @property
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
-    def rename(self, given: Mapping[str, str]) -> Table:
-        """The table with the columns that the user calls by other names: our name -> the user's.
-
-        Raises:
-            ValueError: when a column of theirs is missing, or another one has our name.
-        """
-        others = {ours: theirs for ours, theirs in given.items() if ours != theirs}
-        self.require(tuple(others.values()))
-        for ours, theirs in others.items():
-            if ours in self.columns and ours not in others.values():
-                raise ValueError(f"{self.file} must not have a column {ours} where it is called {theirs}. Got both.")
-        ours_of = {theirs: ours for ours, theirs in others.items()}
-        columns = {ours_of.get(name, name): values for name, values in self.columns.items()}
-        return replace(self, columns=columns, given=others)
-
     def require(self, required: Sequence[str], optional: Sequence[str] | None = None) -> None:
         """Raise ValueError unless the columns are these; `optional` None admits any others."""
         for column in required:
             if column not in self.columns:
-                raise ValueError(
-                    f"{self.file} must have a column {column}{_hint(self.columns)}. Got {_listed(self.columns)}."
-                )
+                hint = _hint(column, self.columns)
+                raise ValueError(f"{self.file} must have a column {column}{hint}. Got {_listed(self.columns)}.")
         for column in self.columns:
             if optional is not None and column not in (*required, *optional):
                 choices = ", ".join((*required, *optional))
-                raise ValueError(f"{self.file} may have the columns {choices}. Got {column[:SHOWN]}.")
+                name = column[:SHOWN]
+                raise ValueError(f"{self.file} may have the columns {choices}{_way_out(name, optional)}. Got {name}.")
 
     def numbers(self, column: str) -> np.ndarray:
         """The values of a column as finite numbers, `[R]` float64."""
@@ -230,15 +219,34 @@ def written_otherwise(value: str, names: pyarrow.Array) -> str | None:
     return None if found[0] < 0 else repr(names[int(found[0])].as_py())
 
 
-def _hint(names: Collection[str]) -> str:
+# What other programs call a column; the user says so, since each may mean something else.
+SYNONYMS = {
+    "id": ("node", "node_id", "nodeid", "name", "key", "user", "user_id", "_id"),
+    "source": ("from", "src", "start", "head", "u", "node1", "source_id", "from_id", "_start", "follower"),
+    "target": ("to", "dst", "dest", "end", "tail", "v", "node2", "target_id", "to_id", "_end", "followee"),
+}
+
+
+def _hint(column: str, names: Collection[str]) -> str:
     """What may be wrong with a header, where it shows."""
-    if len(names) == 1 and any(mark in name for name in names for mark in ";\t|"):
-        return ", set apart by commas"
+    likely = next((name for name in names if name.lower() in SYNONYMS.get(column, ())), None)
+    if likely is not None:
+        return f" (data.{column}={likely} takes that for it)"
     if any(name.lstrip("-").isdigit() for name in names):
         return ", named in its first line"
     return ""
 
 
+def _way_out(name: str, optional: Sequence[str]) -> str:
+    weight = f", data.weight={name} makes it the weight" if "weight" in optional else ""
+    return f" (data.ignore={name} leaves it out{weight})"
+
+
 def _listed(names: Sequence[str] | dict[str, Any]) -> str:
     names = [name[:SHOWN] for name in names]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} others" if len(names) > 12 else "")
+
+
+def shifted(place: Callable[[int], str], start: int, row: int) -> str:
+    """The place of a row of a part that begins at row `start`."""
+    return place(start + row)

@@ -85,6 +85,7 @@ class Vocabulary:
         columns: the columns of the nodes that are features, in the order of the features.
         classes: the label of each class, or None where the tables do not name them.
         edge_types: the name of each edge type, or None for a graph of one type.
+        edge_columns: the columns of the edges that are features of edges.
 
     >>> Vocabulary.from_mapping(Vocabulary(classes=("blue", "red")).to_mapping()).classes
     ('blue', 'red')
@@ -93,6 +94,7 @@ class Vocabulary:
     columns: tuple[Column, ...] = ()
     classes: tuple[Name, ...] | None = None
     edge_types: tuple[Name, ...] | None = None
+    edge_columns: tuple[Column, ...] = ()
 
     @property
     def feature_names(self) -> list[str]:
@@ -104,6 +106,9 @@ class Vocabulary:
             "columns": [_column_mapping(column) for column in self.columns],
             "classes": _listed(self.classes),
             "edge_types": _listed(self.edge_types),
+            **(
+                {"edge_columns": [_column_mapping(column) for column in self.edge_columns]} if self.edge_columns else {}
+            ),
         }
 
     @classmethod
@@ -115,7 +120,8 @@ class Vocabulary:
         """
         try:
             columns = tuple(_read_column(column) for column in mapping["columns"])
-            return cls(columns, _tuple(mapping["classes"]), _tuple(mapping["edge_types"]))
+            further = tuple(_read_column(column) for column in mapping.get("edge_columns", ()))
+            return cls(columns, _tuple(mapping["classes"]), _tuple(mapping["edge_types"]), further)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"A vocabulary must hold columns, classes and edge_types. Got: {error}.") from None
 
@@ -164,10 +170,33 @@ class Choices:
     seed: int = 0
     vocabulary: Vocabulary | None = None
     task: str = "auto"
+    id: str = "id"
+    source: str = "source"
+    target: str = "target"
+    type: str = "type"
+    weight: str = "weight"
+    edge_features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("numbers", self.numbers, NUMBERS)
         check_choice("task", self.task, TASKS)
+
+    @property
+    def node_names(self) -> dict[str, str]:
+        """What we call columns of the nodes -> what the user does."""
+        known = [] if self.vocabulary is None else [column.name for column in self.vocabulary.columns]
+        return {name: name for name in (self.label, "split", *known)} | {"id": self.id}
+
+    @property
+    def edge_names(self) -> dict[str, str]:
+        """What we call columns of the edges -> what the user does."""
+        return {name: getattr(self, name) for name in ("source", "target", "type", "weight")}
+
+    @property
+    def edge_columns(self) -> tuple[str, ...]:
+        """The columns of the edges that are features: the user's choice, else what a model was trained on."""
+        known = () if self.vocabulary is None else self.vocabulary.edge_columns
+        return self.edge_features or tuple(column.name for column in known)
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -243,10 +243,13 @@ MISTAKES = {
         {"source": [0] * 6, "target": [0] * 6, "weight": [1.0, 1, 1, 1, 1, float("inf")]},
         r"edges.parquet, row 5 \(from 0\), column weight: must be a finite number. Got inf.",
     ),
-    "no such column": ({"from": [0], "target": [0]}, "edges.parquet must have a column source. Got from, target."),
+    "no such column": (
+        {"from": [0], "target": [0]},
+        r"edges.parquet must have a column source \(data.source=from takes that for it\). Got from, target.",
+    ),
     "another column": (
         {"source": [0], "target": [0], "colour": [0]},
-        "edges.parquet may have the columns source, target, type, weight. Got colour.",
+        "edges.parquet may have the columns source, target, type, weight .*Got colour.",
     ),
 }
 

@@ -136,11 +136,15 @@ class TestRefusing:
                 "source,target\nanna,bert\n,bert\n",
                 r"edges\.csv, line 3, column source: must be an id of .* Got ''\.",
             ),
-            (NODES, "from,to\nanna,bert\n", r"edges\.csv must have a column source\. Got from, to\."),
+            (
+                NODES,
+                "from,to\nanna,bert\n",
+                r"edges\.csv must have a column source \(data\.source=from takes that for it\)\. Got from, to\.",
+            ),
             (
                 NODES,
                 "source,target,colour\nanna,bert,red\n",
-                r"edges\.csv may have the columns source, target, type, weight\. Got colour\.",
+                r"edges\.csv may have the columns source, .* \(data\.ignore=colour .*\)\. Got colour\.",
             ),
             (
                 NODES,
@@ -161,7 +165,7 @@ class TestRefusing:
             ),
             ("id,label\na,x\n,y\n", EDGES, r"nodes\.csv, line 3, column id: must not be empty\. Got ''\."),
             (NODES, "7,8\nanna,bert\n", r"edges\.csv must have a column source, named in its first line\. Got 7, 8\."),
-            ("name\na\n", EDGES, r"nodes\.csv must have a column id\. Got name\."),
+            ("name\na\n", EDGES, r"nodes\.csv must have a column id \(data\.id=name takes that for it\)\. Got name\."),
             ("id,id\na,b\n", EDGES, r"nodes\.csv, line 1: every column must have a name of its own\. Got 'id,id'\."),
             ("id,label\n", EDGES, r"nodes\.csv must hold at least one node\. Got none\."),
             ("", EDGES, r"nodes\.csv must be a table in UTF-8 with a header: Empty CSV file\."),
@@ -195,7 +199,7 @@ class TestRefusing:
             load_dataset(tmp_path)
 
     def test_text_that_is_not_utf8(self, tmp_path: Path) -> None:
-        (write(tmp_path) / "nodes.csv").write_bytes(b"id\n\xff\xfe\n")
+        (write(tmp_path) / "nodes.csv").write_bytes(b"id\n\xc3\xa9\xff\n")
         with pytest.raises(ValueError, match=r"nodes\.csv must be a table in UTF-8 with a header"):
             load_dataset(tmp_path)
 
