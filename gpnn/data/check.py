@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MASKS = ("train_mask", "val_mask", "test_mask")
-FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val_mask", "test_mask")
+FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val_mask", "test_mask", "sample_weight")
 WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
@@ -85,6 +86,28 @@ def check_columns(data: Data, task: str = "auto") -> Data:
         checked.num_classes = count_classes(checked.y, data.get("num_classes"))
         _check_class_names(data.get("class_names"), checked.num_classes)
     _check_masks(checked)
+    if isinstance(data.get("sample_weight"), Tensor):
+        checked.sample_weight = check_sample_weight(data.sample_weight, data.num_nodes)
+    return checked
+
+
+def check_sample_weight(weight: Any, num_rows: int) -> Tensor:
+    """The weight of each row in the training loss, float32 `[N]`.
+
+    Raises:
+        ValueError: when there is not one for each row, one is negative or not finite, or all are zero.
+    """
+    try:
+        checked = weight.float() if isinstance(weight, Tensor) else torch.tensor(np.asarray(weight, np.float32))
+    except (TypeError, ValueError):
+        raise ValueError(f"`sample_weight` must hold numbers. Got {kind_of(weight)}.") from None
+    if checked.shape != (num_rows,):
+        raise ValueError(f"`sample_weight` must have shape [{num_rows}]. Got {list(checked.shape)}.")
+    wrong = ~(checked.isfinite() & (checked >= 0))
+    if wrong.any():
+        raise ValueError(f"`sample_weight` must hold finite numbers from 0. Got {checked[wrong][0].item():g}.")
+    if not checked.any():
+        raise ValueError("`sample_weight` must give a weight above 0 to some node. Got zeros alone.")
     return checked
 
 

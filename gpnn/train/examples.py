@@ -28,11 +28,13 @@ class Examples:
         x: features `[N, F]`, dense or sparse CSR, or None.
         y: targets as :func:`gpnn.data.labels.check_labels` gives them.
         nodes: the ids of the labelled nodes of "train", "val" and "test", each maybe empty.
+        weight: of each node in the training loss, `[N]`; None: all count alike.
     """
 
     x: Tensor | None
     y: Tensor
     nodes: dict[str, Tensor]
+    weight: Tensor | None = None
 
     @classmethod
     def from_data(
@@ -51,13 +53,19 @@ class Examples:
         y = data.get("y")
         if y is None:
             raise ValueError("`data` must have labels `y` to learn from. Got none.")
-        x = data.get("x")
+        x, weight = data.get("x"), data.get("sample_weight")
         nodes = {split: split_mask(data, split).nonzero().flatten().to(device) for split in SPLITS}
-        return cls(None if x is None else x.to(features or device), y.to(device), nodes)
+        weight = None if weight is None else weight.to(device)
+        return cls(None if x is None else x.to(features or device), y.to(device), nodes, weight)
 
     def target(self, split: str) -> Tensor:
         """The targets of a split's nodes, `[M]` or `[M, C]`."""
         return self.y[self.nodes[split]]
+
+    def train_weight(self, places: Tensor | None = None) -> Tensor | None:
+        """The weights of the training nodes, or of those at some places among them, `[M]`; None: all count alike."""
+        nodes = self.nodes["train"]
+        return None if self.weight is None else self.weight[nodes if places is None else nodes[places]]
 
 
 def check_plan(data: Data, plan: Plan | None) -> None:

@@ -17,6 +17,7 @@ def supervised_loss(
     *,
     class_weight: Tensor | None = None,
     label_smoothing: float = 0.0,
+    weight: Tensor | None = None,
     total: Tensor | None = None,
 ) -> Tensor:
     """The mean cross entropy, or the mean binary cross entropy for multi-label targets.
@@ -26,25 +27,32 @@ def supervised_loss(
         target: classes `[M]`, or 0/1 labels `[M, C]`.
         class_weight: `[C]`; of a class, or of a label's positives.
         label_smoothing: share of each target spread evenly over the classes (or over yes and no).
+        weight: of each target, `[M]`; None: all count alike.
         total: what the sum is divided by to be a mean, where these are but some of the targets; None: their own
             number or weight.
     """
-    weight = None if class_weight is None else class_weight.to(logits.dtype)
-    how = "mean" if total is None else "sum"
+    per_class = None if class_weight is None else class_weight.to(logits.dtype)
+    if weight is not None and total is None:
+        total = target_weight(target, logits.shape[1], class_weight, weight)
+    how = "none" if weight is not None else "mean" if total is None else "sum"
     if target.dim() == 1:
-        loss = functional.cross_entropy(logits, target, weight, reduction=how, label_smoothing=label_smoothing)
+        loss = functional.cross_entropy(logits, target, per_class, reduction=how, label_smoothing=label_smoothing)
     else:
         soft = target.to(logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
-        loss = functional.binary_cross_entropy_with_logits(logits, soft, pos_weight=weight, reduction=how)
+        loss = functional.binary_cross_entropy_with_logits(logits, soft, pos_weight=per_class, reduction=how)
+    if weight is not None:
+        loss = weight.to(loss) @ loss if target.dim() == 1 else weight.to(loss) @ loss.sum(1)
     return loss if total is None else loss / total.to(loss)
 
 
-def target_weight(target: Tensor, num_classes: int, class_weight: Tensor | None = None) -> Tensor:
+def target_weight(
+    target: Tensor, num_classes: int, class_weight: Tensor | None = None, weight: Tensor | None = None
+) -> Tensor:
     """What a sum over these targets is divided by to be a mean, float64: their weights, or (node, label) pairs."""
-    if target.dim() == 2 or class_weight is None:
-        pairs = num_classes if target.dim() == 2 else 1
-        return torch.tensor(float(len(target) * pairs), dtype=torch.float64, device=target.device)
-    return class_weight.double()[target].sum()
+    each = torch.ones(len(target), dtype=torch.float64, device=target.device) if weight is None else weight.double()
+    if target.dim() == 2:
+        return num_classes * each.sum()
+    return each.sum() if class_weight is None else class_weight.double()[target] @ each
 
 
 def consistency_loss(

@@ -103,7 +103,9 @@ class MiniBatches:
         self.optimizer.zero_grad(set_to_none=True)
         passes = [self._scores(np.append(labelled, others), number, each, random) for each in range(self.recipe.passes)]
         target = self.examples.y[torch.from_numpy(labelled)]
+        weight = self.examples.weight
         settings: dict[str, Any] = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
+        settings["weight"] = None if weight is None else weight[torch.from_numpy(labelled)]
         loss = torch.stack([self.task.loss(each[: len(labelled)], target, **settings) for each in passes]).mean()
         if self.recipe.consistency and len(others):
             warmup = self.recipe.consistency_warmup * STEPS

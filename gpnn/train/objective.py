@@ -46,7 +46,7 @@ class Objective:
         """
         target = examples.target("train")
         class_weight = task.class_weight(recipe.class_weight, target, group)
-        weight = task.total_weight(target, class_weight, group)
+        weight = task.total_weight(target, class_weight, group, examples.train_weight())
         return cls(task, examples, recipe, class_weight, _consistency_nodes(examples, recipe), group, weight)
 
     @property
@@ -57,12 +57,15 @@ class Objective:
     def share(self, logits: Tensor, places: Tensor) -> Tensor:
         """The share of the loss that some of `rows` have, by their places in it; the shares of all make up the loss."""
         target, recipe = self.examples.target("train"), self.recipe
-        total = self.task.own_weight(target, self.class_weight) if self.weight is None else self.weight
+        total = self.weight
+        if total is None:
+            total = self.task.own_weight(target, self.class_weight, self.examples.train_weight())
         loss = self.task.loss(
             full_precision(logits),
             target[places],
             class_weight=self.class_weight,
             label_smoothing=recipe.label_smoothing,
+            weight=self.examples.train_weight(places),
             total=total,
         )
         return loss / recipe.passes
@@ -76,6 +79,7 @@ class Objective:
                 target,
                 class_weight=self.class_weight,
                 label_smoothing=recipe.label_smoothing,
+                weight=self.examples.train_weight(),
                 total=self.weight,
             )
             for each in logits

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
+from gpnn.train.loss import target_weight
 from gpnn.train.metrics import NUMBER_METRICS, mean_of
 from gpnn.train.task import Scale, Task
 
@@ -106,8 +107,8 @@ class Regression(Task):
             raise ValueError(f"`class_weight` must be 'none' in a regression, which has no classes. Got {weight!r}.")
         return None
 
-    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
-        return torch.tensor(float(len(target)), dtype=torch.float64, device=target.device)
+    def own_weight(self, target: Tensor, class_weight: Tensor | None, weight: Tensor | None = None) -> Tensor:
+        return target_weight(target, 1, None, weight)
 
     def loss(
         self,
@@ -116,12 +117,16 @@ class Regression(Task):
         *,
         class_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
+        weight: Tensor | None = None,
         total: Tensor | None = None,
     ) -> Tensor:
         mean, log_variance = _split(outputs)
         error = (self.standardise(target).to(mean.dtype) - mean).square()
         each = error + error.detach() * torch.exp(-log_variance) + log_variance
-        return each.mean() / 2 if total is None else each.sum() / 2 / total.to(each)
+        if weight is None:
+            return each.mean() / 2 if total is None else each.sum() / 2 / total.to(each)
+        total = self.own_weight(target, None, weight) if total is None else total
+        return weight.to(each) @ each / 2 / total.to(each)
 
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
         """The mean squared distance of each pass's mean to the average of all passes, which takes no gradient."""

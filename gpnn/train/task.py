@@ -92,12 +92,14 @@ class Task(ABC):
         """The weights of the classes `[C]` that a recipe's `class_weight` means, or None."""
 
     @abstractmethod
-    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
+    def own_weight(self, target: Tensor, class_weight: Tensor | None, weight: Tensor | None = None) -> Tensor:
         """What a sum over these targets is divided by to be a mean, float64."""
 
-    def total_weight(self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup) -> Tensor | None:
+    def total_weight(
+        self, target: Tensor, class_weight: Tensor | None, group: ProcessGroup, weight: Tensor | None = None
+    ) -> Tensor | None:
         """The same over the targets of all processes; None where one has them all, whose mean torch takes itself."""
-        return None if group.size == 1 else group.all_reduce(self.own_weight(target, class_weight))
+        return None if group.size == 1 else group.all_reduce(self.own_weight(target, class_weight, weight))
 
     @abstractmethod
     def loss(
@@ -107,9 +109,10 @@ class Task(ABC):
         *,
         class_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
+        weight: Tensor | None = None,
         total: Tensor | None = None,
     ) -> Tensor:
-        """The mean error of outputs `[M, num_outputs]`; with `total` this process's share of it."""
+        """The mean error of outputs `[M, num_outputs]`, by the targets' weights; with `total` this process's share."""
 
     @abstractmethod
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
@@ -178,8 +181,8 @@ class Classification(Task):
             )
         return torch.tensor(weight, device=target.device)
 
-    def own_weight(self, target: Tensor, class_weight: Tensor | None) -> Tensor:
-        return target_weight(target, self.num_classes, class_weight)
+    def own_weight(self, target: Tensor, class_weight: Tensor | None, weight: Tensor | None = None) -> Tensor:
+        return target_weight(target, self.num_classes, class_weight, weight)
 
     def loss(
         self,
@@ -188,10 +191,11 @@ class Classification(Task):
         *,
         class_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
+        weight: Tensor | None = None,
         total: Tensor | None = None,
     ) -> Tensor:
-        weighing = {"class_weight": class_weight, "label_smoothing": label_smoothing, "total": total}
-        return supervised_loss(outputs, target, **weighing)  # type: ignore[arg-type]
+        weighing = {"class_weight": class_weight, "weight": weight, "total": total}
+        return supervised_loss(outputs, target, label_smoothing=label_smoothing, **weighing)
 
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
         if self.multi_label:

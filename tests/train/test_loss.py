@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional
 
 from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, yes_or_no
+from gpnn.train.regression import Regression
 
 
 def test_supervised_loss_is_cross_entropy():
@@ -66,3 +67,22 @@ def test_sharp_targets_of_many_classes_stay_finite():
 def test_multi_label_is_a_question_a_label():
     logits = torch.tensor([[0.7, -2.0]])
     assert torch.allclose(yes_or_no(logits).softmax(-1)[..., 0], torch.sigmoid(logits))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_whole_weights_are_repetitions(labels, smoothing, weighted):
+    generator = torch.Generator().manual_seed(0)
+    logits, times = torch.randn(4, 3, generator=generator), torch.tensor([1, 3, 2, 1])
+    target = torch.tensor([0, 2, 1, 2]) if labels == 1 else torch.randint(0, 2, (4, 3), generator=generator)
+    settings = {"label_smoothing": smoothing, "class_weight": torch.tensor([1.0, 0.5, 2.0]) if weighted else None}
+    repeated = supervised_loss(logits.repeat_interleave(times, 0), target.repeat_interleave(times, 0), **settings)
+    assert torch.allclose(supervised_loss(logits, target, weight=times.float(), **settings), repeated)
+
+
+def test_whole_weights_are_repetitions_of_numbers():
+    outputs, times = torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), torch.tensor([2, 1, 3])
+    target, task = torch.tensor([1.0, -2.0, 0.5]), Regression()
+    repeated = task.loss(outputs.repeat_interleave(times, 0), target.repeat_interleave(times, 0))
+    assert torch.allclose(task.loss(outputs, target, weight=times.float()), repeated)

@@ -149,6 +149,9 @@ class ColumnSolver:
         if self.class_weight is not None:
             each = self.class_weight if label is None else torch.stack([torch.ones(()), self.class_weight[label].cpu()])
             weight = each.cpu().numpy()[target[train]]
+        if self.examples.weight is not None:
+            own = self.examples.weight[train].cpu().numpy()
+            weight = own if weight is None else own * weight
         found, staged = boost(
             dense[train],
             target[train],
@@ -171,10 +174,12 @@ class ColumnSolver:
 
     def _loss(self, scores: Tensor) -> Tensor:
         """The training loss of the scores of the training nodes, `[M, C]`: what is made small."""
-        target, recipe = self.examples.target("train"), self.recipe
+        target, smoothing = self.examples.target("train"), self.recipe.label_smoothing
+        weight = self.examples.train_weight()
         if isinstance(self.task, Regression):
-            return (self.task.standardise(target).to(scores) - scores[:, 0]).square().mean() / 2
-        return self.task.loss(scores, target, class_weight=self.class_weight, label_smoothing=recipe.label_smoothing)
+            error = (self.task.standardise(target).to(scores) - scores[:, 0]).square()
+            return error.mean() / 2 if weight is None else weight.to(error) @ error / weight.sum().to(error) / 2
+        return self.task.loss(scores, target, class_weight=self.class_weight, label_smoothing=smoothing, weight=weight)
 
     @torch.no_grad()
     def _set_variance(self, outputs: Tensor) -> None:
