@@ -34,6 +34,7 @@ _ROOMS = (
     "train",
     "recipes",
     "report",
+    "model_selection",
 )
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]

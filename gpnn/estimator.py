@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 
 from gpnn.data.arrays import encode_labels, encode_numbers
-from gpnn.data.labels import labelled_nodes
 from gpnn.explain import Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
-from gpnn.train.metrics import r2
+from gpnn.node_input import NodeInput
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
 
@@ -23,6 +23,10 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     The model and its training are those of `gpnn train` with the same recipe, arguments and seed, to the same bits.
     Arguments left at None are as the recipe has them. Sizes that are "auto" there follow the graph
     (:mod:`gpnn.sizes`) and are printed when `verbose`.
+
+    scikit-learn's tools take rows: `cross_val_score(classifier, nodes, y, params={"graph": data})` and
+    `GridSearchCV(classifier, grid).fit(nodes, y, graph=data)` hide the labels of the nodes held out, and keep the graph
+    whole (:mod:`gpnn.model_selection` has splitters).
 
     Args:
         recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`, or "auto": the best of
@@ -48,6 +52,9 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         learning_rate: the step size.
         weight_decay: wd, for wd·½‖w‖² added to the loss.
         patience: validations without improvement after which training stops; 0 never stops early.
+        class_weight: "balanced", a weight for each class `{class: weight}` (1 where it is missing), or a list of them;
+            None: classes count by their nodes.
+        columns: a transformer of scikit-learn for the features, cloned and fitted to the rows of the training nodes.
         train_options: further settings of :class:`gpnn.train.Recipe`.
         validation_fraction: share of the training nodes that selects the best weights where `Data` has no
             `val_mask`; 0 keeps the last weights.
@@ -72,6 +79,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         known_: the nodes learnt from, which keep their subgraphs in a graph that has grown.
         history_: one record per epoch.
         metrics_: final metrics.
+        columns_: the fitted `columns`.
+        graph_: the graph whose nodes were learnt from, where they were given as nodes of one.
         n_features_in_, n_iter_: number of features, epochs done.
 
     >>> import gpnn
@@ -86,16 +95,21 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     classes_: np.ndarray
     multilabel_: bool
 
-    def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> GPNNClassifier:
-        """Learn from `fit(data)` or from `fit(X, y, adjacency=A)`.
+    def fit(
+        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+    ) -> GPNNClassifier:
+        """Learn from `fit(data)`, `fit(X, y, adjacency=A)`, or from nodes of a graph, `fit(nodes, y, graph=data)`.
 
         Args:
-            X: a PyG `Data` or `HeteroData` with labels and masks, or features `[N, F]` (None: learn an embedding per
-                node).
+            X: a PyG `Data` or `HeteroData` with labels and masks; or features `[N, F]` (None: learn an embedding per
+                node); or nodes of `graph`, their ids or, where they have none, their rows, `[n]` or `[n, 1]`.
             y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
                 with a row of −1 where a node is unlabelled.
             adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
                 :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
+            graph: a `Data`, a `HeteroData` or a :class:`gpnn.Graph`, whose nodes `X` names: all its edges and features
+                are used, and of labels those of `y` alone. `predict(nodes)` then takes the same graph.
+            sample_weight: of each row of `X` in the loss, from 0, `[N]` or `[n]`; 0 leaves a node out.
 
         Warns:
             NoteWarning: of what is not used, and of an absurd loss, with the argument that mends it
@@ -104,54 +118,56 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
         """
-        data, classes = self._fit(X, y, adjacency)
-        self.classes_ = np.arange(data.num_classes) if classes is None else classes
-        self.multilabel_ = data.y.dim() == 2
+        given = self._fit(X, y, adjacency, graph, sample_weight)
+        self.classes_ = np.arange(given.data.num_classes) if given.classes is None else given.classes
+        self.multilabel_ = given.data.y.dim() == 2
         return self
 
-    def predict_proba(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
-        """The probability of each class for every node, `[N, C]`, columns as in `classes_`.
+    def predict_proba(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> np.ndarray:
+        """The probability of each class for every node, or for the nodes `X` of `graph`, `[N, C]`, as in `classes_`.
 
         The rows sum to one, unless a node may have several labels (`multilabel_`). The graph may be the one
         learnt from, grown since, or another; embeddings know their own graph only. Nodes learnt from keep their
         subgraph (:meth:`gpnn.run.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's.
         """
-        outputs = self._outputs(X, adjacency)
+        outputs = self._outputs(self._read(X, None, adjacency, graph))
         return self.task_.predict(outputs).numpy()
 
-    def predict(self, X: Any, *, adjacency: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> np.ndarray:
         """The most likely class of every node, `[N]`; multi-label: zeros and ones, `[N, C]`."""
-        probability = self.predict_proba(X, adjacency=adjacency)
+        return self._predict(self._read(X, None, adjacency, graph))
+
+    def _predict(self, given: NodeInput) -> np.ndarray:
+        probability = self.task_.predict(self._outputs(given)).numpy()
         return (probability > 0.5).astype(np.int64) if self.multilabel_ else self.classes_[probability.argmax(1)]
 
-    def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+    ) -> float:
         """The accuracy over the labelled nodes of `y`, or of a `Data`'s `test_mask` (without one: all).
 
         Multi-label, a node counts when all its labels are right, as in scikit-learn.
         """
-        X = self._read(X, None, adjacency)[0] if y is None else X
-        predicted = self.predict(X, adjacency=adjacency)
-        labels, classes = (X.y, self.classes_) if y is None else encode_labels(y)
-        known = labelled_nodes(labels).numpy()
-        if y is None and X.get("test_mask") is not None:
-            known &= X.test_mask.numpy()
-        if self.multilabel_:
-            return float(np.mean((predicted == labels.numpy()).all(1)[known]))
-        return float(np.mean(predicted[known] == classes[labels.numpy()[known]]))
+        given = self._read(X, None, adjacency, graph)
+        labels, classes = (given.own_labels(), self.classes_) if y is None else encode_labels(y)
+        known = given.scored_nodes(labels, all_labels=y is not None)
+        truth = labels if self.multilabel_ else classes[labels]
+        predicted = self._predict(given)
+        return accuracy_score(truth[known], predicted[known], sample_weight=_pick(sample_weight, known))
 
-    def explain(self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None) -> Explanation:
+    def explain(self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None, graph: Any = None) -> Explanation:
         """Why a node gets its class: the edges, neighbours and columns whose deletion costs it most probability.
 
         Args:
             X: the graph, as of :meth:`predict_proba`.
             node: the user's id of the node, or its row where nodes have none.
             num: how many of each to list, at most.
-            adjacency: as of :meth:`fit`.
+            adjacency, graph: as of :meth:`fit`.
 
         Raises:
             ValueError: when there is no such node.
         """
-        data, pipeline, part = self._place(X, adjacency)
+        data, pipeline, part = self._place(self._read(X, None, adjacency, graph).data)
         return explain_node(
             self.model_,
             data,
@@ -180,7 +196,7 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
     logarithms where that is better on the validation nodes (`train_options={"target_scale": "linear"}` forbids it). A
     prediction comes with an interval (:class:`gpnn.train.regression.Regression`).
 
-    Args: those of :class:`GPNNClassifier`.
+    Args: those of :class:`GPNNClassifier`; there are no classes to weigh.
 
     Attributes:
         task_: the scale of the targets and the quantiles of the validation errors.
@@ -198,48 +214,56 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
     kind = "regressor"
     task_name = "regression"
 
-    def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> GPNNRegressor:
-        """Learn from `fit(data)` or from `fit(X, y, adjacency=A)`; arguments as of :meth:`GPNNClassifier.fit`.
+    def fit(
+        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+    ) -> GPNNRegressor:
+        """Learn from `fit(data)`, `fit(X, y, adjacency=A)` or `fit(nodes, y, graph=data)`.
 
         Args:
-            X: a PyG `Data` with numbers `y` and masks, or features `[N, F]` (None: learn an embedding per node).
+            X: a PyG `Data` with numbers `y` and masks; or features `[N, F]` (None: learn an embedding per node); or
+                nodes of `graph`.
             y: a number per node, `[N]`, NaN, None or "" where it is unknown; −1 is a number.
-            adjacency: the graph that joins the rows of `X`.
+            adjacency, graph, sample_weight: as of :meth:`GPNNClassifier.fit`.
 
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
         """
-        self._fit(X, y, adjacency)
+        self._fit(X, y, adjacency, graph, sample_weight)
         return self
 
     def predict(
-        self, X: Any, *, adjacency: Any = None, interval: float | None = None
+        self, X: Any, *, adjacency: Any = None, graph: Any = None, interval: float | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The number of every node, `[N]`; with `interval` also the ends of an interval that holds it, `[N]` each.
 
         Args:
             X: the graph, as of :meth:`GPNNClassifier.predict_proba`.
-            adjacency: as of :meth:`fit`.
+            adjacency, graph: as of :meth:`fit`.
             interval: the probability with which the interval holds the number, such as 0.9.
         """
-        outputs, task = self._outputs(X, adjacency), cast(Regression, self.task_)
+        outputs = self._outputs(self._read(X, None, adjacency, graph))
+        task = cast(Regression, self.task_)
         if interval is None:
             return task.predict(outputs)[:, 0].numpy()
         number, low, high = task.predict_interval(outputs, interval).numpy().T
         return number, low, high
 
-    def score(self, X: Any, y: Any = None, *, adjacency: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+    ) -> float:
         """R² over the known numbers of `y`, or of a `Data`'s `test_mask` (without one: all)."""
-        X = self._read(X, None, adjacency)[0] if y is None else X
-        predicted = self.task_.predict(self._outputs(X, adjacency))
-        numbers = X.y if y is None else encode_numbers(y)
-        known = labelled_nodes(numbers)
-        if y is None and X.get("test_mask") is not None:
-            known &= X.test_mask
-        return r2(predicted[known], numbers[known])
+        given = self._read(X, None, adjacency, graph)
+        numbers = given.own_labels() if y is None else encode_numbers(y)
+        known = given.scored_nodes(numbers, all_labels=y is not None)
+        predicted = self.task_.predict(self._outputs(given))[:, 0]
+        return r2_score(numbers[known], predicted[known], sample_weight=_pick(sample_weight, known))
 
     def _learned(self) -> dict[str, Any]:
         return {"task_": self.task_.to_mapping()}
 
     def _take_learned(self, saved: Mapping[str, Any]) -> None:
         self.task_ = parse_task(saved["task_"], "regressor.json")
+
+
+def _pick(weights: Any, known: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else np.asarray(weights)[known]

@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.data.arrays import data_from_arrays, hold_out
-from gpnn.data.check import check_data
+from gpnn.data.arrays import hold_out
 from gpnn.data.facts import GraphFacts
 from gpnn.data.features import TYPED, choose_scale, transform_data
 from gpnn.data.files import sha256_of
@@ -31,6 +30,16 @@ from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
+from gpnn.node_input import (
+    NodeInput,
+    apply_columns,
+    check_features,
+    fit_columns,
+    is_graph,
+    read_arrays,
+    read_graph,
+    read_nodes,
+)
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
@@ -103,6 +112,8 @@ class NodeEstimator(BaseEstimator):
         learning_rate: float | None = None,
         weight_decay: float | str | None = None,
         patience: int | None = None,
+        class_weight: str | Mapping[Any, float] | Sequence[float] | None = None,
+        columns: Any = None,
         train_options: Mapping[str, Any] | None = None,
         validation_fraction: float = 0.2,
         seed: int = 0,
@@ -133,6 +144,8 @@ class NodeEstimator(BaseEstimator):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.patience = patience
+        self.class_weight = class_weight
+        self.columns = columns
         self.train_options = train_options
         self.validation_fraction = validation_fraction
         self.seed = seed
@@ -143,18 +156,42 @@ class NodeEstimator(BaseEstimator):
         self.disk = disk
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
-        """Train; the data learnt from, and the classes where its labels were arrays."""
-        data, classes = self._read(X, y, adjacency)
+    def _fit(self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any) -> NodeInput:
+        """Train; what was learnt from."""
+        for name in ("graph_", "columns_", "feature_names_in_"):  # of an earlier training
+            self.__dict__.pop(name, None)
+        given = self._read(X, y, adjacency, graph, sample_weight, reset=True)
+        data = given.data
         if data.get("y") is None:
-            raise ValueError("`y` must give labels to learn from. Got none.")
-        if classes is None:
+            raise ValueError(
+                f"`y` must give labels to learn from: {type(self).__name__} requires y to be passed, but the target y "
+                "is None."
+            )
+        if given.classes is None:
             check_trainable(data.y, data.get("class_names"))
         self.vocabulary_ = data.get("vocabulary") or _name_classes(data.get("class_names"))
+        self.class_weight_ = self._weigh_classes(data, given.classes)
+        self.n_features_in_ = 0 if data.get("x") is None else data.x.shape[1]
+        if self.columns is not None:
+            self.columns_, data = fit_columns(self.columns, data)
         data = hold_out(data, self.validation_fraction, self.seed)
         with TemporaryDirectory() as folder:
             self._train(data, Path(folder))
-        return data, classes
+        if graph is not None:
+            self.graph_ = graph
+        return given
+
+    def _weigh_classes(self, data: Data, classes: np.ndarray | None) -> Any:
+        """The weights of the classes as a recipe takes them; None: as the recipe has them."""
+        weight = self.class_weight
+        if not isinstance(weight, Mapping):
+            return weight if weight is None or isinstance(weight, str) else tuple(weight)
+        names = data.get("class_names") if classes is None else classes.tolist()
+        names = list(range(data.get("num_classes") or 0)) if names is None else list(names)
+        for name in weight:
+            if name not in names:
+                raise ValueError(f"`class_weight` must name classes among {shorten(names)}. Got {shorten(name)}.")
+        return tuple(float(weight.get(name, 1.0)) for name in names)
 
     def _train(self, data: Data, folder: Path) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
@@ -222,27 +259,28 @@ class NodeEstimator(BaseEstimator):
     def _print_race(self, record: RaceRecord) -> None:
         self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")
 
-    def _outputs(self, X: Any, adjacency: Any) -> Tensor:
-        """What the model gives for every node, `[N, num_outputs]`.
+    def _outputs(self, given: NodeInput) -> Tensor:
+        """What the model gives for every node asked for, `[n, num_outputs]`.
 
         The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
         learnt from keep their subgraph, new ones join a neighbour's.
         """
-        data, pipeline, part = self._place(X, adjacency)
-        return predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part))
+        data, pipeline, part = self._place(given.data)
+        return given.pick(predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part)))
 
-    def _place(self, X: Any, adjacency: Any) -> tuple[Data, Pipeline, Partition | None]:
+    def _place(self, data: Data) -> tuple[Data, Pipeline, Partition | None]:
         """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
-        check_is_fitted(self, "model_")
         scale, undirected = self.scale_features_, self.undirected_
-        data = transform_data(self._read(X, None, adjacency)[0], undirected=undirected, scale_features=scale)
+        if hasattr(self, "columns_"):
+            data = apply_columns(self.columns_, data)
+        data = transform_data(data, undirected=undirected, scale_features=scale)
         row = self.known_.find(data)
         if isinstance(self.model_, ColumnModel):
             self.model_.move_labels(torch.from_numpy(row))
         part = None if self.partition_ is None else self.known_.partition(data, row)
         return data, replace(self._pipeline(), **asdict(self.sizes_)), part
 
-    def predict_frame(self, X: Any, *, adjacency: Any = None) -> Any:
+    def predict_frame(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> Any:
         """The answer for every node as a data frame, in the user's ids and order.
 
         The columns are those of `predictions.parquet` (:func:`gpnn.run.predictions.predictions_table`). The frame is of
@@ -251,22 +289,23 @@ class NodeEstimator(BaseEstimator):
         Args:
             X: the graph, as of :meth:`fit`. Frames that came later are read with the meaning of those learnt from:
                 `gpnn.from_frames(nodes, edges, vocabulary=classifier.vocabulary_)`.
-            adjacency: as of :meth:`fit`.
+            adjacency, graph: as of :meth:`fit`.
 
         Raises:
             ValueError: when the columns of the graph's tables were given another meaning.
         """
-        check_is_fitted(self, "model_")
-        data = self._read(X, None, adjacency)[0]
+        given = self._read(X, None, adjacency, graph)
+        data = given.data
         _check_meaning(data.get("vocabulary"), self.vocabulary_)
         classes = self._class_names()
         table = predictions_table(
-            self.task_.columns(self.task_.predict(self._outputs(data, None)), classes),
+            self.task_.columns(self.task_.predict(self._outputs(replace(given, rows=None))), classes),
             nodes=data.get("node_name"),
             labelled=known_labels(data),
             label=true_labels(data, classes),
             also={"split": split_names(data)},
         )
+        table = table if given.rows is None else table.take(given.rows)
         return to_frame(table, data.get("frame_kind") or kind_of_frame(X))
 
     def _class_names(self) -> Sequence[Any] | None:
@@ -280,6 +319,8 @@ class NodeEstimator(BaseEstimator):
         Nothing is pickled.
         """
         check_is_fitted(self, "model_")
+        if hasattr(self, "columns_"):
+            raise ValueError("`save` pickles nothing, and so keeps no transformer of scikit-learn. Got `columns`.")
         run = RunFolder(Path(folder))
         run.path.mkdir(parents=True, exist_ok=True)
         run.write_model(self.model_.state_dict(), self.model_arguments_)
@@ -336,12 +377,27 @@ class NodeEstimator(BaseEstimator):
         """Take that back from a file."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, adjacency: Any) -> tuple[Data, np.ndarray | None]:
-        """The checked `Data`, and the classes where its labels were arrays."""
-        if hasattr(X, "edge_index") or hasattr(X, "edge_types"):
-            return check_data(X, self.task_name), None
-        data, classes = data_from_arrays(X, y, adjacency, self.task_name)
-        return check_data(data, self.task_name), classes
+    def _read(
+        self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any = None, *, reset: bool = False
+    ) -> NodeInput:
+        """The graph that is meant and its nodes that are asked for; `reset` where it is learnt from."""
+        if not reset:
+            check_is_fitted(self, "model_")
+        if is_graph(X):
+            return read_graph(X, self.task_name, sample_weight)
+        if graph is None and adjacency is None:
+            graph = getattr(self, "graph_", None)
+        if graph is not None:
+            return read_nodes(X, y, graph, self.task_name, sample_weight)
+        x = X if adjacency is None else check_features(self, X, reset=reset)
+        return read_arrays(x, y, adjacency, self.task_name, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = True
+        return tags
 
     def _facts(self, data: Data) -> list[Note]:
         """What the training does not use; without validation nodes only where some were wanted."""
@@ -364,7 +420,8 @@ class NodeEstimator(BaseEstimator):
         return bool(self._given(*STRUCTURE, *CELL, *TRAINING, "model_options")) or not open_ones
 
     def _recipe(self, name: str) -> Recipe:
-        return replace(find_recipe(name).train, **self._given(*TRAINING), **(self.train_options or {}))
+        weight = {} if self.class_weight_ is None else {"class_weight": self.class_weight_}
+        return replace(find_recipe(name).train, **{**self._given(*TRAINING), **weight, **(self.train_options or {})})
 
     def _pipeline(self, name: str | None = None) -> Pipeline:
         pipeline = find_recipe(name or self.recipe_).pipeline
@@ -387,7 +444,9 @@ class NodeEstimator(BaseEstimator):
 
     def _take_model(self, model: NodeModel, arguments: Mapping[str, Any]) -> None:
         self.model_ = model.to(choose_device(self.device))
-        self.model_arguments_, self.n_features_in_ = dict(arguments), arguments["in_channels"]
+        self.model_arguments_ = dict(arguments)
+        if "n_features_in_" not in vars(self):
+            self.n_features_in_ = arguments["in_channels"]
 
 
 def _name_classes(names: Any) -> Vocabulary:

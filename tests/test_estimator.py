@@ -349,3 +349,40 @@ def test_two_classifiers_in_one_folder_are_none(data, fitted, tmp_path):
     (tmp_path / "nodes.parquet").write_bytes(b"")
     with pytest.raises(ValueError, match=r"must hold a saved classifier\. Got: the nodes of another\."):
         GPNNClassifier.load(tmp_path)
+
+
+def test_class_weights_by_name_list_and_balance(arrays):
+    """A class that counts a thousand times is predicted almost everywhere; what is missing counts once."""
+    x, y, adjacency = arrays
+    names = np.where(y < 0, "", np.array(["red", "green", "blue"])[y])
+    options = {"validation_fraction": 0.0, "epochs": 30}
+    by_name = small(class_weight={"red": 1e3}, **options).fit(x, names, adjacency=adjacency)
+    assert by_name.class_weight_ == (1.0, 1.0, 1e3)  # blue, green, red
+    assert np.mean(by_name.predict(x, adjacency=adjacency) == "red") > 0.9
+    listed = small(class_weight=[1, 1, 1e3], **options).fit(x, names, adjacency=adjacency)
+    assert np.array_equal(*(each.predict_proba(x, adjacency=adjacency) for each in (by_name, listed)))
+    assert small(class_weight="balanced", epochs=1).fit(x, names, adjacency=adjacency).class_weight_ == "balanced"
+    with pytest.raises(ValueError, match=r"`class_weight` must name classes among .*blue.*Got 'pink'"):
+        small(class_weight={"pink": 2.0}).fit(x, names, adjacency=adjacency)
+    with pytest.raises(ValueError, match="`class_weight` must be 'none' in a regression"):
+        gpnn.GPNNRegressor(epochs=1, class_weight="balanced").fit(x, np.arange(120.0), adjacency=adjacency)
+
+
+@pytest.mark.parametrize("recipe", ["spread", "columns"])
+def test_nodes_of_no_weight_are_not_learnt_from(arrays, data, recipe):
+    """Their labels may be any, and leave no trace; weights of the others count."""
+    x, y, adjacency = arrays
+    wrong = (np.arange(120) % 3 == 0) & (y >= 0)
+    other = np.where(wrong, (y + 1) % 3, y)
+    model = {"recipe": recipe, "epochs": 8, "validation_fraction": 0.0}
+    weight = np.where(wrong, 0.0, 1.0)
+    fits = [
+        GPNNClassifier(**model).fit(x, labels, adjacency=adjacency, sample_weight=each)
+        for labels, each in ((y, weight), (other, weight), (np.where(wrong, -1, y), None), (other, 1 + 9 * weight))
+    ]
+    proba = [each.predict_proba(x, adjacency=adjacency) for each in fits]
+    assert np.array_equal(proba[0], proba[1])
+    assert np.allclose(proba[1], proba[2], atol=1e-5)
+    assert not np.allclose(proba[1], proba[3], atol=1e-3)
+    score = fits[0].score(x, y, adjacency=adjacency, sample_weight=np.where(wrong, 0.0, 2.0))
+    assert score == pytest.approx(fits[0].score(x, np.where(wrong, -1, y), adjacency=adjacency))

@@ -24,7 +24,7 @@ from gpnn.train.task import task_of
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask")
+COLUMNS = ("x", "y", "train_mask", "val_mask", "test_mask", "sample_weight")
 WITHOUT_DIGESTS = Note(
     "the shards were written by an older version, without digests, so that a changed file is not noticed",
     "`gpnn partition … --shards` writes them anew",

@@ -16,6 +16,8 @@ from gpnn.graph import Graph, as_graph
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+TEXT_HINT = "`gpnn.from_frames` makes features of columns of text"
+
 
 def data_from_arrays(x: Any, y: Any, adjacency: Any, task: str = "auto") -> tuple[Data, np.ndarray | None]:
     """A `Data` whose labelled nodes train, and the classes that its labels number; None for a regression.
@@ -31,10 +33,12 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any, task: str = "auto") -> tupl
         ValueError: when there is no adjacency, the lengths differ, or the labels are not classes.
     """
     if adjacency is None:
-        raise ValueError("Arrays must come with `adjacency`, the graph that joins their rows. Got none.")
+        raise ValueError(
+            "Arrays must come with `adjacency`, the graph that joins their rows, or be nodes of a `graph`. Got neither."
+        )
     data = _graph(adjacency).to_data()
     if x is not None:
-        data.x = _features(x)
+        data.x = to_features(x)
         if data.x.shape[0] != data.num_nodes:
             raise ValueError(f"`X` must have one row for each of the {data.num_nodes} nodes. Got {data.x.shape[0]}.")
     if y is None:
@@ -108,10 +112,15 @@ def _known(values: np.ndarray) -> np.ndarray:
 def hold_out(data: Data, fraction: float, seed: int) -> Data:
     """`data` with validation nodes: its own where it has any, else a share of the training nodes.
 
-    The share is drawn class by class; of nodes with several labels, or with numbers, from all alike.
+    The share is drawn class by class; of nodes with several labels, or with numbers, from all alike. Nodes of weight 0
+    are in neither.
     """
     mask = data.get("train_mask")
     mask = labelled_nodes(data.y) if mask is None else mask
+    if data.get("sample_weight") is not None:
+        mask = mask & (data.sample_weight > 0)
+        if not mask.any():
+            raise ValueError("`sample_weight` must give some labelled node a weight above 0. Got zeros alone.")
     if data.get("val_mask") is not None or not fraction:
         return _with(data, train_mask=mask)
     split = split_fractions(torch.where(mask, strata(data.y), -1), train=1 - fraction, val=fraction, seed=seed)
@@ -135,19 +144,21 @@ def _graph(adjacency: Any) -> Graph:
     return as_graph(adjacency)
 
 
-def _features(x: Any) -> Tensor:
+def to_features(x: Any) -> Tensor:
+    """An array or a scipy sparse matrix as features, float32 `[N, F]`, dense or sparse CSR as it came.
+
+    Raises:
+        ValueError: when it does not hold numbers.
+    """
     if hasattr(x, "tocsr"):
         return from_scipy(x.tocsr(), sparse=True)
     try:
         return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            "`X` must hold numbers; `gpnn.from_frames` makes features of columns of text. "
-            f"Got {_first_text(x) or str(error)[:100]}."
-        ) from None
+        raise ValueError(f"`X` must hold numbers; {TEXT_HINT}. Got {first_text(x) or str(error)[:100]}.") from None
 
 
-def _first_text(x: Any) -> str:
+def first_text(x: Any) -> str:
     """The first value of a frame that is not a number, and its column; "" of what is no frame."""
     for name in getattr(x, "column_names", getattr(x, "columns", ())):
         for value in np.asarray(x[name]).tolist() if isinstance(name, str) else ():

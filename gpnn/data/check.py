@@ -95,7 +95,7 @@ def check_sample_weight(weight: Any, num_rows: int) -> Tensor:
     """The weight of each row in the training loss, float32 `[N]`.
 
     Raises:
-        ValueError: when there is not one for each row, one is negative or not finite, or all are zero.
+        ValueError: when there is not one for each row, one is negative or not finite.
     """
     try:
         checked = weight.float() if isinstance(weight, Tensor) else torch.tensor(np.asarray(weight, np.float32))
@@ -106,8 +106,6 @@ def check_sample_weight(weight: Any, num_rows: int) -> Tensor:
     wrong = ~(checked.isfinite() & (checked >= 0))
     if wrong.any():
         raise ValueError(f"`sample_weight` must hold finite numbers from 0. Got {checked[wrong][0].item():g}.")
-    if not checked.any():
-        raise ValueError("`sample_weight` must give a weight above 0 to some node. Got zeros alone.")
     return checked
 
 

@@ -17,7 +17,7 @@ SPARE = 10_000  # classes, with and without nodes, that any graph may name
 NO_LABEL = ("", "-1", "nan")  # as text, in any case
 FEW = 20  # classes that any graph may have
 TASKS = ("auto", "classification", "regression")
-NUMBERS_HINT = "other numbers are for GPNNRegressor, or data.task=regression"
+NUMBERS_HINT = "continuous numbers are for GPNNRegressor, or data.task=regression"
 
 
 def check_labels(y: Any, num_nodes: int, task: str = "auto") -> Tensor:

@@ -13,16 +13,13 @@ from torch import Tensor
 
 from gpnn.check import check_count
 from gpnn.data.features import csr_tensor, scale_rows, slice_rows
-from gpnn.data.tables.column import named, plain_column
-from gpnn.data.tables.table import places
 from gpnn.engine import Plan
 from gpnn.explain.links import Links, rank_links
 from gpnn.graph import Graph, as_graph
 from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
-from gpnn.run.known_nodes import node_ids
-from gpnn.storage.read import shorten
+from gpnn.run.known_nodes import find_nodes, node_ids
 from gpnn.train.evaluate import predict_outputs
 from gpnn.train.task import Classification, Task
 
@@ -139,11 +136,7 @@ def find_node(data: Data, node: Any) -> int:
     >>> find_node(gpnn.Graph([0], [1], num_nodes=2).to_data(), "1")
     1
     """
-    import pyarrow
-
-    (row,) = places(named(plain_column(pyarrow.array([str(node)]))), node_ids(data))
-    if row < 0:
-        raise ValueError(f"`node` must be the id of a node of the graph. Got {shorten(node)}.")
+    (row,) = find_nodes(data, [str(node)])
     return int(row)
 
 

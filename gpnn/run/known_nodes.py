@@ -166,6 +166,34 @@ def node_ids(data: Data) -> pyarrow.Array:
     return named(plain_column(pyarrow.array(np.arange(data.num_nodes) if names is None else names)))
 
 
+def find_nodes(data: Data, nodes: Any) -> np.ndarray:
+    """The rows of the nodes of these ids, int64 `[n]`.
+
+    Args:
+        data: the graph.
+        nodes: the user's ids, or rows where nodes have none, `[n]` or `[n, 1]`.
+
+    Raises:
+        ValueError: when one is not the id of a node.
+
+    >>> find_nodes(Graph([0], [1], num_nodes=2).to_data(), [1, "0"]).tolist()
+    [1, 0]
+    """
+    import pyarrow
+
+    given = np.asarray(nodes)
+    if given.ndim > 2 or (given.ndim == 2 and given.shape[1] != 1):
+        raise ValueError(f"Nodes must be a list of ids, or one column of them. Got the shape {list(given.shape)}.")
+    ids = given.ravel().tolist()
+    try:
+        rows = places(named(plain_column(pyarrow.array(ids))), node_ids(data))
+    except pyarrow.ArrowException:
+        raise ValueError(f"Nodes must be a list of ids. Got {shorten(ids)}.") from None
+    if (rows < 0).any():
+        raise ValueError(f"`node` must be the id of a node of the graph. Got {shorten(ids[int(np.argmin(rows))])}.")
+    return rows
+
+
 def _read_labels(table: pyarrow.Table, file: str) -> np.ndarray:
     import pyarrow
 

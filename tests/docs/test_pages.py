@@ -16,7 +16,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["../README.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^```(python|py)\n(.*?)^```$", re.M | re.S)
 DOWNLOADED = re.compile(r'"(cora|citeseer|pubmed|nell|diel|babi)"')
-MARKS = {"baselines.md": [pytest.mark.slow], "../README.md": [pytest.mark.thorough]}  # which lets recipes race
+MARKS = {
+    "baselines.md": [pytest.mark.slow],
+    "../README.md": [pytest.mark.thorough],  # which lets recipes race
+    "scikit-learn.md": [pytest.mark.thorough],  # searches
+}
 
 
 def blocks(page: str, kind: str) -> list[tuple[int, str]]:

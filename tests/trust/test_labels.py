@@ -134,7 +134,7 @@ def test_the_command_line_says_what_it_saw(tmp_path: Path) -> None:
     for folder, sentence in (
         (
             ids,
-            "gpnn: Labels must be classes that nodes share; other numbers are for GPNNRegressor, or "
+            "gpnn: Labels must be classes that nodes share; continuous numbers are for GPNNRegressor, or "
             "data.task=regression. Got 30 different labels on 30 labelled nodes.",
         ),
         (none, "gpnn: A training needs labels. Got none: all 12 are empty, NaN or -1."),
