@@ -74,7 +74,9 @@ def _features(hetero: HeteroData, node_type: Tensor) -> Tensor | None:
     if all(x is None for x in tables.values()):
         return None
     blocks = [
-        csr_matrix((hetero[name].num_nodes, 0), dtype=np.float32) if x is None else _block(name, x)
+        csr_matrix((hetero[name].num_nodes, 0), dtype=np.float32)
+        if x is None
+        else _block(name, x, hetero[name].num_nodes)
         for name, x in tables.items()
     ]
     if len(blocks) > 1:
@@ -85,12 +87,14 @@ def _features(hetero: HeteroData, node_type: Tensor) -> Tensor | None:
     return from_scipy(matrix, sparse=matrix.nnz < SPARSE_BELOW * matrix.shape[0] * matrix.shape[1])
 
 
-def _block(name: str, x: Any) -> Any:
+def _block(name: str, x: Any, num_nodes: int) -> Any:
     """The features of one node type as a scipy matrix."""
     from scipy.sparse import csr_matrix
 
     if not isinstance(x, Tensor) or x.dim() != 2 or x.layout not in (torch.strided, torch.sparse_csr):
         raise ValueError(f"`x` of {name!r} must be a dense or sparse CSR tensor [N, F]. Got {kind_of(x)}.")
+    if x.shape[0] != num_nodes:
+        raise ValueError(f"`x` of {name!r} must have one row for each of its {num_nodes} nodes. Got {x.shape[0]}.")
     if x.layout == torch.strided:
         return csr_matrix(x.float().numpy())
     return csr_matrix((x.values().float().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()), tuple(x.shape))

@@ -57,12 +57,12 @@ def read_hetero(data: HeteroData) -> Fields:
     stores = [(data[kind], kind) for kind in data.edge_types]
     if not stores:
         raise ValueError("`data` must have at least one edge type. Got none.")
+    for store, kind in stores:
+        _check_ends(kind, store.get("edge_index"), data)
     lengths = [store.edge_index.shape[1] for store, _ in stores]
-    weights = [edge_weight(store) for store, _ in stores]
+    weights = [_checked_weight(kind, store, length) for (store, kind), length in zip(stores, lengths)]
     weighted = any(weight is not None for weight in weights)
     filled = [or_fill(weight, length, 1.0) for weight, length in zip(weights, lengths)]
-    for store, kind in stores:
-        _check_range(kind, store.edge_index, data[kind[0]].num_nodes, data[kind[2]].num_nodes)
     return Fields(
         torch.cat([store.edge_index[0] + start[kind[0]] for store, kind in stores]),
         torch.cat([store.edge_index[1] + start[kind[2]] for store, kind in stores]),
@@ -132,12 +132,28 @@ def edge_weight(store: Any) -> Tensor | None:
     return attribute if attribute.dim() == 1 or attribute.shape[1:] == (1,) else None
 
 
-def _check_range(kind: tuple[str, str, str], edge_index: Tensor, *sizes: int) -> None:
+def _check_ends(kind: tuple[str, str, str], edge_index: Any, data: HeteroData) -> None:
     """Ids of one edge type must be those of its own ends: larger ids are of the next node type."""
-    for name, ids, size in zip((kind[0], kind[2]), edge_index, sizes):
+    for name in (kind[0], kind[2]):
+        if name not in data.node_types:
+            raise ValueError(f"The ends of {kind} must be node types of `data`. Got {name!r}.")
+    integers = isinstance(edge_index, Tensor) and not edge_index.is_floating_point() and not edge_index.is_complex()
+    if not integers or edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        got = list(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise ValueError(f"`edge_index` of {kind} must be integers of shape [2, E]. Got {got}.")
+    for name, ids in zip((kind[0], kind[2]), edge_index):
+        size = data[name].num_nodes
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
             raise ValueError(f"`edge_index` of {kind} must hold {name} ids from 0 to {size - 1}. Got {bad}.")
+
+
+def _checked_weight(kind: tuple[str, str, str], store: Any, length: int) -> Tensor | None:
+    """The weights of one edge type, one for each edge."""
+    weight = edge_weight(store)
+    if weight is not None and weight.numel() != length:
+        raise ValueError(f"The weights of {kind} must be one for each of its {length} edges. Got {weight.numel()}.")
+    return None if weight is None else weight.reshape(-1)
 
 
 def or_fill(values: Tensor | None, length: int, fill: float) -> Tensor:

@@ -170,6 +170,15 @@ def _write_saved_graph(folder: Path) -> None:
     torch.save(Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([0, 1, 0, -1])), folder / "graph.pt")
 
 
+def _write_saved_hetero(folder: Path) -> None:
+    from torch_geometric.data import HeteroData
+
+    data = HeteroData({"user": {"x": torch.eye(4), "y": torch.tensor([0, 1, 0, -1])}, "item": {"x": torch.ones(2, 3)}})
+    data["user", "buys", "item"].edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 1, 0]])
+    data["item", "like", "item"].edge_index = torch.tensor([[0], [1]])
+    torch.save(data, folder / "graph.pt")
+
+
 def _read_each(folder: Path) -> list[Any]:
     return [gpnn.load_dataset(path) for path in sorted(folder.iterdir())]
 
@@ -205,4 +214,5 @@ DATA_READERS: dict[str, Reader] = {
     ),
     "xml": Reader(_write_xml, _read_each, _sound_each),
     "saved graph": Reader(_write_saved_graph, _read_each, _sound_each),
+    "saved hetero": Reader(_write_saved_hetero, _read_each, _sound_each),
 }

@@ -80,7 +80,7 @@ def _gexf(path: Path, choices: Choices) -> Data:
 
 
 def _pyg(path: Path, choices: Choices) -> Data:
-    data = read_pyg(path)
+    data = read_pyg(path, choices.task)
     if choices.task != "auto":
         data.task = choices.task
     if data.get("y") is not None and data.get("train_mask") is None:

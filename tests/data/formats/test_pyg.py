@@ -157,7 +157,7 @@ def test_old_pickles_are_refused(tmp_path: Path) -> None:
     [
         (torch.eye(3), r"must hold a PyG Data with an edge_index\. Got Tensor\."),
         ({"x": torch.eye(3)}, r"must hold a PyG Data with an edge_index\. Got no edge_index\."),
-        (HeteroData(), r"save `gpnn\.load_dataset\(data\)`\. Got HeteroData\."),
+        (HeteroData(), r"`data` must have at least one edge type\. Got none\."),
         (small(num_nodes=-1), r"num_nodes: must be an integer of at least 1\. Got -1\."),
         (small(num_nodes=2**60), r"must unpack to at most"),
         (small(num_nodes=[3]), r"num_nodes: must be an integer\. Got list\."),
@@ -170,6 +170,60 @@ def test_old_pickles_are_refused(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_pyg(save(content, tmp_path))
+
+
+def shop(**also: Any) -> HeteroData:
+    """Two users, one of them labelled, and an item without features; `also` are attributes of the edges."""
+    data = HeteroData({"user": {"x": torch.ones(2, 4), "y": torch.tensor([0, -1])}, "item": {"num_nodes": 1}})
+    edges = {"edge_index": torch.tensor([[0, 1], [0, 0]]), **also}
+    for name, value in edges.items():
+        data["user", "buys", "item"][name] = value
+    return data
+
+
+class TestHeteroData:
+    def test_it_is_the_graph_that_it_is_in_memory(self, tmp_path: Path) -> None:
+        given = shop(edge_weight=torch.tensor([0.5, 2.0]))
+        expected, data = load_dataset(given), load_dataset(save(given, tmp_path))
+        for name in ("x", "y", "edge_index", "edge_type", "edge_weight", "node_type"):
+            assert data[name].equal(expected[name]), name
+        assert (data.edge_type_names, data.node_type_names) == (["user buys item"], ["user", "item"])
+        assert data.train_mask.tolist() == [True, False, False]
+        assert load_dataset(save(given, tmp_path), undirected=True).num_edges == 4
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (shop(edge_index=torch.tensor([0, 1])), r"`edge_index` of .* must be integers of shape \[2, E\]"),
+            (shop(edge_index=torch.ones(2, 3)), r"`edge_index` of .* must be integers of shape \[2, E\]"),
+            (shop(edge_index=torch.tensor([[0], [7]])), r"must hold item ids from 0 to 0\. Got 7\."),
+            (shop(edge_index=torch.eye(2).to_sparse()), r"user buys item, edge_index: must be a dense tensor"),
+            (shop(edge_weight=torch.ones(5)), r"The weights of .* must be one for each of its 2 edges\. Got 5\."),
+            (shop(edge_attr=torch.ones(2, 3)), r"`edge_attr` of .* must be a weight"),
+            (shop(edge_attr=["a"]), r"graph\.pt, user buys item, edge_attr: must be a tensor\. Got list\."),
+        ],
+    )
+    def test_mistakes(self, tmp_path: Path, content: HeteroData, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            load_dataset(save(content, tmp_path))
+
+    def test_mistakes_of_nodes(self, tmp_path: Path) -> None:
+        data = shop()
+        data["item"].num_nodes = 2**60
+        with pytest.raises(ValueError, match="must unpack to at most"):
+            load_dataset(save(data, tmp_path))
+        data["item"].num_nodes, data["item"].x = 2, torch.ones(1, 1)
+        with pytest.raises(ValueError, match=r"`x` of 'item' must have one row for each of its 2 nodes\. Got 1\."):
+            load_dataset(save(data, tmp_path))
+        del data["item"]
+        with pytest.raises(ValueError, match=r"The ends of .* must be node types of `data`\. Got 'item'\."):
+            load_dataset(save(data, tmp_path))
+
+    def test_nothing_is_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match=REFUSED.format(r"posix\.mkdir")):
+            load_dataset(save(shop(extra=Call(os.mkdir, "hacked")), tmp_path))
+        assert not (tmp_path / "hacked").exists()
 
 
 def test_a_graph_whose_parts_are_gone(tmp_path: Path) -> None:
