@@ -64,7 +64,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         memory: GB that the training may take; None is most of what is free.
         device_memory: GB that it may take of a GPU, which is then held to it; None is most of what is free there.
         disk: folder where states and features may lie in files when memory is short; None allows none.
-        verbose: print the sizes and the engine chosen and one line at the end.
+        verbose: show the sizes and the engine chosen, the epochs as they pass, and one line at the end.
 
     Attributes:
         classes_: the classes, `[C]`.

@@ -42,6 +42,7 @@ from gpnn.node_input import (
 )
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes
+from gpnn.progress import Progress
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
@@ -175,8 +176,8 @@ class NodeEstimator(BaseEstimator):
         if self.columns is not None:
             self.columns_, data = fit_columns(self.columns, data)
         data = hold_out(data, self.validation_fraction, self.seed)
-        with TemporaryDirectory() as folder:
-            self._train(data, Path(folder))
+        with TemporaryDirectory() as folder, Progress("preparing", silent=not self.verbose) as progress:
+            self._train(data, Path(folder), progress)
         if graph is not None:
             self.graph_ = graph
         return given
@@ -193,13 +194,13 @@ class NodeEstimator(BaseEstimator):
                 raise ValueError(f"`class_weight` must name classes among {shorten(names)}. Got {shorten(name)}.")
         return tuple(float(weight.get(name, 1.0)) for name in names)
 
-    def _train(self, data: Data, folder: Path) -> None:
+    def _train(self, data: Data, folder: Path, progress: Progress) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
         self.recipe_ = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
         one_way = False
         if self.recipe_ == AUTO:
             one_way = count_one_way(as_graph(data)) > 0
-            recipe = self._race(data, folder, one_way)
+            recipe = self._race(data, folder, one_way, progress)
         else:
             recipe = self._recipe(self.recipe_)
         settings = self._data_settings(self.recipe_, data, one_way)
@@ -215,7 +216,9 @@ class NodeEstimator(BaseEstimator):
         self._warn(self._facts(made.data))
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
         checkpoint = folder / self.recipe_ / CHECKPOINT if (folder / self.recipe_).exists() else None
-        result = fit(self.model_, made.data, made.plan, recipe=recipe, seed=self.seed, checkpoint=checkpoint)
+        progress.stage("training", recipe.epochs)
+        train = partial(fit, recipe=recipe, seed=self.seed, checkpoint=checkpoint, callbacks=[progress])
+        result = train(self.model_, made.data, made.plan)
         if result.problem is not None or result.task is None:
             del self.model_  # what diverged predicts nothing
             raise ValueError(result.problem)
@@ -231,7 +234,7 @@ class NodeEstimator(BaseEstimator):
         scale = choose_scale(data.get("x")) if scale == "auto" else scale
         return {"undirected": own.get("undirected", False), "scale_features": scale}
 
-    def _race(self, data: Data, folder: Path, one_way: bool) -> Recipe:
+    def _race(self, data: Data, folder: Path, one_way: bool, progress: Progress) -> Recipe:
         """Set `recipe_` to the best recipe on the validation nodes; how it is trained."""
         facts = GraphFacts.of(data)
         names = choose_members(facts) if facts.num_validation else [DEFAULT]
@@ -251,7 +254,14 @@ class NodeEstimator(BaseEstimator):
             return Trial(made.model, made.data, made.plan, recipes[name], self.seed)
 
         starts = {name: partial(start, name) for name in names}
-        self.race_ = run_race(starts, folder, budget=parse_budget(self.budget), on_record=self._print_race)
+        self.race_ = run_race(
+            starts,
+            folder,
+            budget=parse_budget(self.budget),
+            on_record=self._print_race,
+            on_training=progress.rung,
+            callbacks=[progress],
+        )
         self.recipe_ = self.race_.finalists[0]
         limit = self.race_.limit(self.recipe_)
         return recipes[self.recipe_] if limit is None else replace(recipes[self.recipe_], epochs=limit)

@@ -188,8 +188,11 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path):
 
 
 def test_verbose_prints_the_sizes_chosen(data, capsys):
-    GPNNClassifier(epochs=1, verbose=True).fit(data)
-    assert str(Pipeline().resolve(data).sizes) in capsys.readouterr().out
+    GPNNClassifier(epochs=10, verbose=True).fit(data)
+    shown = capsys.readouterr()
+    assert str(Pipeline().resolve(data).sizes) in shown.out
+    assert shown.err.count("training: epoch ") == 10
+    assert "  best " in shown.err
 
 
 def test_other_schedules_cells_and_recipes(data):

@@ -3,6 +3,7 @@
 from gpnn.build.describe import build_partitions, build_schedules, describe_data
 from gpnn.build.describe_stored import describe_stored
 from gpnn.build.explain import explain_run
+from gpnn.build.extend import adopt_extension
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
@@ -26,6 +27,7 @@ __all__ = [
     "Race",
     "Search",
     "Trained",
+    "adopt_extension",
     "begin_run",
     "build",
     "build_data",

@@ -30,7 +30,7 @@ from gpnn.run.predictions import (
 from gpnn.schedule.make_schedule import needs_partition
 from gpnn.train.baselines import plain_baselines
 from gpnn.train.evaluate import features_device, predict_pieces
-from gpnn.train.fit import FitResult
+from gpnn.train.fit import ENDS, FitResult
 from gpnn.train.task import Task
 
 if TYPE_CHECKING:
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
     """Write predictions, weights and, last of all, metrics: where they stand the run is finished; collective.
 
+    A run that was stopped has no baselines yet: who stops it waits.
     Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard. Where
     there are too many classes and nodes to hold a probability of each, they are the most likely class and its own.
     """
     assert result.task is not None
     group, task = group_of(built.plan), result.task
-    if result.logits is not None:
-        _write_baselines(run, built)
+    if result.logits is not None and result.stopped in ENDS:
+        write_baselines(run, built)
     predictions = None if result.logits is None else task.predict(result.logits).cpu()
     weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
     table = _table(built, task, predictions)
@@ -65,7 +66,7 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
         group.barrier()
 
 
-def _write_baselines(run: RunFolder, built: Built) -> None:
+def write_baselines(run: RunFolder, built: Built) -> None:
     """Write what plain methods reach on the same data, where one process holds it and memory allows."""
     data, config = built.data, built.config
     if isinstance(built.plan, ShardedPlan) or _column_bytes(data) > available_bytes() / 2:

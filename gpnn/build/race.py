@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from gpnn.build.keep import keep_training
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, parse_config
@@ -19,6 +19,7 @@ from gpnn.data.features import transform_data
 from gpnn.distributed import ShardedPlan, group_of
 from gpnn.graph import as_graph
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race, shard_members
+from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import DEFAULT, RECIPES, NamedRecipe
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
@@ -36,22 +37,38 @@ class Race:
         fixed: the dotted names of the settings that every recipe keeps as the base has them.
         record: what was decided and done, or None before that.
         winner: the recipe that won, or None before that.
+        began: the digests of the base's data where the run was stopped in the race, so that `config.toml` is another's.
     """
 
     base: str
     fixed: tuple[str, ...] = ()
     record: RaceRecord | None = None
     winner: str | None = None
+    began: Mapping[str, str] | None = None
     file: ClassVar[str] = "race.json"
 
     def to_mapping(self) -> dict[str, Any]:
         """The race as JSON holds it."""
         record = None if self.record is None else self.record.to_mapping()
-        return {"base": self.base, "fixed": list(self.fixed), "record": record, "winner": self.winner}
+        noted = {"base": self.base, "fixed": list(self.fixed), "record": record, "winner": self.winner}
+        return noted if self.began is None else {**noted, "began": dict(self.began)}
 
     def to_json(self) -> str:
         """The text of its file."""
         return json.dumps(self.to_mapping()) + "\n"
+
+    def base_config(self) -> Config:
+        """The base."""
+        config, problems = parse_config(tomllib.loads(self.base))
+        assert not problems, problems
+        return config
+
+    def with_budget(self, budget: str | float) -> Race:
+        """The same with another budget for all that is left."""
+        seconds, record = parse_budget(budget), self.record
+        if record is not None and seconds is not None:
+            record = replace(record, budget=seconds)
+        return replace(self, base=replace(self.base_config(), budget=budget).to_toml(), record=record)
 
     def config(self, name: str, data: Mapping[str, Any] | None = None) -> Config:
         """The configuration of a recipe: the base's data, device and fixed settings, all else as the recipe has it.
@@ -80,16 +97,19 @@ def race_run(
     *,
     callbacks: Sequence[Callback] = (),
     on_record: Callable[[RaceRecord], None] | None = None,
+    on_training: Callable[[int, str, int], None] | None = None,
 ) -> Built | None:
     """Do what is left of a run's race, make the best recipe the run's, and build it; None if interrupted; collective.
 
-    A run without a race keeps the objects that it began with.
+    A run without a race keeps the objects that it began with. One that is interrupted has the predictions of the best
+    training so far.
 
     Args:
         run: the run folder; its `race.json` holds what was decided and a row per training and rung, validation only.
         begun: the objects that the run began with; no recipe changes their data.
         callbacks: of every training; one that ends a training ends the race.
         on_record: called with the decision and, after each training, with the record that holds its row.
+        on_training: called before each training with its rung, the name of its recipe, and the epoch it goes to.
     """
     group = group_of(begun.plan)
     noted = group.run_on_rank0(lambda: read_race(run.race).to_mapping() if run.race.exists() else None)
@@ -112,18 +132,45 @@ def race_run(
     if len(starts) > 1 or race.record is not None:
         budget = parse_budget(begun.config.budget)
         raced = run_race(
-            starts, run.path / "race", budget=budget, record=race.record, on_record=keep, callbacks=callbacks
+            starts,
+            run.path / "race",
+            budget=budget,
+            record=race.record,
+            on_record=keep,
+            on_training=on_training,
+            callbacks=callbacks,
         )
         if not raced.finalists:
+            if raced.leader is not None:
+                _keep_leader(run, race, starts[raced.leader].build(), raced.leader)
             return None
         winner, limit = raced.finalists[0], raced.limit(raced.finalists[0])
     built = starts[winner].build(limit)
     if group.rank == 0:
-        _take_checkpoint(run, winner)
+        run.take_checkpoint(run.path / "race" / winner)
         _adopt(run, built)
-        write_json(run.race, replace(race, winner=winner).to_mapping())
+        write_json(run.race, replace(race, winner=winner, began=None).to_mapping())
     group.barrier()
     return built
+
+
+def _keep_leader(run: RunFolder, race: Race, built: Built, name: str) -> None:
+    """Let the best training so far serve predictions; the race notes what it began with; collective."""
+
+    def adopt() -> None:
+        if race.began is None:
+            environment = read_json(run.environment)
+            digests = {key: environment[key] for key in ("data_sha256", "partition_sha256") if environment.get(key)}
+            write_json(run.race, replace(race, began=digests).to_mapping())
+        _adopt(run, built)
+
+    keep_training(run, built, run.path / "race" / name / CHECKPOINT, adopt)
+
+
+def unfinished_race(run: RunFolder) -> Race | None:
+    """The race of a run that has no winner yet, or None."""
+    race = read_race(run.race) if run.race.exists() else None
+    return race if race is not None and race.winner is None else None
 
 
 def read_race(path: Path) -> Race:
@@ -137,7 +184,8 @@ def read_race(path: Path) -> Race:
 
 def parse_race(noted: Any, file: str) -> Race:
     """The race of :meth:`Race.to_mapping`; `file` is where it stands."""
-    kinds = {"base": str, "fixed": list, "record": dict | None, "winner": str | None}
+    noted = {"began": None, **noted}
+    kinds = {"base": str, "fixed": list, "record": dict | None, "winner": str | None, "began": dict | None}
     wrong = [name for name, kind in kinds.items() if name not in noted or not isinstance(noted[name], kind)]
     wrong = wrong or sorted(set(noted) - set(kinds))
     wrong = wrong or ([] if all(isinstance(key, str) for key in noted["fixed"]) else ["fixed"])
@@ -149,7 +197,7 @@ def parse_race(noted: Any, file: str) -> Race:
     for name in names:
         if name not in RECIPES:
             raise ValueError(f"{file} must note recipes that there are. Got {shorten(name)}.")
-    return Race(noted["base"], tuple(noted["fixed"]), record, noted["winner"])
+    return Race(noted["base"], tuple(noted["fixed"]), record, noted["winner"], noted["began"])
 
 
 class _Start:
@@ -214,12 +262,3 @@ def _adopt(run: RunFolder, built: Built) -> None:
     record(run, data_sha256=None)
     adopt_config(run, built.config)
     record(run, **digests_of(built))
-
-
-def _take_checkpoint(run: RunFolder, name: str) -> None:
-    """Make a recipe's checkpoint the run's; those of the others are removed."""
-    place = run.path / "race" / name
-    if place.exists():
-        shutil.rmtree(run.checkpoint.parent, ignore_errors=True)
-        place.replace(run.checkpoint.parent)
-    shutil.rmtree(run.path / "race", ignore_errors=True)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.build.finish import write_baselines
 from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
 from gpnn.build.race import read_race
@@ -40,12 +41,14 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     check_extra()
     run = RunFolder.open(path)
     run.check_succeeded()
-    if not run.finished:
-        raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
+    if not run.has_results:
+        raise ValueError(f"A report needs a run that ended or was stopped. Continue it: gpnn train --resume {path}")
     trained, config = read_trained(run), load_trained_config(run)
     built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
     _check_same(trained, built)
     _load_weights(built, trained)
+    if not run.baselines.exists():
+        write_baselines(run, built)
     write_run_report(run, built, out=out)
     return out or run.report
 

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpnn.build.extend import extend_config
 from gpnn.build.finish import finish_run
 from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
-from gpnn.build.race import Race
+from gpnn.build.race import Race, unfinished_race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
@@ -25,7 +26,7 @@ from gpnn.run.environment import describe_environment
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
 from gpnn.storage.atomic import finite, staging_folder
 from gpnn.storage.read import read_json
-from gpnn.train.fit import Callback, FitResult, fit
+from gpnn.train.fit import ENDS, Callback, FitResult, fit
 
 SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
 
@@ -108,29 +109,50 @@ def create_run(
     return RunFolder.create(path, files)
 
 
-def open_run(path: Path, processes: Processes = ALONE) -> tuple[RunFolder, Built]:
+def open_run(path: Path, processes: Processes = ALONE, words: Sequence[str] = ()) -> tuple[RunFolder, Built]:
     """The run at `path` and its objects, built again from its configuration; collective.
+
+    Args:
+        path: the run folder.
+        processes: those that train.
+        words: settings `key=value` that say for how long it goes on: :func:`gpnn.build.extend.extend_config`.
 
     Raises:
         ValueError: when there is none, it failed, or its data, its file of subgraphs or a setting is not what it began
             with.
     """
-    start = _agree(processes, lambda: _reopen(path, processes))
+    start = _agree(processes, lambda: _reopen(path, processes, words))
     built, index = _build(start, processes)
     run = RunFolder(path)
     if index is None:
-        check_unchanged(run, digests_of(built), built.config)
+        race = unfinished_race(run)
+        check_unchanged(run, digests_of(built), built.config, began=None if race is None else race.began)
     return run, built
 
 
-def train_run(run: RunFolder, built: Built, callbacks: Sequence[Callback] = (), *, report: bool = True) -> FitResult:
+def train_run(
+    run: RunFolder,
+    built: Built,
+    callbacks: Sequence[Callback] = (),
+    *,
+    report: bool = True,
+    on_stage: Callable[[str], None] | None = None,
+) -> FitResult:
     """Train, from the run's checkpoint where there is one; at the end the run folder is complete; collective.
 
-    An interrupted training leaves a checkpoint to continue from, and no metrics; one that diverged leaves the reason,
-    and no predictions. The report is written last, unless `report` is False, its libraries are not installed, or there
-    are too many predictions to hold.
+    An interrupted training leaves a checkpoint to continue from, and what its best weights give; one that diverged
+    leaves the reason, and no predictions. The report is written last, unless `report` is False, the training was
+    interrupted, its libraries are not installed, or there are too many predictions to hold.
     Rank 0 writes the files.
+
+    Args:
+        run: the run folder.
+        built: this process's objects.
+        callbacks: of the training.
+        report: whether to write a report.
+        on_stage: called with what is done after the training, as it begins.
     """
+    begin_stage = on_stage or (lambda what: None)
     leads, config = group_of(built.plan).rank == 0, built.config
     result = fit(
         built.model,
@@ -140,12 +162,16 @@ def train_run(run: RunFolder, built: Built, callbacks: Sequence[Callback] = (), 
         seed=config.seed,
         checkpoint=run.checkpoint,
         callbacks=[*([HistoryFile(run)] if leads else []), *callbacks],
+        keep_end=True,
+        score_interrupted=True,
     )
     if result.problem is not None and leads:
         run.write_failure(result.problem)
     if result.metrics:
+        begin_stage("predicting, and writing the run folder")
         finish_run(run, built, result)
-        if report and result.logits is not None:
+        if report and result.logits is not None and result.stopped in ENDS:
+            begin_stage("writing the report")
             write_run_report(run, built, result.logits)
     return result
 
@@ -185,11 +211,11 @@ def _create(start: Start, built: Built, before: Search | Race | None, index: Sha
     return start
 
 
-def _reopen(path: Path, processes: Processes) -> Start:
+def _reopen(path: Path, processes: Processes, words: Sequence[str]) -> Start:
     """The start of a run that goes on; one that began without shards gets them where several processes need them."""
     run, own = RunFolder.open(path), path / SHARDS
     run.check_succeeded()
-    config = load_trained_config(run)
+    config = extend_config(run, _began_as(run), words)
     shards = own if is_shard_folder(own) else Path(config.data.name)
     if run.search.exists() and processes.group.size > 1:
         check_searched(run)
@@ -202,6 +228,12 @@ def _reopen(path: Path, processes: Processes) -> Start:
     record(run, shards_sha256=_write_shards(config, processes.group.size, own)[1].sha256)
     check_unchanged(run, shard_digests(read_index(own)), config, str(own))
     return Start(path, config, own)
+
+
+def _began_as(run: RunFolder) -> Config:
+    """The configuration that a run goes on with; one whose race is not over began with that race's base."""
+    race, config = unfinished_race(run), load_trained_config(run)
+    return config if race is None or race.began is None else race.base_config()
 
 
 def _began_with_shards(run: RunFolder) -> bool:

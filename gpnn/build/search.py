@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gpnn.build.keep import keep_training
 from gpnn.build.objects import Built
 from gpnn.build.unchanged import adopt_config, check_base
 from gpnn.config import Config, parse_config
 from gpnn.distributed import ShardedPlan
+from gpnn.race.halving import CHECKPOINT
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import Callback, FitResult, fit
@@ -96,16 +99,19 @@ def search_run(
     *,
     callbacks: Sequence[Callback] = (),
     on_trial: Callable[[dict[str, Any]], None] | None = None,
+    on_training: Callable[[int, int], None] | None = None,
 ) -> Built | None:
     """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
 
-    A run without a search keeps the objects that it began with.
+    A run without a search keeps the objects that it began with. One that is interrupted has the predictions of the best
+    trial so far. The best trial's checkpoint becomes the run's.
 
     Args:
         run: the run folder; its `search.json` holds the table: a row per trial, validation metrics only.
         begun: the objects that the run began with; no trial changes their data.
         callbacks: of every trial; one that ends a trial ends the search.
         on_trial: called with each trial's row.
+        on_training: called before each trial with its number and its epochs.
     """
     if not run.search.exists() or isinstance(begun.plan, ShardedPlan):  # shards train what a search has chosen
         return begun
@@ -115,17 +121,44 @@ def search_run(
     for number, settings in enumerate(search.trials()):
         if number < len(noted["trials"]):
             continue
-        result = _try(begun.build_other(search.config(settings)), callbacks)
-        if result.stopped == "interrupted":
-            return None
+        built = begun.build_other(search.config(settings))
+        if on_training is not None:
+            on_training(number, built.config.train.epochs)
+        result = _try(built, _checkpoint(run, number), callbacks)
         row = {"trial": number, "settings": settings, **_validation_metrics(result, metric)}
+        if result.stopped == "interrupted":
+            _keep_best(run, begun, search, [*noted["trials"], row])
+            return None
         noted["trials"].append(row)
         write_json(run.search, noted)
+        _remove_others(run, best_trial(noted["trials"])["trial"])
         if on_trial is not None:
             on_trial(row)
-    built = begun.build_other(search.config(best_trial(noted["trials"])["settings"]))
+    best = best_trial(noted["trials"])
+    built = begun.build_other(search.config(best["settings"]))
+    run.take_checkpoint(_checkpoint(run, best["trial"]).parent)
     adopt_config(run, built.config)
     return built
+
+
+def _checkpoint(run: RunFolder, trial: int) -> Path:
+    return run.path / "search" / str(trial) / CHECKPOINT
+
+
+def _keep_best(run: RunFolder, begun: Built, search: Search, trials: Sequence[Mapping[str, Any]]) -> None:
+    """Let the best trial so far serve predictions."""
+    trials = [trial for trial in trials if trial["value"] is not None and _checkpoint(run, trial["trial"]).exists()]
+    if trials:
+        best = best_trial(trials)
+        built = begun.build_other(search.config(best["settings"]))
+        keep_training(run, built, _checkpoint(run, best["trial"]), lambda: adopt_config(run, built.config))
+
+
+def _remove_others(run: RunFolder, trial: int) -> None:
+    """Remove the checkpoints of all trials but one."""
+    for folder in (run.path / "search").iterdir():
+        if folder.name != str(trial):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_searched(run: RunFolder) -> None:
@@ -181,14 +214,25 @@ def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return max(trials, key=rank)
 
 
-def _try(built: Built, callbacks: Sequence[Callback]) -> FitResult:
+def _try(built: Built, checkpoint: Path, callbacks: Sequence[Callback]) -> FitResult:
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
     config = built.config
-    return fit(built.model, built.data, built.plan, recipe=config.train, seed=config.seed, callbacks=callbacks)
+    return fit(
+        built.model,
+        built.data,
+        built.plan,
+        recipe=config.train,
+        seed=config.seed,
+        checkpoint=checkpoint,
+        callbacks=callbacks,
+        keep_end=True,
+        score_interrupted=True,
+    )
 
 
 def _validation_metrics(result: FitResult, metric: str) -> dict[str, Any]:
     """The validation metrics of a trial; the test nodes are not read, and a trial that diverged has no metrics."""
-    if result.problem is not None:
+    if not result.metrics:
         return {"metric": metric, "value": None, "epochs": len(result.history), "stopped": result.stopped}
     metrics = {name: value for name, value in result.metrics.items() if name.startswith("val_")}
     found = metrics.get(f"val_{metric}")

@@ -73,7 +73,7 @@ def load_run_config(run: RunFolder) -> Config:
         ValueError: when it is not one, or a setting is not the one that the run began with.
     """
     config = load_config(run.config)
-    if run.finished or not (run.search.exists() or run.race.exists()):  # one that goes on writes config.toml anew
+    if run.has_results or not (run.search.exists() or run.race.exists()):  # one that goes on writes config.toml anew
         _check_settings(run, settings_of(config))
     return config
 
@@ -114,9 +114,19 @@ def _shown(settings: Mapping[str, Any], name: str) -> str:
     return shorten(settings[name]) if name in settings else "not set"
 
 
-def check_unchanged(run: RunFolder, digests: Mapping[str, str], config: Config, shards: str = "") -> None:
-    """Raise ValueError where a digest is not the one that the run began with; runs of older versions store some."""
-    began = read_json(run.environment) if run.environment.is_file() else {}
+def check_unchanged(
+    run: RunFolder,
+    digests: Mapping[str, str],
+    config: Config,
+    shards: str = "",
+    began: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise ValueError where a digest is not the one that the run began with; runs of older versions store some.
+
+    `began` holds those digests; None: `environment.json` does.
+    """
+    if began is None:
+        began = read_json(run.environment) if run.environment.is_file() else {}
     for name, digest in digests.items():
         if began.get(name) not in (None, digest):
             file = {"partition_sha256": config.partition.file, "shards_sha256": shards}.get(name)

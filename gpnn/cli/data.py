@@ -9,9 +9,9 @@ import typer
 
 from gpnn.cli.convert import convert_tables
 from gpnn.cli.errors import USER_MISTAKE
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, nested_rows, output, print_json, print_notes, table
 from gpnn.cli.words import Edges, Features, Json, Nodes, Quiet, Root, Words, complete_words, read_config
+from gpnn.progress import Progress
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch, check, describe and convert datasets.")
 data_app.command("convert")(convert_tables)
@@ -81,7 +81,7 @@ def check(names: Names, root: Root = None, quiet: Quiet = False, json: Json = Fa
         if name in DATASETS:
             found[name] = verify_files(name, root) or {name: "needs no files"}
         elif is_stored(Path(name)):
-            with waiting(f"computing the digests of {name}", silent=quiet or json):
+            with Progress(f"computing the digests of {name}", silent=quiet or json):
                 found[name] = check_stored(open_stored(name))
         else:
             load_dataset(name)
@@ -123,7 +123,7 @@ def describe(
     from gpnn.train.notes import Facts, Note, take_notes
 
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
-    with waiting("reading the graph", silent=quiet or json):
+    with Progress("reading the graph", silent=quiet or json):
         if is_stored(Path(config.data.name)):
             data = load_dataset(config.data.name)
             description, notes = describe_stored(config, data), list(map(Note, data.notes))

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import output, print_json, table
 from gpnn.cli.words import Json, Quiet
+from gpnn.progress import Progress
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
     from gpnn.train import RunFolder
 
     folder = RunFolder.open(run)
-    with waiting("predicting without each edge and column", silent=quiet or json):
+    with Progress("predicting without each edge and column", silent=quiet or json):
         found = explain_run(folder, node, num)
     if json:
         print_json(asdict(found))

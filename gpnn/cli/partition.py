@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, complete_method, read_config
+from gpnn.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,14 +59,14 @@ def partition(
     also = [f"partition.method={method}", f"seed={seed}", *([f"partition.k={k}"] if k else [])]
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges}, also=also)
     console = messages(silent=quiet or json)
-    with waiting("reading the graph", silent=quiet or json):
+    with Progress("reading the graph", silent=quiet or json):
         data = build_data(config)
         config = resolve_structure(config, data)
     found: dict[str, Any] = {"k": config.partition.k}
     if compare:
         found["methods"] = _compare(config, data, console, silent=json)
     if not compare or out is not None:
-        with waiting("dividing", silent=quiet or json):
+        with Progress("dividing", silent=quiet or json):
             division = pipeline_of(config).make_partition(data)
         if not compare:
             quality = division.quality(data).summary()
@@ -87,7 +87,7 @@ def _compare(config: Config, data: Data, console: Console, *, silent: bool) -> d
     """Every method side by side, for the eye unless `silent`, and for JSON."""
     from gpnn.build import build_partitions
 
-    with waiting("dividing by every method", silent=silent):
+    with Progress("dividing by every method", silent=silent):
         rows = build_partitions(config, data)
     if not silent:
         output().print(table(["method", *MEASUREMENTS], map(_cells, rows), title=f"K = {config.partition.k}"))

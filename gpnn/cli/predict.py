@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json, print_notes
 from gpnn.cli.words import METAVAR, Edges, Features, Json, Nodes, Quiet, Root, read_config, split_words
+from gpnn.progress import Progress
 
 
 def predict(
@@ -53,7 +53,7 @@ def predict(
         config = with_graph(config, read_config(words, root=root, tables=given).data)
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
-    with waiting("reading the graph and predicting", silent=quiet or json):
+    with Progress("reading the graph and predicting", silent=quiet or json):
         data = build_data(config, trained.vocabulary)
         table = predict_trained(trained, config, data)
     known = "new" in table.column_names

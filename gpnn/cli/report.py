@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, print_json
 from gpnn.cli.words import Json
+from gpnn.progress import Progress
 
 COMPARISON = Path("comparison.html")
 
@@ -30,7 +30,7 @@ def report(
 
     `gpnn report runs/first runs/second --out both.html --json`
     """
-    with waiting("writing the report", silent=quiet or json):
+    with Progress("writing the report", silent=quiet or json):
         path = _write(runs, out)
     if json:
         print_json({"file": str(path), "runs": list(map(str, runs))})

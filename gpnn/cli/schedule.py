@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.progress import waiting
 from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, read_config
+from gpnn.progress import Progress
 from gpnn.text import percent
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def schedule(
     tables = {"nodes": nodes, "edges": edges}
     config = read_config(words, root=root, tables=tables, also=[*also, f"seed={seed}"])
     console = messages(silent=quiet or json)
-    with waiting("reading the graph", silent=quiet or json):
+    with Progress("reading the graph", silent=quiet or json):
         data = build_data(config)
     config, graph = resolve_structure(config, data), as_graph(data)
     schedules, refused, part = build_schedules(config, data)
@@ -66,7 +66,7 @@ def schedule(
     if sources is None and graph.num_nodes > EXACT_UP_TO:
         sources = SAMPLE
         console.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
-    with waiting("following the broadcast", silent=quiet or json):
+    with Progress("following the broadcast", silent=quiet or json):
         rows = compare_schedules(graph, schedules, sources, seed)
     if json:
         print_json({row.name: _counts(row) for row in rows})

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gpnn.progress import console
 from gpnn.text import metric_text, printable, value_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def output() -> Console:
 
 def messages(*, silent: bool = False) -> Console:
     """The console of progress and messages; one that is silent prints nothing."""
-    return Console(stderr=True, highlight=False, soft_wrap=True, quiet=silent)
+    return console(silent=silent)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

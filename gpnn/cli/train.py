@@ -11,10 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpnn.cli.errors import FAILED
+from gpnn.cli.interrupt import Interrupt
 from gpnn.cli.process import Launched, launched, set_process
-from gpnn.cli.progress import Interrupt, progress_callback, waiting
 from gpnn.cli.show import headline, messages, print_notes, show_race, show_result, show_trial
-from gpnn.cli.words import Edges, Features, Json, Nodes, Root, Words, chooses_model, given_settings, read_config
+from gpnn.cli.words import (
+    Edges,
+    Features,
+    Json,
+    Nodes,
+    Root,
+    Words,
+    chooses_model,
+    given_settings,
+    read_config,
+    split_words,
+)
+from gpnn.progress import Progress
+from gpnn.text import metric_text
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -31,7 +44,7 @@ def train(
     config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to make (default: runs/NAME-TIME).")] = None,
     root: Root = None,
-    resume: Annotated[Path | None, typer.Option(help="Run folder to continue, to the same bits.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Run folder to continue, or to train for longer.")] = None,
     search: Annotated[int, typer.Option(min=0, help="Try this many configurations on validation first.")] = 0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Draw curves in RUN/tensorboard.")] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html.")] = True,
@@ -41,7 +54,9 @@ def train(
 ) -> None:
     """Train on a dataset, a folder of tables or a graph file; without one, on the embedded `digits`.
 
-    Ctrl-C, SIGTERM and SIGHUP leave a run that `--resume` continues; the exit code is then 130, 143 or 129.
+    Ctrl-C, SIGTERM and SIGHUP stop a run after the epoch: its best weights so far serve `predict` and `report`, and
+    `--resume` continues it, be it for longer: with other `train.epochs`, `train.patience` or `budget` of a race. The
+    exit code is then 130, 143 or 129.
 
     Examples:
 
@@ -55,24 +70,33 @@ def train(
 
     `gpnn train --resume runs/first`
 
+    `gpnn train --resume runs/first train.epochs=800 train.patience=200`
+
     `torchrun --nproc-per-node 2 -m gpnn train cora --out runs/two`
     """
     silent = quiet or json
-    with launched(timeout) as here:
-        given = (words, config, out, root, search, nodes, edges, features)
+    with launched(timeout) as here, Interrupt(silent=silent or not here.leads) as interrupt:
+        given = (split_words(words)[0], config, out, root, search, nodes, edges, features)
         path = here.on_rank0(lambda: _find(here, resume, out, alone=not any(given), tensorboard=tensorboard))
-        with waiting("reading the graph and preparing the schedule", silent=silent or not here.leads):
-            if path is not None:
-                here.run = Path(path)
-                run, built = _reopen(here.run, here)
-            else:
-                tables = {"nodes": nodes, "edges": edges, "features": features}
-                run, built = _begin(partial(_read, words, config, root, tables, search), out, here, search)
-        here.run, problem = run.path, None
-        if built is not None:
-            problem = _train(run, built, here, silent=silent or not here.leads, curves=tensorboard, report=report)
-        elif report and here.leads:
-            _write_missing_report(run)
+        what, problem = "reading the graph and preparing the schedule", None
+        try:
+            with Progress(what, silent=interrupt.silent) as progress:
+                if path is not None:
+                    here.run = Path(path)
+                    run, built = _reopen(here.run, here, (words or []) if resume is not None else [])
+                else:
+                    tables = {"nodes": nodes, "edges": edges, "features": features}
+                    run, built = _begin(partial(_read, words, config, root, tables, search), out, here, search)
+                here.run = run.path
+                if built is not None:
+                    problem = _train(run, built, here, interrupt, progress, curves=tensorboard, report=report)
+                elif report and here.leads:
+                    progress.stage("writing the report")
+                    _write_missing_report(run)
+        except KeyboardInterrupt:
+            if here.leads:
+                typer.echo(f"gpnn: stopped.{_describe_stopped(here)}", err=True)
+            raise typer.Exit(interrupt.exit_code) from None
         if here.leads:
             _end(run, problem, quiet=quiet, json=json)
 
@@ -84,7 +108,10 @@ def _find(here: Launched, resume: Path | None, out: Path | None, *, alone: bool,
 
         check_tensorboard()
     if resume is not None and not alone:
-        raise ValueError("`--resume` must stand alone: a run goes on with the settings it began with.")
+        raise ValueError(
+            "`--resume` must stand alone, or with train.epochs=…, train.patience=… or budget=…: a run goes on with the "
+            "settings it began with."
+        )
     launch = here.processes.launch
     if resume is None and out is None and launch.max_restarts:
         raise ValueError("With torchrun --max-restarts there must be `--out`, so that a restart finds the run.")
@@ -131,14 +158,14 @@ def _read(
     return config, given
 
 
-def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
-    """A run to continue; one that is finished has nothing left to build."""
+def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Built | None]:
+    """A run to continue; one that is finished has nothing left to build, unless words let it go on."""
     from gpnn.build import open_run
     from gpnn.run.lock import remove_unfinished
     from gpnn.train import RunFolder
 
     def finished() -> bool:
-        done = RunFolder.open(path).finished
+        done = RunFolder.open(path).finished and not words
         if done:
             remove_unfinished(path)  # a kill in the last write leaves its empty staging folder
             typer.echo("gpnn: this run is finished.", err=True)
@@ -146,7 +173,7 @@ def _reopen(path: Path, here: Launched) -> tuple[RunFolder, Built | None]:
 
     if here.on_rank0(finished):
         return RunFolder(path), None
-    run, built = open_run(path, here.processes)
+    run, built = open_run(path, here.processes, words)
     set_process(built)
     return run, built
 
@@ -160,44 +187,96 @@ def _write_missing_report(run: RunFolder) -> None:
         report_run(run.path)
 
 
-def _train(run: RunFolder, built: Built, here: Launched, *, silent: bool, curves: bool, report: bool) -> str | None:
-    """Train to the end; the problem if it ended badly. A signal to stop leaves a run to continue."""
-    from gpnn.build import race_run, search_run
+def _train(
+    run: RunFolder,
+    built: Built,
+    here: Launched,
+    interrupt: Interrupt,
+    progress: Progress,
+    *,
+    curves: bool,
+    report: bool,
+) -> str | None:
+    """Train to the end; the problem if it ended badly.
 
-    interrupt = Interrupt(silent=silent)
-    try:
-        with ExitStack() as stack:
-            if here.on_rank0(lambda: _hold(run, stack)):
-                return None
-            stack.enter_context(interrupt)
-            chosen = search_run(run, built, callbacks=[interrupt], on_trial=_ignore if silent else show_trial)
-            if chosen is not None:
-                chosen = race_run(run, chosen, callbacks=[interrupt], on_record=_ignore if silent else show_race)
-            settings = {"silent": silent, "curves": curves and here.leads, "report": report}
-            result = None if chosen is None else _fit(run, chosen, interrupt, **settings)
-    except KeyboardInterrupt:
-        result = None
-    if result is None or result.stopped == "interrupted":
-        if here.leads:
-            typer.echo(f"gpnn: stopped. Continue with: {here.resume}", err=True)
-        raise typer.Exit(interrupt.exit_code)
+    Raises:
+        KeyboardInterrupt: when a signal stopped it, which leaves the best so far and a run to continue.
+    """
+    with ExitStack() as stack:
+        if here.on_rank0(lambda: _hold(run, built, stack)):
+            return None
+        chosen = _choose(run, built, [interrupt, progress], progress)
+        if chosen is None:
+            raise KeyboardInterrupt
+        result = _fit(run, chosen, [interrupt], progress, curves=curves and here.leads, report=report)
+    if result.stopped == "interrupted":
+        raise KeyboardInterrupt
     return result.problem
 
 
-def _hold(run: RunFolder, stack: ExitStack) -> bool:
-    """Lock the run folder; whether another process finished the run while this one read the graph."""
+def _hold(run: RunFolder, built: Built, stack: ExitStack) -> bool:
+    """Lock the run folder and let the run go on, for as long as its objects say.
+
+    Returns:
+        Whether another process finished the run while this one read the graph.
+    """
+    from gpnn.build import adopt_extension
     from gpnn.run.lock import lock_run
 
     stack.enter_context(lock_run(run.path))
-    return run.finished
+    extended = adopt_extension(run, built.config)
+    if run.finished and not extended:
+        return True
+    run.reopen()
+    return False
 
 
-def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, curves: bool, report: bool) -> FitResult:
+def _describe_stopped(here: Launched) -> str:
+    """What a stopped run holds, and how to continue it; nothing where there is none yet."""
+    from gpnn.train import RunFolder
+
+    if here.run is None:
+        return ""
+    run, kept = RunFolder(here.run), ""
+    if run.has_results:
+        metrics = run.read_metrics()
+        name = f"val_{metrics['metric']}"
+        score = f", validation {metrics['metric']} {metric_text(name, metrics[name])}" if metrics.get(name) else ""
+        kept = f" `gpnn predict` and `gpnn report` take the best so far: epoch {metrics['best_epoch']:,}{score}."
+    return f"{kept} Continue with: {here.resume}"
+
+
+def _choose(run: RunFolder, built: Built, callbacks: list[Callback], progress: Progress) -> Built | None:
+    """The objects to train, after the search or the race where there is one; None if it was interrupted."""
+    from gpnn.build import race_run, search_run
+
+    silent = progress.silent
+    chosen = search_run(
+        run,
+        built,
+        callbacks=callbacks,
+        on_trial=_ignore if silent else show_trial,
+        on_training=lambda number, epochs: progress.stage(f"trial {number + 1}", epochs),
+    )
+    if chosen is None:
+        return None
+    return race_run(
+        run,
+        chosen,
+        callbacks=callbacks,
+        on_record=_ignore if silent else show_race,
+        on_training=progress.rung,
+    )
+
+
+def _fit(
+    run: RunFolder, built: Built, callbacks: list[Callback], progress: Progress, *, curves: bool, report: bool
+) -> FitResult:
     from gpnn.build import history_notes, train_run
     from gpnn.report import advice, can_write
     from gpnn.run.tensorboard import TensorBoard
 
-    callbacks: list[Callback] = [interrupt]
+    silent = progress.silent
     with ExitStack() as stack:
         if curves:
             callbacks.append(stack.enter_context(closing(TensorBoard(run.tensorboard))))
@@ -206,10 +285,10 @@ def _fit(run: RunFolder, built: Built, interrupt: Interrupt, *, silent: bool, cu
             if built.engine is not None:
                 messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
-            callbacks.append(stack.enter_context(progress_callback(built.config.train.epochs)))
         if report and not silent and not can_write():
             messages().print(advice(), markup=False)
-        result = train_run(run, built, callbacks, report=report)
+        progress.stage("training", built.config.train.epochs)
+        result = train_run(run, built, [*callbacks, progress], report=report, on_stage=progress.stage)
     if not silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result

@@ -52,9 +52,10 @@ def run_race(
     budget: float | None = None,
     record: RaceRecord | None = None,
     on_record: Callable[[RaceRecord], None],
+    on_training: Callable[[int, str, int], None] | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> RaceRecord:
-    """The record of a race, whose `finalists` are empty where it was interrupted; collective.
+    """The record of a race; where it was interrupted, `finalists` are empty and `leader` is best so far; collective.
 
     In each rung a training goes on to a share of its epochs, as far as the budget allows, and the better ones stay
     (successive halving: Jamieson and Talwalkar 2016). A training goes on from its checkpoint, so that it comes to
@@ -66,6 +67,7 @@ def run_race(
         budget: seconds, or None: :func:`gpnn.race.budget.default_budget`.
         record: of an earlier part of this race, which then goes on.
         on_record: called with the decision and, after each training, with the record that holds its row.
+        on_training: called before each training with its rung, its name and the epoch it goes to.
         callbacks: of every training; one that ends a training ends the race.
     """
     record = decide(starts, budget) if record is None else record
@@ -75,10 +77,13 @@ def run_race(
         for name in record.alive(rung):
             if record.find(rung, name) is not None:
                 continue
+            if on_training is not None:
+                on_training(rung, name, limits[name])
             row = _take_rung(starts[name](), folder / name, limits[name], record.metric, callbacks)
-            if row is None:
-                return record
-            record = replace(record, rows=(*record.rows, {"rung": rung, "name": name, **row}))
+            row = {"rung": rung, "name": name, **row}
+            if row["stopped"] == "interrupted":
+                return replace(record, interrupted=row)
+            record = replace(record, rows=(*record.rows, row))
             on_record(record)
     return record
 
@@ -134,8 +139,8 @@ def _within_budget(record: RaceRecord) -> RaceRecord:
     return record
 
 
-def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row | None:
-    """Train to the epoch `limit`; what a row notes of it, or None if another callback ended it."""
+def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row:
+    """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it."""
     folder.mkdir(parents=True, exist_ok=True)
     end = _Limit(limit)
     result = fit(
@@ -148,7 +153,8 @@ def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: S
         callbacks=[end, *callbacks],
         keep_end=True,
     )
-    return None if result.stopped == "interrupted" and not end.reached else _row(result, metric)
+    row = _row(result, metric)
+    return {**row, "stopped": "interrupted"} if result.stopped == "interrupted" and not end.reached else row
 
 
 @dataclass

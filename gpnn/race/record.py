@@ -33,6 +33,7 @@ class RaceRecord:
         costs: seconds of an epoch of each recipe that takes part.
         epochs: the most epochs of each.
         rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `val_loss`, ….
+        interrupted: the row of a training that a callback ended, which no file holds: it goes on.
     """
 
     budget: float
@@ -41,6 +42,7 @@ class RaceRecord:
     costs: Mapping[str, float]
     epochs: Mapping[str, int]
     rows: tuple[Row, ...] = ()
+    interrupted: Row | None = None
 
     def to_mapping(self) -> dict[str, Any]:
         """The record as JSON holds it."""
@@ -73,6 +75,13 @@ class RaceRecord:
     def finalists(self) -> list[str]:
         """Those of the last rung, best first; nobody before it is done."""
         return self.ranking(len(FRACTIONS) - 1)
+
+    @property
+    def leader(self) -> str | None:
+        """The best training so far, of whichever rung; None before a validation."""
+        rows = [*self.rows, *([self.interrupted] if self.interrupted is not None else [])]
+        best = rank(list({row["name"]: row for row in rows}.values()))
+        return best[0]["name"] if best and best[0]["value"] is not None else None
 
     def epochs_before(self, rung: int, name: str) -> int:
         """The epochs that a training had done before a rung."""

@@ -91,7 +91,7 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]
 def _read(run: RunFolder, name: str) -> ComparedRun:
     settings, environment = dict(flatten(read_toml(run.config))), read_json(run.environment)
     where = {key: value for key, value in environment.items() if key not in ("command", "settings")}
-    metrics = run.read_metrics() if run.finished else {}
+    metrics = run.read_metrics() if run.has_results else {}
     return ComparedRun(name, metrics, run.read_history(), settings, dict(flatten(where)))
 
 

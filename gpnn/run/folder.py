@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,10 +26,10 @@ class RunFolder:
 
     `config.toml` and `environment.json` are there from the start; `history.jsonl` grows by a line per epoch;
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
-    the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run is finished.
-    A training that diverged leaves `failed.json` in their place: it has no predictions. `report.html` is
-    `gpnn.report`'s, `tensorboard/` is there on request. `race.json` and `search.json` tell what was tried before,
-    `baselines.json` what plain methods reach.
+    the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run has results, and is
+    finished unless a signal stopped it. A training that diverged leaves `failed.json` in their place: it has no
+    predictions. `report.html` is `gpnn.report`'s, `tensorboard/` is there on request. `race.json` and `search.json`
+    tell what was tried before, `baselines.json` what plain methods reach.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -89,8 +90,26 @@ class RunFolder:
         return self.path / "tensorboard"
 
     @property
-    def finished(self) -> bool:
+    def has_results(self) -> bool:
+        """Whether the run has a model, predictions and metrics, be it that a signal stopped its training."""
         return self.metrics.exists()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training came to its end."""
+        return self.has_results and read_json(self.metrics).get("stopped") != "interrupted"
+
+    def take_checkpoint(self, folder: Path) -> None:
+        """Make the checkpoint of an earlier training the run's, where there is one, and remove those beside it."""
+        if folder.exists():
+            shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
+            folder.replace(self.checkpoint.parent)
+        shutil.rmtree(folder.parent, ignore_errors=True)
+
+    def reopen(self) -> None:
+        """Let the training go on: the run has no results until it ends, but its model still serves predictions."""
+        self.metrics.unlink(missing_ok=True)
+        self.report.unlink(missing_ok=True)
 
     @classmethod
     def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
@@ -182,7 +201,7 @@ class RunFolder:
             ValueError: when the run is not finished, its training failed, or the file is damaged.
         """
         self.check_succeeded()
-        if not self.finished:
+        if not self.has_results:
             raise ValueError(f"A finished run must hold {self.metrics.name}. {str(self.path)!r} does not.")
         return _check_metrics(read_json(self.metrics), self.metrics.name)
 

@@ -51,7 +51,7 @@ class TensorBoard:
     def _write(self, record: dict[str, Any]) -> None:
         assert self.writer is not None
         for name, value in record.items():
-            if name != "epoch" and value is not None:
+            if name not in ("epoch", "best_epoch", "patience_left") and value is not None:
                 self.writer.add_scalar(curve_name(name), value, record["epoch"])
 
 

@@ -66,9 +66,10 @@ class FitResult:
     """What a training came to; the model itself holds the best weights.
 
     Attributes:
-        metrics: final metrics: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, …; none where it was
-            interrupted or diverged.
-        history: one record per epoch: `epoch`, `loss`, `val_accuracy` where it was checked, `seconds`, ….
+        metrics: final metrics: `val_accuracy`, `test_accuracy`, …, `seconds`, `epochs`, …; none where it diverged, or
+            was interrupted and these were not wanted.
+        history: one record per epoch: `epoch`, `loss`, `seconds`, …; where it was checked `val_accuracy`, `best_epoch`
+            and, with patience, `patience_left`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
         logits: the outputs for every node with the best weights, `[N, C]`, on the model's device; None where there are
@@ -99,6 +100,7 @@ def fit(
     checkpoint: Path | None = None,
     callbacks: Sequence[Callback] = (),
     keep_end: bool = False,
+    score_interrupted: bool = False,
 ) -> FitResult:
     """Train the model on the labelled training nodes of `data`; it ends with its best weights.
 
@@ -117,6 +119,7 @@ def fit(
         checkpoint: file to continue from where it exists, and to write to as the recipe says.
         callbacks: each is called at the start and after every epoch.
         keep_end: write the checkpoint of the last epoch, too, whatever the recipe says.
+        score_interrupted: take the metrics of the best weights also where a callback ended the training.
 
     Raises:
         ValueError: when there is nothing to learn from, the plan is another graph's, or the checkpoint another model's.
@@ -135,7 +138,7 @@ def fit(
         model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}
     logits = None
-    if stopped in ENDS:
+    if stopped in ENDS or (score_interrupted and stopped == "interrupted" and progress.epoch):
         logits = trainer.predict() if trainer.holds_logits else None
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
@@ -269,6 +272,8 @@ class _Trainer:
         record |= {"gradient_norm": norm, "learning_rate": self.rate(epoch), "seconds": seconds, **self._traffic()}
         self.progress.seconds += seconds
         self.progress.history.append(record)
+        if "best_epoch" in record and self.recipe.patience:
+            record["patience_left"] = max(0, self._patience_left())
         return None
 
     def _step(self, epoch: int) -> tuple[Record, float]:
@@ -304,6 +309,7 @@ class _Trainer:
         outputs = self.predict(self.examples.nodes["val"])
         scores = score_split(outputs, self.task, self.examples, "val", names, self.group)
         self.progress.check(self.model, merit(self.metric, scores[f"val_{self.metric}"]), scores["val_loss"])
+        scores["best_epoch"] = self.progress.best_epoch
         return scores
 
     def predict(self, rows: Tensor | None = None) -> Tensor:
@@ -328,11 +334,13 @@ class _Trainer:
 
     def _out_of_patience(self) -> bool:
         """Whether as many validations as patience allows brought no gain, or none that counts."""
-        patience, tolerance = self.recipe.patience, self.recipe.tolerance
-        if not patience:
-            return False
+        return bool(self.recipe.patience) and self._patience_left() <= 0
+
+    def _patience_left(self) -> int:
+        """The validations without a gain after which the training stops."""
+        tolerance = self.recipe.tolerance
         level = checks_on_level(self.progress.history, self.metric, tolerance) if tolerance else 0
-        return patience <= max(self.progress.checks_since_best, level)
+        return self.recipe.patience - max(self.progress.checks_since_best, level)
 
     def _solved(self) -> bool:
         return self.solver is not None and self.solver.next(self.progress.history) is None

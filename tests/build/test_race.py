@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gpnn import GPNNClassifier, load_dataset
-from gpnn.build import Race, begin_run, open_run, predict_run, race_run, train_run
+from gpnn.build import Race, begin_run, build_data, load_run_config, open_run, predict_run, race_run, train_run
 from gpnn.build.race import read_race
 from gpnn.config import Config, parse_config
 from gpnn.recipes import RECIPES
@@ -156,6 +156,26 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     assert all(torch.equal(ours[key].cpu(), theirs[key]) for key in theirs)
     classifier.save(tmp_path / "saved")
     assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(given) == classifier.predict_proba(given)).all()
+
+
+def test_a_race_of_one_way_edges_that_was_stopped_goes_on_from_its_own_data(tmp_path):
+    config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
+    run, begun = begin_run(lambda: config, tmp_path / "run", before=lambda config: Race(config.to_toml(), ()))
+    assert race_run(run, begun, callbacks=[Stop()]) is None
+    kept = load_run_config(run)
+    assert kept.data.undirected  # that of the first recipe, whose predictions the run has
+    assert run.has_results
+    assert not run.finished
+    assert predict_run(run, kept, build_data(kept)).num_rows == 60
+    run, again = open_run(run.path)
+    assert again.data.num_edges == begun.data.num_edges == 120
+    run.reopen()
+    built = race_run(run, again)
+    assert built is not None
+    edges = tmp_path / "graph" / "edges.csv"
+    edges.write_text(edges.read_text() + "1,9\n")
+    with pytest.raises(ValueError, match="has changed since"):
+        open_run(run.path)
 
 
 def test_labels_of_test_nodes_change_nothing(planted):

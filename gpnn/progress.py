@@ -1,0 +1,179 @@
+"""Progress: what a run does now, for its user: a bar on a terminal, else lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from threading import Event, RLock, Thread
+from typing import TYPE_CHECKING, Any, Self
+
+from gpnn.text import metric_text, percent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+
+HALF_MINUTE = 30.0
+Record = Mapping[str, Any]
+
+
+class Progress:
+    """The one display of what takes its time: a stage, or the epochs of a training, whose callback it is.
+
+    On a terminal it is a bar with the best validation so far, the patience and the time that are left. Elsewhere it is
+    a line for every tenth of the epochs, and at least one every half minute, whatever takes so long.
+
+    Args:
+        what: is done first.
+        silent: show nothing.
+        every: seconds after which a line comes at the latest.
+
+    >>> with Progress("reading the graph", silent=True) as progress:
+    ...     progress.stage("training", epochs=200)
+    """
+
+    def __init__(self, what: str = "training", *, silent: bool = False, every: float = HALF_MINUTE) -> None:
+        self.what, self.silent, self.every = what, silent, every
+        self.epochs, self.best = 0, ""
+        self._checked: dict[str, Any] = {}  # the last epoch that was validated
+        self._last = ""  # what was known after the last epoch
+        self._bar: RichProgress | None = None
+        self._lock, self._end = RLock(), Event()
+        self._began = self._printed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self.silent:
+            return self
+        if sys.stderr.isatty():
+            self._bar = _make_bar()
+            self._bar.start()
+            self._bar.add_task(self.what, total=None, facts="")
+        else:
+            self._ticker = Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, what: str, epochs: int = 0) -> None:
+        """Something else is done from now on; `epochs` of a training that begins, 0 of anything else."""
+        with self._lock:
+            self.what, self.epochs, self.best, self._checked, self._last = what, epochs, "", {}, ""
+            self._began = self._printed = time.monotonic()
+        if self._bar is not None:
+            self._bar.remove_task(self._bar.task_ids[0])
+            self._bar.add_task(what, total=epochs or None, facts="")
+
+    def rung(self, rung: int, name: str, epochs: int) -> None:
+        """A training of a race begins, numbered from 0."""
+        self.stage(f"race, rung {rung + 1}, {name}", epochs)
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """A training begins; it goes on after the epochs of `history`."""
+        if not history:
+            return
+        best = history[-1].get("best_epoch")
+        self.best = next((describe_best(each) for each in history if each["epoch"] == best), "")
+        if self._bar is None:
+            self._print(f"{self.what}: continuing after epoch {len(history)}")
+        else:
+            self._bar.update(self._bar.task_ids[0], completed=len(history))
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """An epoch is done."""
+        if "val_loss" in record:
+            self._checked = record
+        if record.get("best_epoch") == record["epoch"]:
+            self.best = describe_best(record)
+        facts = describe_epoch({**self._checked, **record}, self.best)
+        with self._lock:
+            self._last = f"epoch {record['epoch']}/{self.epochs}  {facts}"
+            tenth = record["epoch"] % max(1, self.epochs // 10) == 0
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=record["epoch"], facts=self._last)
+            elif tenth or time.monotonic() - self._printed >= self.every:
+                self._print(f"{self.what}: {self._last}")
+
+    def _print(self, line: str) -> None:
+        if not self.silent:
+            self._printed = time.monotonic()
+            console().print(line, markup=False)
+
+    def _tick(self) -> None:
+        """Print a line whenever there was none for long, until the end."""
+        while not self._end.wait(max(0.01, self._printed + self.every - time.monotonic())):
+            with self._lock:
+                now = time.monotonic()
+                if now - self._printed >= self.every:
+                    after = f", after {self._last}" if self._last else ""
+                    self._print(f"{self.what}: {now - self._began:.0f} s{after}")
+
+
+def console(*, silent: bool = False) -> Console:
+    """The console of progress and messages, standard error; one that is silent prints nothing."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True, quiet=silent)
+
+
+def _make_bar() -> RichProgress:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[facts]}", markup=False),
+        TimeRemainingColumn(compact=True),
+    )
+    return Progress(*columns, console=console(), transient=True, expand=True)
+
+
+def describe_epoch(record: Record, best: str = "") -> str:
+    """An epoch in a line.
+
+    >>> describe_epoch({"loss": 0.5, "val_accuracy": 0.75, "patience_left": 3}, "best 80.0 % (epoch 2)")
+    'loss 0.5000  validation 75.0 %  best 80.0 % (epoch 2)  patience 3'
+    """
+    left = record.get("patience_left")
+    parts = [
+        f"loss {record['loss']:.4f}",
+        describe_validation(record),
+        best,
+        "" if left is None else f"patience {left}",
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def describe_best(record: Record) -> str:
+    """The validation of the best epoch.
+
+    >>> describe_best({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
+    'best 81.5 % (epoch 3)'
+    """
+    name, value = _validation(record)
+    return f"best {metric_text(name, value)} (epoch {record['epoch']})" if name else ""
+
+
+def describe_validation(record: Record) -> str:
+    """The validation accuracy, or another metric by its name.
+
+    >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
+    'validation 81.5 %'
+    >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_r2": 0.815})
+    'validation r2 0.815'
+    """
+    name, value = _validation(record)
+    if name == "val_accuracy":
+        return f"validation {percent(value)}"
+    return f"validation {name.removeprefix('val_').replace('_', ' ')} {metric_text(name, value)}" if name else ""
+
+
+def _validation(record: Record) -> tuple[str, float]:
+    """The metric that was chosen, beside the accuracy, and its value; no name where nothing was checked."""
+    names = [name for name in record if name.startswith("val_") and name != "val_loss"]
+    name = next((name for name in names if name != "val_accuracy"), names[0] if names else "")
+    return (name, record[name]) if name else ("", 0.0)

@@ -1,0 +1,72 @@
+import io
+import re
+import time
+
+from rich.console import Console
+
+from gpnn import progress
+from gpnn.progress import Progress, describe_validation
+
+RECORD = {"epoch": 1, "loss": 0.5, "val_loss": 1.0, "val_accuracy": 0.75, "best_epoch": 1, "patience_left": 7}
+
+
+def test_lines_come_every_tenth_with_the_best_and_the_patience(capsys):
+    with Progress(every=1000) as shown:
+        shown.stage("race, rung 1, gated", 20)
+        shown.start([])
+        for epoch in range(1, 6):
+            shown.epoch({**RECORD, "epoch": epoch, "val_accuracy": 0.5 if epoch > 1 else 0.75})
+    assert capsys.readouterr().err.splitlines() == [
+        "race, rung 1, gated: epoch 2/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
+        "race, rung 1, gated: epoch 4/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
+    ]
+
+
+def test_a_line_comes_in_any_case(capsys):
+    with Progress("reading the graph", every=0.05) as shown:
+        time.sleep(0.3)
+        shown.stage("training", 1000)
+        shown.epoch(RECORD)
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"reading the graph: \d+ s", lines[0])
+    assert re.fullmatch(r"training: \d+ s, after epoch 1/1000  loss .*", lines[-1])
+    time.sleep(0.15)
+    assert capsys.readouterr().err == ""  # it has ended
+
+
+def test_a_silent_one_prints_nothing(capsys):
+    with Progress(silent=True, every=0.01) as shown:
+        shown.stage("training", 1)
+        shown.start([RECORD])
+        shown.epoch(RECORD)
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    page = io.StringIO()
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "console", lambda: Console(file=page, force_terminal=True, width=150))
+    with Progress("reading the graph") as shown:
+        shown.stage("training", 10)
+        shown.start([{**RECORD, "epoch": epoch} for epoch in (1, 2, 3)])
+        shown.epoch({"epoch": 4, "loss": 0.4})  # no check this time
+        task = shown._bar.tasks[0]
+        assert (task.completed, task.total) == (4, 10)
+        assert task.fields["facts"] == "epoch 4/10  loss 0.4000  best 75.0 % (epoch 1)"
+        shown.stage("writing the report")
+        assert shown._bar.tasks[0].total is None
+    assert "training" in page.getvalue()
+
+
+def test_a_run_that_goes_on_is_said_to(capsys):
+    with Progress() as shown:
+        shown.start([RECORD])
+    assert capsys.readouterr().err == "training: continuing after epoch 1\n"
+
+
+def test_the_chosen_metric_is_shown():
+    record = {"val_loss": 1.0, "val_accuracy": 0.9, "val_roc_auc": 0.625}
+    assert describe_validation(record) == "validation roc auc 62.5 %"
+    assert describe_validation({"loss": 1.0}) == ""
