@@ -70,7 +70,7 @@ def run_race(
         on_training: called before each training with its rung, its name and the epoch it goes to.
         callbacks: of every training; one that ends a training ends the race.
     """
-    record = decide(starts, budget) if record is None else record
+    record = decide(starts, budget) if record is None else replace(record, interrupted=None)
     on_record(record)
     for rung in range(len(FRACTIONS)):
         limits = rung_epochs(record, rung)
