@@ -42,7 +42,7 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     run = RunFolder.open(path)
     run.check_succeeded()
     if not run.has_results:
-        raise ValueError(f"A report needs a run that ended or was stopped. Continue it: gpnn train --resume {path}")
+        raise ValueError(f"A report needs a finished run. {str(path)!r} is not: gpnn train --resume {path}")
     trained, config = read_trained(run), load_trained_config(run)
     built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
     _check_same(trained, built)
