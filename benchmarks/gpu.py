@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # states are large, blocks are not
 
 PARTS = ("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes", "record", "synchronous", "held_cut")
+PARTS += ("capped", "wide_check")
 LIMITS = {"float32": 1e-5, "bf16": 3e-2}  # relative errors that a check allows
 
 
@@ -165,14 +166,39 @@ def held_cut(options: argparse.Namespace) -> dict[str, object]:
     return train(options.nodes, options.edges, options.k, "held_cut", epochs=options.epochs)
 
 
-def train(nodes: int, edges: int, parts: int, name: str, *, epochs: int, **arguments: Any) -> dict[str, object]:
+CONVOLUTIONS = {"model_options": {"cell": "residual", "sharing": "round", "concat": "none"}, "hidden_channels": 256}
+
+
+def capped(options: argparse.Namespace) -> dict[str, object]:
+    """10M nodes, 120M edges, 1,024 features, three residual convolutions of 256 channels, the GPU held to 24 GiB."""
+    return train(
+        *(10_000_000, 120_000_000, 20, "synchronous"),
+        epochs=options.epochs,
+        features=1024,
+        device_memory=24 * 2**30,
+        **CONVOLUTIONS,
+    )
+
+
+def wide_check(options: argparse.Namespace) -> dict[str, object]:
+    """The same network over 500,000 nodes in float32: gradients with features and states on the host, and without."""
+    from gpu_task import compare_engines
+
+    found = compare_engines(500_000, 6_000_000, 1024, ("streamed_host", "fused"), **CONVOLUTIONS)
+    print(f"  {found}", flush=True)
+    return found
+
+
+def train(
+    nodes: int, edges: int, parts: int, name: str, *, epochs: int, features: int = 128, **arguments: Any
+) -> dict[str, object]:
     """Prepare and train; what both took, and loss and accuracy of each epoch."""
     import torch
     from gpu_task import now, prepare
     from gpu_task import train as train_task
 
     began = now()
-    task = prepare(nodes, edges, width=128, device="cuda")
+    task = prepare(nodes, edges, width=features, device="cuda")
     facts = train_task(task, parts, name, epochs=epochs, **arguments)
     facts["all of it"] = round(now() - began, 1)
     print(f"  { ({key: value for key, value in facts.items() if key != 'history'}) }", flush=True)

@@ -32,6 +32,8 @@ def table(results: dict[str, Any]) -> str:
         "record": _record,
         "synchronous": _other_schedule("synchronous"),
         "held_cut": _other_schedule("the cut held, three steps in one round"),
+        "capped": _capped,
+        "wide_check": lambda result: "; ".join(f"{name}: {value:,.2g}" for name, value in result.items()),
     }
     blocks += [make(results[part]) for part, make in titles.items() if part in results]
     return "\n\n".join(blocks)
@@ -116,6 +118,11 @@ def _other_schedule(name: str) -> Callable[[dict[str, Any]], str]:
         return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], [row])
 
     return lines
+
+
+def _capped(result: dict[str, Any]) -> str:
+    head = "### Three residual convolutions, 1,024 features, d = 256, bf16 states, the GPU held to 24 GiB\n\n"
+    return head + _grid(_COLUMNS, [_row(result)])
 
 
 def draw(results: dict[str, Any], out: Path) -> None:

@@ -113,14 +113,12 @@ def recipe_of(epochs: int, precision: str = "bf16_states") -> Recipe:
 def assemble(task: Task, parts: int, name: str, recipe: Recipe, **arguments: Any) -> Assembly:
     """The training of a gated network under a schedule, by the assembly that `gpnn train` uses."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    network = {"hidden_channels": task.facts["width"], "model_options": {"cell": "gru", "concat": "none"}}
     pipeline = Pipeline(
         partition="clustered",
-        partition_options={"device": device},
         k=parts,
-        hidden_channels=task.facts["width"],
-        model_options={"cell": "gru", "concat": "none"},
         device=device,
-        **(SCHEDULES[name] | arguments),
+        **(SCHEDULES[name] | network | arguments),
     )
     return pipeline.assemble(task.data, recipe, keep_schedule=False)
 
@@ -154,6 +152,21 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
         "val_accuracy": round(result.metrics["val_accuracy"], 4),
         "history": [{key: _round(value) for key, value in record.items()} for record in result.history],
     }
+
+
+def compare_engines(
+    num_nodes: int, num_edges: int, width: int, engines: tuple[str, str], **arguments: Any
+) -> dict[str, float]:
+    """The largest relative difference of a parameter's gradient in float32 under two engines."""
+    task, found = prepare(num_nodes, num_edges, width=width, device="cuda"), []
+    task.data.x = task.data.x.float()
+    for engine in engines:
+        made = assemble(task, 8, "synchronous", recipe_of(1, "float32"), engine=engine, **arguments)
+        fit(made.model, made.data, made.plan, recipe=recipe_of(1, "float32"))
+        found.append([each.grad.double() for each in made.model.parameters() if each.grad is not None])
+        del made
+    errors = [float((a - b).norm() / b.norm()) for a, b in zip(*found, strict=True)]
+    return {"nodes": num_nodes, "largest relative difference of gradients": max(errors)}
 
 
 def one_pass(made: Assembly) -> Callable[[], None]:
