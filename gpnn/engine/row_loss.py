@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ class RowLoss:
     """A sum over some rows of the working states after the last round.
 
     Attributes:
-        rows: their plan rows, distinct, rising, `[n]`, on the CPU.
+        rows: their plan rows, distinct, rising, `[n]`, on the device of the states.
         share: the share of some of them, a scalar: a function of their states, `[m, s]`, and of their places in `rows`.
         tensors: what gradients flow to besides the states.
     """
@@ -28,15 +29,18 @@ class RowLoss:
     share: Callable[[Tensor, slice], Tensor]
     tensors: tuple[Tensor, ...]
 
+    @cached_property
+    def _rows_on_host(self) -> Tensor:
+        return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
+
     def places(self, rows: slice) -> slice:
         """Where those of a contiguous range of plan rows stand in `rows`."""
-        first, last = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop])).tolist()
+        first, last = torch.searchsorted(self._rows_on_host, torch.tensor([rows.start, rows.stop])).tolist()
         return slice(first, last)
 
     def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
         """The share of a block, given the states of all its rows, `[k, s]`."""
-        own = (self.rows[places] - block.start).to(states.device)
-        return self.share(states.index_select(0, own), places)
+        return self.share(states.index_select(0, self.rows[places] - block.start), places)
 
 
 def ends_in_blocks(plan: Plan) -> bool:

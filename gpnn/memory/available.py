@@ -42,7 +42,8 @@ def limit_device(device: torch.device, num_bytes: float) -> None:
     """Let torch take at most so many bytes of a GPU: an allocation beyond them fails; nothing on a CPU."""
     if device.type == "cuda":
         whole = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, num_bytes / whole), device)
+        index = torch.cuda.current_device() if device.index is None else device.index
+        torch.cuda.set_per_process_memory_fraction(min(1.0, num_bytes / whole), index)
 
 
 def cgroup_bytes_left(root: Path = Path("/")) -> Iterator[float]:

@@ -224,7 +224,7 @@ class GPNN(nn.Module):
             return share(final, order[places])
 
         source = self._source(x, plan, key if self.training else None, runner)
-        row_loss = RowLoss(placed.cpu(), of_states, tuple(self._row_parameters()))
+        row_loss = RowLoss(placed, of_states, tuple(self._row_parameters()))
         return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpnn.memory import available
-from gpnn.memory.available import available_bytes, cgroup_bytes_left, resident_bytes
+from gpnn.memory.available import available_bytes, cgroup_bytes_left, limit_device, resident_bytes
 
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 NO_LIMIT = 9223372036854771712  # what cgroup v1 writes
@@ -141,3 +141,14 @@ def test_auto_keeps_to_a_limit_on_the_address_space():
     done = subprocess.run([sys.executable, "-c", CHOSEN], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["streamed", "epochs"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("device", ["cuda", "cuda:0"])
+def test_a_device_is_held_to_a_limit(device: str) -> None:
+    limit_device(torch.device(device), 2**30)
+    try:
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            torch.empty(2**31, dtype=torch.uint8, device=device)
+    finally:
+        limit_device(torch.device(device), torch.cuda.get_device_properties(0).total_memory)
