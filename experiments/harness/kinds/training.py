@@ -27,16 +27,34 @@ SMALL: Settings = {
 }
 
 
-OWN = ("kind", "target", "network", "transfer")  # settings that are not a configuration's
+OWN = ("kind", "target", "network", "transfer", "restarts")  # settings that are not a configuration's
 
 
 def run_training(settings: Settings, seed: int) -> Metrics:
     """The metrics of :func:`gpnn.train.fit`, of its clock, and of its schedule and partition.
 
     Beyond a configuration the settings may have `target`: the validation accuracy whose time is taken; `network`: a
-    convolution of PyG whose stack, as deep as the schedule has rounds, takes the model's place; and `transfer`: options
-    of the dataset for a second graph that the trained model is tested on. A training that diverged has no metrics.
+    convolution of PyG whose stack, as deep as the schedule has rounds, takes the model's place; `transfer`: options of
+    the dataset for a second graph that the trained model is tested on; and `restarts`: so many trainings from other
+    weights, of which the one that is best on validation counts. A training that diverged has no metrics.
     """
+    starts = [_run_once(settings, seed + FURTHER * start) for start in range(settings.get("restarts", 1))]
+    return max(starts, key=_validation)
+
+
+FURTHER = 1000  # between the seeds of the weights of one cell
+
+
+def _validation(metrics: Metrics) -> float:
+    """A training's value of its own metric on the validation nodes, higher where it is better."""
+    from gpnn.train.metrics import merit
+
+    name = metrics.get("metric", "accuracy")
+    value = metrics.get(f"val_{name}")
+    return float("-inf") if value is None else merit(name, value)
+
+
+def _run_once(settings: Settings, seed: int) -> Metrics:
     began = time.perf_counter()
     built = build_cell(settings, seed)
     result, clock = train(built, settings.get("target"))

@@ -41,3 +41,10 @@ def test_a_trained_model_is_tested_on_longer_graphs():
 
 def test_an_unknown_network_is_named():
     assert TRAINING.problems({"data": LINES, "network": "x"}) == ["`network` must be one of gcn, gps. Got 'x'."]
+
+
+def test_of_several_starts_the_best_on_validation_counts():
+    settings = {**TINY, "data": {**LINES, "seed": 0}, "schedule": {"name": "waves", "rounds": 1}}
+    single = [run_training(settings, seed)["val_r2"] for seed in (0, 1000)]
+    assert run_training({**settings, "restarts": 2}, 0)["val_r2"] == max(single)
+    assert single[0] != single[1]
