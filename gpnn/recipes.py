@@ -49,10 +49,16 @@ class NamedRecipe:
         return found if self.scale_features == "auto" else found | {"scale_features": self.scale_features}
 
 
+MANY_LABELS, FEW_COLUMNS = 200, 32  # from where on, and up to where, cells of many rounds learn what few labels cannot
 AUTO = "auto"  # the name that stands for the best of them, found by a race
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
 OPEN = ("metric", "class_weight", "precision", "target_scale", "checkpoint_every", "checkpoint_seconds")
+
+
+def _can_be_deep(facts: GraphFacts) -> bool:
+    return facts.num_labels >= MANY_LABELS or facts.num_columns <= FEW_COLUMNS
+
 
 RECIPES: dict[str, NamedRecipe] = {
     "spread": NamedRecipe(
@@ -78,6 +84,7 @@ RECIPES: dict[str, NamedRecipe] = {
             model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
         ),
         Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        suits=_can_be_deep,
         in_shards=False,  # batch normalisation sees all nodes
         undirected=True,
     ),
@@ -100,6 +107,27 @@ RECIPES: dict[str, NamedRecipe] = {
             },
         ),
         Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        undirected=TYPED,
+        scale_features="none",
+    ),
+    "deep": NamedRecipe(
+        "the same over eight rounds, of the neighbours' mean, with little dropout",
+        Pipeline(
+            schedule="synchronous",
+            rounds=8,
+            normalization="graph",
+            hidden_channels=64,
+            model_options={
+                "cell": "residual",
+                "sharing": "round",
+                "message": "auto",
+                "concat": "none",
+                "update_dropout": 0.2,
+                "dropout": 0.2,
+            },
+        ),
+        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        suits=_can_be_deep,
         undirected=TYPED,
         scale_features="none",
     ),

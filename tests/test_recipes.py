@@ -45,11 +45,13 @@ def test_the_default_configuration_is_that_of_the_default_recipe():
 
 def test_an_unknown_recipe_lists_the_names():
     with pytest.raises(
-        ValueError, match=r"`recipe` must be one of spread, gated, residual, sampled, features, columns\. Got 'magic'"
+        ValueError,
+        match=r"`recipe` must be one of spread, gated, residual, deep, sampled, features, columns\. Got 'magic'",
     ):
         find_recipe("magic")
     with pytest.raises(
-        ValueError, match=r"`recipe` must be one of spread, gated, residual, sampled, features, columns\. Got 'magic'"
+        ValueError,
+        match=r"`recipe` must be one of spread, gated, residual, deep, sampled, features, columns\. Got 'magic'",
     ):
         gpnn.GPNNClassifier(recipe="magic").fit(gpnn.load_dataset("digits"))
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-SHARES = ("accuracy", "macro_f1", "recall", "roc_auc", "edge_cut", "pairs_reached")  # fractions shown in percent
+SHARES = (
+    "accuracy",
+    "macro_f1",
+    "recall",
+    "roc_auc",
+    "score",
+    "edge_cut",
+    "pairs_reached",
+)  # fractions shown in percent
 
 
 def is_share(measure: str) -> bool:

@@ -29,6 +29,8 @@ class GraphFacts:
         homophily: share of the edges between two training nodes whose ends share a class (any of their labels); None
             where there is no such edge, or numbers are predicted.
         num_validation: labelled validation nodes.
+        assortativity: how far the homophily is above that of classes at random among the same ends, 1 at most and 0 for
+            chance (adjusted homophily, Platonov et al. 2023); None where there is none, or nodes have several labels.
     """
 
     num_nodes: int
@@ -39,6 +41,7 @@ class GraphFacts:
     labels_per_class: float
     homophily: float | None
     num_validation: int
+    assortativity: float | None = None
 
     @classmethod
     def of(cls, data: Data) -> GraphFacts:
@@ -56,6 +59,7 @@ class GraphFacts:
             labels_per_class=num_labels / max(1, classes),
             homophily=None if are_numbers(y) else homophily(y, graph, train),
             num_validation=int(split_mask(data, "val").sum()),
+            assortativity=None if are_numbers(y) or y.dim() == 2 else assortativity(y, graph, train),
         )
 
 
@@ -81,6 +85,18 @@ def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:
     for label in (y > 0).unbind(1):  # a label at a time: [E, C] may be large
         same |= label[src] & label[dst]
     return float(same.double().mean())
+
+
+def assortativity(y: Tensor, graph: Graph, known: Tensor) -> float | None:
+    """(h − c) / (1 − c) for the homophily h and that of random pairs of the same ends, c; None without edges.
+
+    >>> assortativity(torch.tensor([0, 0, 1, 1]), Graph([0, 2], [1, 3], num_nodes=4), torch.ones(4, dtype=torch.bool))
+    1.0
+    """
+    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
+    share = torch.bincount(torch.cat([y[graph.src[both]], y[graph.dst[both]]])).double()
+    alike, chance = homophily(y, graph, known), float((share / share.sum()).square().sum())
+    return None if alike is None or chance == 1 else (alike - chance) / (1 - chance)
 
 
 def count_entries(x: Tensor | None) -> int:

@@ -22,6 +22,7 @@ from gpnn.data.kinds import KIND_READERS
 from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
 from gpnn.data.mesh import mesh_eccentricity
 from gpnn.data.nell import nell
+from gpnn.data.people import people
 from gpnn.data.planetoid import citeseer, cora, pubmed
 from gpnn.data.splits import node_mask
 from gpnn.data.stored import is_stored, load_stored
@@ -42,6 +43,7 @@ DATASETS: dict[str, Callable[..., Data]] = {
     "diel": diel,
     "babi": babi,
     "planted": planted,
+    "people": people,
     "rmat": rmat,
     "grid": grid,
     "chain": chain,

@@ -102,7 +102,7 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
         measured = budget is not None or num_nodes >= LARGE
         cost = measured_seconds(*parts, seed=trial.seed) if measured else nominal_seconds(*parts)
         record = RaceRecord(
-            budget or default_budget(num_nodes),
+            budget or default_budget(num_nodes, len(starts)),
             measured,
             _metric(trial),
             {**record.costs, name: cost},

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from gpnn.data.facts import GraphFacts
-from gpnn.recipes import RECIPES
+from gpnn.recipes import DEFAULT, RECIPES
+
+ALIKE = 0.2  # assortativity from which on neighbours are alike
 
 
 def choose_members(facts: GraphFacts) -> list[str]:
-    """The names of the recipes that suit a graph with these facts, in the order of the table.
+    """The names of the recipes that suit a graph with these facts, in the order that decides where they are equal.
 
-    >>> facts = GraphFacts(10, 4, 1.0, 2.0, 6, 3.0, 0.9, 2)
-    >>> choose_members(facts)[:2]
-    ['spread', 'gated']
+    That is the order of the table; where neighbours differ, the recipe that averages them comes last.
+
+    >>> from dataclasses import replace
+    >>> facts = GraphFacts(10, 4, 1.0, 2.0, 6, 3.0, 0.9, 2, assortativity=0.8)
+    >>> choose_members(facts)[0], choose_members(replace(facts, assortativity=0.0))[-1]
+    ('spread', 'spread')
     """
-    return [name for name, recipe in RECIPES.items() if recipe.suits(facts)]
+    names = [name for name, recipe in RECIPES.items() if recipe.suits(facts)]
+    differ = facts.assortativity is not None and facts.assortativity < ALIKE
+    return sorted(names, key=lambda name: differ and name == DEFAULT)
 
 
 def shard_members() -> list[str]:

@@ -14,6 +14,7 @@ from gpnn.graph import Graph
 
 SMALL = {
     "planted": {"num_nodes": 300},
+    "people": {"num_nodes": 300},
     "rmat": {"scale": 7},
     "grid": {"rows": 8, "columns": 9},
     "chain": {"num_nodes": 60},

@@ -25,6 +25,7 @@ def test_facts_by_hand():
         labels_per_class=1.5,
         homophily=1 / 3,
         num_validation=1,
+        assortativity=(1 / 3 - 5 / 9) / (1 - 5 / 9),
     )
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gpnn.race.budget import LEAST, MOST, allot, default_budget, parse_budget
+from gpnn.race.budget import MOST, allot, default_budget, parse_budget
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ def test_what_is_no_time_is_refused(text):
 
 
 def test_the_default_follows_the_nodes_within_bounds():
-    assert default_budget(10) == LEAST
-    assert default_budget(10**9) == MOST
-    assert LEAST < default_budget(2708) < 60
+    assert default_budget(10, 3) < default_budget(10, 4)
+    assert default_budget(10**9, 1) == MOST
+    assert default_budget(10, 4) < default_budget(2708, 4) < 60
 
 
 def test_what_a_quick_training_leaves_goes_to_the_slow_one():

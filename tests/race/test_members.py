@@ -14,6 +14,17 @@ def test_members_are_recipes_of_several_families(monkeypatch):
     assert "gated" not in choose_members(FACTS)
 
 
+def test_many_rounds_need_many_labels_or_few_columns():
+    wide = replace(FACTS, num_columns=1000)
+    assert not {"gated", "deep"} & set(choose_members(wide))
+    assert {"gated", "deep"} <= set(choose_members(replace(wide, num_labels=500)))
+
+
+def test_where_neighbours_differ_their_average_comes_last():
+    assert choose_members(replace(FACTS, assortativity=-0.1))[-1] == "spread"
+    assert choose_members(replace(FACTS, assortativity=None))[0] == "spread"
+
+
 def test_what_needs_all_nodes_is_not_for_shards():
     assert "spread" in shard_members()
     assert "gated" not in shard_members()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from experiments.harness.kinds.baseline import load_data, small_data
 from experiments.harness.kinds.kind import Kind, Metrics, unknown_keys
 from experiments.harness.settings import Settings
@@ -10,23 +12,37 @@ from experiments.harness.settings import Settings
 def run_race(settings: Settings, seed: int) -> Metrics:
     """The metrics of an estimator that is told nothing but its seed, and the recipe that it chose.
 
-    Settings: `data` is a dataset's name and options; `recipe`, `budget` and `device` are the estimator's, if given.
+    Settings: `data` is a dataset's name and options; `recipe`, `budget` and `device` are the estimator's, if given;
+    `metric` is what chooses. `val_score` and `test_score` are its values, `val_score_NAME` what a recipe had reached
+    when it went no further.
     """
     from gpnn import GPNNClassifier, GPNNRegressor
+    from gpnn.train.notes import NoteWarning
     from gpnn.train.task import task_of
 
     data = load_data(settings)
     given = {name: settings[name] for name in ("recipe", "budget", "device") if name in settings}
     make = GPNNRegressor if task_of(data).name == "regression" else GPNNClassifier
-    fitted = make(seed=seed, **given).fit(data)
-    return {**fitted.metrics_, "recipe": fitted.recipe_}
+    options = {"metric": settings["metric"]} if "metric" in settings else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoteWarning)
+        fitted = make(seed=seed, train_options=options, **given).fit(data)
+    tried = getattr(fitted, "race_", None)
+    reached = {} if tried is None else {f"val_score_{name}": tried.last(name)["value"] for name in tried.costs}
+    return _scored({**fitted.metrics_, "recipe": fitted.recipe_, **reached})
 
 
 def run_peers(settings: Settings, seed: int) -> Metrics:
     """The metrics of :func:`experiments.peers.peer.run_peer`: `method` is its name, `options` its further arguments."""
     from experiments.peers.peer import run_peer
 
-    return run_peer(settings["method"], load_data(settings), seed, **settings.get("options", {}))
+    options = {**settings.get("options", {}), "metric": settings.get("metric", "auto")}
+    return _scored(run_peer(settings["method"], load_data(settings), seed, **options))
+
+
+def _scored(metrics: Metrics) -> Metrics:
+    """The metrics and, as `val_score` and `test_score`, those that chose: tables of several tasks show them."""
+    return metrics | {f"{split}_score": metrics[f"{split}_{metrics['metric']}"] for split in ("val", "test")}
 
 
 def _shrink_race(settings: Settings) -> Settings:
@@ -38,13 +54,13 @@ def _shrink_peer(settings: Settings) -> Settings:
 
 
 def _race_problems(settings: Settings) -> list[str]:
-    return unknown_keys(settings, dict.fromkeys(("kind", "data", "recipe", "budget", "device")))
+    return unknown_keys(settings, dict.fromkeys(("kind", "data", "recipe", "budget", "device", "metric")))
 
 
 def _peer_problems(settings: Settings) -> list[str]:
     from experiments.peers.peer import METHODS, run_peer
 
-    problems = unknown_keys(settings, {**dict.fromkeys(("kind", "data", "method")), "options": run_peer})
+    problems = unknown_keys(settings, {**dict.fromkeys(("kind", "data", "method", "metric")), "options": run_peer})
     if settings.get("method") not in METHODS:
         problems.append(f"`method` must be one of {', '.join(METHODS)}. Got {settings.get('method')!r}.")
     return problems
