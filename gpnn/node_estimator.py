@@ -50,7 +50,7 @@ from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels, write_predictions
 from gpnn.run.restore import LEAST_BOUND, restore_model
-from gpnn.storage.atomic import write_json
+from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.evaluate import predict_outputs
 from gpnn.train.fit import fit
@@ -332,7 +332,7 @@ class NodeEstimator(BaseEstimator):
         if hasattr(self, "columns_"):
             raise ValueError("`save` pickles nothing, and so keeps no transformer of scikit-learn. Got `columns`.")
         run = RunFolder(Path(folder))
-        run.path.mkdir(parents=True, exist_ok=True)
+        make_folder(run.path)
         run.write_model(self.model_.state_dict(), self.model_arguments_)
         nodes, digests = run.path / NODES, self.known_.digests
         write_predictions(self.known_.to_table(), nodes)

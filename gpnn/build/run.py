@@ -24,7 +24,7 @@ from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.run.environment import describe_environment
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
-from gpnn.storage.atomic import finite, staging_folder
+from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder
 from gpnn.storage.read import read_json
 from gpnn.train.fit import ENDS, Callback, FitResult, fit
 
@@ -198,7 +198,7 @@ def _prepare(
         return Start(path, resolve_shards(config, read_index(shards)), shards)
     if processes.group.size == 1:
         return Start(path, config, None)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     shards = stack.enter_context(staging_folder(path)) / SHARDS
     return Start(path, _write_shards(config, processes.group.size, shards)[0], shards)
 
@@ -208,6 +208,7 @@ def _create(start: Start, built: Built, before: Search | Race | None, index: Sha
     create_run(built, start.path, before, index)
     if start.shards is not None and str(start.shards) != start.config.data.name:
         start.shards.replace(start.path / SHARDS)
+        sync_folder(start.path)
     return start
 
 

@@ -30,7 +30,7 @@ from gpnn.csr import pointers
 from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder
 from gpnn.distributed.shard_index import INDEX, ShardIndex, file_name, index_as_json, is_shard_folder
 from gpnn.graph import Graph
-from gpnn.storage.atomic import staging_folder, write_text
+from gpnn.storage.atomic import make_folder, staging_folder, sync_folder, write_text
 from gpnn.storage.blocks import digest_blocks
 from gpnn.storage.seal import seal
 from gpnn.storage.tensors import save_tensors
@@ -54,7 +54,7 @@ def write_shards(
     """
     if is_shard_folder(folder):
         raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     builder = ShardBuilder(graph, order)
     names = [file_name(rank, order.num_ranks) for rank in range(order.num_ranks)]
     with staging_folder(folder) as place:
@@ -66,9 +66,12 @@ def write_shards(
         ends = _edges_of_parts(graph, order)
         index = ShardIndex(folder, shard.totals, order.part_ptr, ends, order.bounds, dict(facts), digests)
         write_text(place / INDEX, json.dumps(seal(index_as_json(index))) + "\n")
-        folder.mkdir(exist_ok=True)
-        for name in [*names, INDEX]:
+        make_folder(folder)
+        for name in names:
             (place / name).replace(folder / name)
+        sync_folder(folder)
+        (place / INDEX).replace(folder / INDEX)
+        sync_folder(folder)
     return index
 
 

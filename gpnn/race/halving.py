@@ -14,6 +14,7 @@ from gpnn.distributed import group_of
 from gpnn.race.budget import allot, default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row
+from gpnn.storage.atomic import make_folder
 from gpnn.train.examples import Examples
 from gpnn.train.fit import ENDS, Callback, FitResult, fit
 from gpnn.train.metrics import merit
@@ -141,7 +142,7 @@ def _within_budget(record: RaceRecord) -> RaceRecord:
 
 def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row:
     """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     end = _Limit(limit)
     result = fit(
         trial.model,

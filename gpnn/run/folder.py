@@ -13,7 +13,16 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.storage.atomic import finite, naming, staging_folder, sync_folder, write_json, write_text
+from gpnn.storage.atomic import (
+    finite,
+    make_folder,
+    naming,
+    staging_folder,
+    sync_file,
+    sync_folder,
+    write_json,
+    write_text,
+)
 from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
@@ -123,7 +132,7 @@ class RunFolder:
             ValueError: when there is something at `path` already.
         """
         check_free(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with staging_folder(path) as folder:
             partial = folder / "run"
             (partial / "checkpoint").mkdir(parents=True)
@@ -192,6 +201,9 @@ class RunFolder:
         return read_model(self.model)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Write the final metrics, which make the run finished; its history is flushed to the disk before."""
+        if self.history.exists():
+            sync_file(self.history)
         write_json(self.metrics, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
@@ -288,10 +300,11 @@ def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
     if it was made for it.
     """
     stem, number, is_new = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1, not parent.exists()
+    make_folder(parent)
     while True:
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         try:
-            path.mkdir(parents=True)
+            path.mkdir()
         except FileExistsError:
             number += 1
             continue

@@ -32,8 +32,7 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         mode = partial.stat().st_mode  # of any new file here; safetensors would make it private
         write(partial)
         partial.chmod(mode)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
+        sync_file(partial)
         partial.replace(path)
     sync_folder(path.parent)
 
@@ -61,6 +60,20 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, and flush their names to the disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(missing):
+        sync_folder(each.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Flush a file to the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

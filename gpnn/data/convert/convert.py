@@ -15,7 +15,7 @@ from gpnn.data.convert.pieces import cut_pieces, find_inputs
 from gpnn.data.convert.settings import ConvertSettings
 from gpnn.data.stored.stored_graph import StoredGraph, describe_array, is_stored, open_stored, write_index
 from gpnn.data.tables.vocabulary import Choices
-from gpnn.storage.atomic import lock, naming, open_folder, sync_folder, write_json
+from gpnn.storage.atomic import lock, make_folder, naming, open_folder, sync_folder, write_json
 from gpnn.storage.read import read_json
 from gpnn.storage.seal import digest_json
 
@@ -64,7 +64,7 @@ def convert(
     sources = NodeSources([] if nodes is None else find_inputs(nodes, "nodes"), x, y, pieces)
     work = out / WORK
     with naming(out):
-        work.mkdir(parents=True, exist_ok=True)
+        make_folder(work)
         handle = open_folder(work)
         try:
             _hold(handle, out)
