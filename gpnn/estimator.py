@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpnn.data.arrays import encode_labels, encode_numbers
-from gpnn.explain import Explanation, explain_node, find_node
+from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
 from gpnn.node_input import NodeInput
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class GPNNClassifier(ClassifierMixin, NodeEstimator):
@@ -33,6 +36,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
             them on the validation nodes, found by a race. None is "auto", or where an argument below chooses a model or
             a training, the recipe that it changes, "spread".
         budget: of a race: seconds, or a time such as "10m"; "auto" follows the number of nodes.
+        blend: whether the best recipes of a race predict together where that is better on the validation nodes.
         k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
         schedule: a name of `gpnn.schedule.SCHEDULES`.
@@ -71,6 +75,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         multilabel_: whether a node may have several of them.
         recipe_: the name of the recipe in use.
         race_: the :class:`gpnn.race.RaceRecord` of what was tried, where there was a race.
+        members_: weight and estimator of each other recipe that predicts with it, by name.
         undirected_: whether edges that had no reverse were given one.
         sizes_: the sizes in use: `k`, `rounds`, `hidden_channels`.
         model_: the trained :class:`gpnn.nn.GPNN`.
@@ -118,9 +123,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
         """
-        given = self._fit(X, y, adjacency, graph, sample_weight)
-        self.classes_ = np.arange(given.data.num_classes) if given.classes is None else given.classes
-        self.multilabel_ = given.data.y.dim() == 2
+        self._fit(X, y, adjacency, graph, sample_weight)
         return self
 
     def predict_proba(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> np.ndarray:
@@ -167,18 +170,21 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is no such node.
         """
-        data, pipeline, part = self._place(self._read(X, None, adjacency, graph).data)
-        return explain_node(
-            self.model_,
-            data,
-            pipeline,
-            find_node(data, node),
-            task=self.task_,
-            partition=part,
-            classes=self._class_names(),
-            scaled=self.scale_features_ == "rows",
-            num=num,
-        )
+        members = list(self._explained(self._read(X, None, adjacency, graph).data))
+        row = find_node(members[0].data, node)
+        return explain_node(members, row, task=self.task_, classes=self._class_names(), num=num)
+
+    def _explained(self, graph: Data) -> Iterator[Explained]:
+        """Its own model and those of the other members, each with the graph as it takes it."""
+        members: list[tuple[float, GPNNClassifier]] = [(self.weight_, self), *self.members_.values()]
+        for weight, each in members:
+            data, pipeline, part = each._place(graph)
+            scaled = each.scale_features_ == "rows"
+            yield Explained(each.model_, data, pipeline, each.own_task_, part, weight=weight, scaled=scaled)
+
+    def _take_classes(self, data: Data, classes: np.ndarray | None) -> None:
+        self.classes_ = np.arange(data.num_classes) if classes is None else classes
+        self.multilabel_ = data.y.dim() == 2
 
     def _learned(self) -> dict[str, Any]:
         return {"classes_": self.classes_.tolist(), "multilabel_": self.multilabel_, "task_": self.task_.to_mapping()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -52,12 +52,13 @@ from gpnn.run.predictions import known_labels, predictions_table, split_names, t
 from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
+from gpnn.train.blend import Blend, blend_predictions, choose_blend
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.fit import fit
+from gpnn.train.fit import FitResult, fit
 from gpnn.train.notes import Facts, Note, NoteWarning, count_one_way, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 from gpnn.train.target_scale import resolve_target_scale
-from gpnn.train.task import Task
+from gpnn.train.task import Prediction, Task, parse_task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -89,12 +90,18 @@ class NodeEstimator(BaseEstimator):
     kind: ClassVar[str]
     task_name: ClassVar[str]
     task_: Task
+    own_task_: Task
+    race_: RaceRecord
+    weight_ = 1.0
+    members_: dict[str, tuple[float, Self]]
+    quiet_ = False
 
     def __init__(
         self,
         *,
         recipe: str | None = None,
         budget: str | float = AUTO,
+        blend: bool = True,
         k: int | Auto | None = None,
         partition: str | None = None,
         schedule: str | None = None,
@@ -127,6 +134,7 @@ class NodeEstimator(BaseEstimator):
     ) -> None:
         self.recipe = recipe
         self.budget = budget
+        self.blend = blend
         self.k = k
         self.partition = partition
         self.schedule = schedule
@@ -157,8 +165,8 @@ class NodeEstimator(BaseEstimator):
         self.disk = disk
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any) -> NodeInput:
-        """Train; what was learnt from."""
+    def _fit(self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any) -> None:
+        """Read, check and train."""
         for name in ("graph_", "columns_", "feature_names_in_"):  # of an earlier training
             self.__dict__.pop(name, None)
         given = self._read(X, y, adjacency, graph, sample_weight, reset=True)
@@ -176,11 +184,11 @@ class NodeEstimator(BaseEstimator):
         if self.columns is not None:
             self.columns_, data = fit_columns(self.columns, data)
         data = hold_out(data, self.validation_fraction, self.seed)
+        self._take_classes(data, given.classes)
         with TemporaryDirectory() as folder, Progress("preparing", silent=not self.verbose) as progress:
             self._train(data, Path(folder), progress)
         if graph is not None:
             self.graph_ = graph
-        return given
 
     def _weigh_classes(self, data: Data, classes: np.ndarray | None) -> Any:
         """The weights of the classes as a recipe takes them; None: as the recipe has them."""
@@ -196,36 +204,48 @@ class NodeEstimator(BaseEstimator):
 
     def _train(self, data: Data, folder: Path, progress: Progress) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
-        self.recipe_ = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
-        one_way = False
-        if self.recipe_ == AUTO:
-            one_way = count_one_way(as_graph(data)) > 0
-            recipe = self._race(data, folder, one_way, progress)
-        else:
-            recipe = self._recipe(self.recipe_)
-        settings = self._data_settings(self.recipe_, data, one_way)
+        name = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
+        one_way = name == AUTO and count_one_way(as_graph(data)) > 0
+        finalists = self._race(data, folder, one_way, progress) if name == AUTO else {name: self._recipe(name)}
+        name, *others = finalists
+        result = self._fit_recipe(name, data, finalists[name], one_way, folder=folder, progress=progress)
+        if result.problem is not None or result.task is None:
+            del self.model_  # what diverged predicts nothing
+            raise ValueError(result.problem)
+        self._warn(training_notes(self.history_, self.task_.chance))
+        if others and self.blend:
+            members, results = {each: self._member() for each in others}, {name: result}
+            for each, member in members.items():
+                results[each] = member._fit_recipe(
+                    each, data, finalists[each], one_way, folder=folder, progress=progress
+                )
+            self._blend(members, results, data)
+        self._print(json.dumps(self.metrics_))
+
+    def _fit_recipe(
+        self, name: str, data: Data, recipe: Recipe, one_way: bool, *, folder: Path, progress: Progress
+    ) -> FitResult:
+        """Train the model of a recipe, from the checkpoint of a race where there is one."""
+        settings = self._data_settings(name, data, one_way)
         self.undirected_, self.scale_features_ = settings["undirected"], settings["scale_features"]
-        data = transform_data(data, **settings)
-        made = self._pipeline().assemble(data, recipe, keep_schedule=False)
+        self.recipe_, self.members_ = name, {}
+        made = self._pipeline().assemble(transform_data(data, **settings), recipe, keep_schedule=False)
         self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
         self._take_model(made.model, made.model_arguments)
         self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
         if made.engine is not None:
             self._print(f"engine {made.engine}")
         self.known_ = KnownNodes.of(made.data, self.partition_)
-        self._warn(self._facts(made.data))
+        self._warn(self._facts(made.data), 6)
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
-        checkpoint = folder / self.recipe_ / CHECKPOINT if (folder / self.recipe_).exists() else None
+        checkpoint = folder / name / CHECKPOINT if (folder / name).exists() else None
         progress.stage("training", recipe.epochs)
         train = partial(fit, recipe=recipe, seed=self.seed, checkpoint=checkpoint, callbacks=[progress])
         result = train(self.model_, made.data, made.plan)
-        if result.problem is not None or result.task is None:
-            del self.model_  # what diverged predicts nothing
-            raise ValueError(result.problem)
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
-        self.task_ = result.task
-        self._warn(training_notes(self.history_, self.task_.chance))
-        self._print(json.dumps(self.metrics_))
+        if result.task is not None:
+            self.task_ = self.own_task_ = result.task
+        return result
 
     def _data_settings(self, name: str, data: Data, one_way: bool) -> dict[str, Any]:
         """How a recipe takes the data; reverses are added in a race alone (`one_way`)."""
@@ -234,14 +254,38 @@ class NodeEstimator(BaseEstimator):
         scale = choose_scale(data.get("x")) if scale == "auto" else scale
         return {"undirected": own.get("undirected", False), "scale_features": scale}
 
-    def _race(self, data: Data, folder: Path, one_way: bool, progress: Progress) -> Recipe:
-        """Set `recipe_` to the best recipe on the validation nodes; how it is trained."""
+    def _member(self) -> Self:
+        """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
+        member = clone(self).set_params(verbose=False)
+        vars(member).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        member.quiet_ = True
+        return member
+
+    def _blend(self, members: Mapping[str, Self], results: Mapping[str, FitResult], data: Data) -> None:
+        """Predict together with other finalists of a race where that is better on the validation nodes."""
+        blend = choose_blend(results, data, self.race_.metric)
+        self.race_ = replace(self.race_, blend=blend)
+        self._print(f"race {blend}")
+        if not blend.weights:
+            return
+        self.weight_, *weights = blend.weights.values()
+        self.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
+        found = []
+        for name, weight in blend.weights.items():
+            task, logits = results[name].task, results[name].logits
+            assert task is not None
+            assert logits is not None
+            found.append(Prediction(weight, task, logits))
+        self.task_, _, scores = blend_predictions(found, data)
+        self.metrics_ = {**self.metrics_, **scores, "num_members": len(found)}
+
+    def _race(self, data: Data, folder: Path, one_way: bool, progress: Progress) -> dict[str, Recipe]:
+        """How the finalists of a race are trained, the best first."""
         facts = GraphFacts.of(data)
         names = choose_members(facts) if facts.num_validation else [DEFAULT]
         recipes = {name: self._recipe(name) for name in names}
         if len(names) == 1:
-            self.recipe_ = names[0]
-            return recipes[names[0]]
+            return recipes
         variants: dict[tuple[Any, ...], Data] = {}
 
         def start(name: str) -> Trial:
@@ -262,21 +306,26 @@ class NodeEstimator(BaseEstimator):
             on_training=progress.rung,
             callbacks=[progress],
         )
-        self.recipe_ = self.race_.finalists[0]
-        limit = self.race_.limit(self.recipe_)
-        return recipes[self.recipe_] if limit is None else replace(recipes[self.recipe_], epochs=limit)
+        limits = {name: self.race_.limit(name) or recipes[name].epochs for name in self.race_.finalists}
+        return {name: replace(recipes[name], epochs=limit) for name, limit in limits.items()}
 
     def _print_race(self, record: RaceRecord) -> None:
         self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")
 
     def _outputs(self, given: NodeInput) -> Tensor:
-        """What the model gives for every node asked for, `[n, num_outputs]`.
+        """What the model, or the blend, gives for every node asked for, `[n, num_outputs]`.
 
         The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
         learnt from keep their subgraph, new ones join a neighbour's.
         """
         data, pipeline, part = self._place(given.data)
-        return given.pick(predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part)))
+        own = given.pick(predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part)))
+        if not self.members_:
+            return own
+        found = [Prediction(self.weight_, self.own_task_, own)]
+        for weight, member in self.members_.values():
+            found.append(Prediction(weight, member.own_task_, member._outputs(given)))
+        return self.task_.combine(found)
 
     def _place(self, data: Data) -> tuple[Data, Pipeline, Partition | None]:
         """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
@@ -333,12 +382,19 @@ class NodeEstimator(BaseEstimator):
             raise ValueError("`save` pickles nothing, and so keeps no transformer of scikit-learn. Got `columns`.")
         run = RunFolder(Path(folder))
         make_folder(run.path)
+        for name, (_, member) in self.members_.items():
+            member.save(run.members / name)
         run.write_model(self.model_.state_dict(), self.model_arguments_)
         nodes, digests = run.path / NODES, self.known_.digests
         write_predictions(self.known_.to_table(), nodes)
         learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
         learned |= {"recipe_": self.recipe_, "undirected_": self.undirected_}
         learned["vocabulary_"] = self.vocabulary_.to_mapping()
+        if self.members_:
+            weights = {self.recipe_: self.weight_, **{name: weight for name, (weight, _) in self.members_.items()}}
+            sealed = {name: sha256_of(run.members / name / f"{self.kind}.json") for name in self.members_}
+            own_task = self.own_task_.to_mapping()
+            learned["blend_"] = {**Blend(weights).to_mapping(), "task": own_task, "sha256": sealed}
         learned["rows_"] = None if digests is None else digests._asdict()
         measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
         # what a kill leaves of two estimators is not an estimator
@@ -368,6 +424,7 @@ class NodeEstimator(BaseEstimator):
             words = saved.get("vocabulary_")  # older versions have none
             found.vocabulary_ = Vocabulary() if words is None else Vocabulary.from_mapping(words)
             found._take_learned(saved)
+            found._take_members(path, saved.get("blend_"))
             if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
                 raise ValueError("the model of another")
             found._take_nodes(_read_nodes(path, saved, f"{cls.kind}.json"))
@@ -378,6 +435,22 @@ class NodeEstimator(BaseEstimator):
             raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got a model with other outputs.")
         found._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
         return found
+
+    def _take_members(self, path: Path, saved: Mapping[str, Any] | None) -> None:
+        """Take the other models of a blend back from a saved estimator, which may have none."""
+        self.members_, self.own_task_ = {}, self.task_
+        if saved is None:
+            return
+        (_, self.weight_), *others = Blend.from_mapping(saved).weights.items()
+        self.own_task_ = parse_task(saved["task"], f"{self.kind}.json")
+        for name, weight in others:
+            find_recipe(name)
+            if saved["sha256"][name] != sha256_of(path / "members" / name / f"{self.kind}.json"):
+                raise ValueError("the member of another")
+            self.members_[name] = weight, type(self).load(path / "members" / name)
+
+    def _take_classes(self, data: Data, classes: np.ndarray | None) -> None:
+        """Take the classes of the data to learn from, and their names where labels were arrays."""
 
     def _learned(self) -> dict[str, Any]:
         """What a saved estimator holds of its own."""
@@ -416,9 +489,9 @@ class NodeEstimator(BaseEstimator):
         wanted = self.validation_fraction or data.get("val_mask") is not None
         return take_notes(facts if wanted else replace(facts, num_validation=None))
 
-    def _warn(self, notes: list[Note]) -> None:
-        for note in notes:  # at the line that called fit
-            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=5)
+    def _warn(self, notes: list[Note], stacklevel: int = 5) -> None:
+        for note in () if self.quiet_ else notes:  # at the line that called fit
+            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=stacklevel)
 
     def _print(self, text: str) -> None:
         if self.verbose:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpnn.build.objects import build_data, pipeline_of
 from gpnn.build.predict import check_classes, place_trained, read_trained
 from gpnn.build.unchanged import load_run_config
-from gpnn.explain import Explanation, explain_node, find_node
+from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.run.folder import RunFolder
 
 
@@ -21,18 +21,11 @@ def explain_run(run: RunFolder, node: str, num: int = 10) -> Explanation:
         ValueError: when the run is not finished or predicts numbers, or its graph has no such node.
     """
     config, trained = load_run_config(run), read_trained(run)
-    data = build_data(config, trained.vocabulary)
+    data = build_data(trained.as_read(config), trained.vocabulary)
     row = find_node(data, node)
-    model, _, _, part = place_trained(trained, config, data)
-    return explain_node(
-        model,
-        data,
-        pipeline_of(config),
-        row,
-        task=trained.task,
-        partition=part,
-        classes=check_classes(trained),
-        scaled=config.data.scale_features == "rows",
-        precision=config.train.precision,
-        num=num,
-    )
+    members = []
+    for weight, task, member, own, graph in trained.each(config, data):
+        model, _, _, part = place_trained(member, own, graph)
+        scaled = own.data.scale_features == "rows"
+        members.append(Explained(model, graph, pipeline_of(own), task, part, own.train.precision, weight, scaled))
+    return explain_node(members, row, task=trained.task, classes=check_classes(trained), num=num)

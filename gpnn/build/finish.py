@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from gpnn.run.predictions import (
 from gpnn.schedule.make_schedule import needs_partition
 from gpnn.train.baselines import plain_baselines
 from gpnn.train.evaluate import features_device, predict_pieces
-from gpnn.train.fit import ENDS, FitResult
+from gpnn.train.fit import FitResult
 from gpnn.train.task import Task
 
 if TYPE_CHECKING:
@@ -38,23 +39,31 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
+def finish_run(run: RunFolder, built: Built, result: FitResult, blend: Mapping[str, Any] | None = None) -> None:
     """Write predictions, weights and, last of all, metrics: where they stand the run is finished; collective.
 
-    A run that was stopped has no baselines yet: who stops it waits.
     Predictions are in the order of nodes, but for those of very large graphs, which follow shard after shard. Where
     there are too many classes and nodes to hold a probability of each, they are the most likely class and its own.
+
+    Args:
+        run: the run folder.
+        built: the objects of the run.
+        result: what predictions and metrics are.
+        blend: as of :func:`gpnn.build.predict.describe_model`.
     """
     assert result.task is not None
     group, task = group_of(built.plan), result.task
-    if result.logits is not None and result.stopped in ENDS:
-        write_baselines(run, built)
     predictions = None if result.logits is None else task.predict(result.logits).cpu()
     weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
     table = _table(built, task, predictions)
+
+    def write() -> None:
+        run.write_model(weights, describe_model(built, task, _row_digests(built), run.predictions, blend))
+        run.write_metrics(metrics)
+
     if group.size == 1:
         write_both(order_rows(table), run.predictions)
-        _write(run, built, task, weights, metrics)
+        write()
         return
     with group.staging_folder(run.predictions) as place:
         parts = [place / f"{rank}.parquet" for rank in range(group.size)]
@@ -62,7 +71,7 @@ def finish_run(run: RunFolder, built: Built, result: FitResult) -> None:
         group.barrier()
         if group.rank == 0:
             merge_predictions(parts, run.predictions)
-            _write(run, built, task, weights, metrics)
+            write()
         group.barrier()
 
 
@@ -79,11 +88,6 @@ def _column_bytes(data: Data) -> float:
     x = data.get("x")
     entries = 0 if x is None else x.numel() if x.layout == torch.strided else x.values().numel()
     return 40.0 * (entries + data.num_edges)
-
-
-def _write(run: RunFolder, built: Built, task: Task, weights: dict[str, Tensor], metrics: dict[str, Any]) -> None:
-    run.write_model(weights, describe_model(built, task, _row_digests(built), run.predictions))
-    run.write_metrics(metrics)
 
 
 def _table(built: Built, task: Task, predictions: Tensor | None) -> pyarrow.Table:

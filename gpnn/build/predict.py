@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gpnn.build.objects import Built, rebuild
+from gpnn.build.unchanged import load_run_config
 from gpnn.config import Config
 from gpnn.config.sections import DataConfig
 from gpnn.data import DATASETS
+from gpnn.data.features import transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
@@ -24,13 +26,15 @@ from gpnn.nn.columns import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
 from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
+from gpnn.recipes import RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table, true_labels
 from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
+from gpnn.train.blend import Blend
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.task import Classification, Task, parse_task
+from gpnn.train.task import Classification, Prediction, Task, parse_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,10 +52,13 @@ class Trained:
         model: with its weights.
         arguments: what the model was made of.
         classes: the name of each class, or None where they are numbered.
-        task: what the outputs of its model mean.
+        task: what the outputs of its model mean, or those of its blend.
         vocabulary: what columns, classes and edge types of tables mean, or None where there were no tables.
         digests: by which the rows of its graph are known, or None where its nodes have ids of their own.
         predictions_sha256: of the run's file of predictions, or None in runs of older versions.
+        weight: of its own model in its blend; 1 where predictions are its model's alone.
+        own_task: what the outputs of its own model mean.
+        members: the other models of its blend.
     """
 
     run: RunFolder
@@ -60,8 +67,11 @@ class Trained:
     classes: list[Any] | None
     task: Task
     vocabulary: Vocabulary | None
-    digests: RowDigests | None = None
-    predictions_sha256: str | None = None
+    digests: RowDigests | None
+    predictions_sha256: str | None
+    weight: float
+    own_task: Task
+    members: tuple[Member, ...] = ()
 
     def known_nodes(self) -> KnownNodes | None:
         """The run's nodes and their subgraphs; None where its predictions are gone.
@@ -76,6 +86,40 @@ class Trained:
             raise ValueError(f"{file} must be as it was written, for the subgraphs in it. Its digest is another.")
         return KnownNodes.from_table(read_parquet_columns(file), self.digests, file.name)
 
+    def as_read(self, config: Config) -> Config:
+        """The configuration to read a graph with: as it is, where members of a blend transform it differently."""
+        raw: dict[str, Any] = {} if self._alike(config) else {"undirected": False, "scale_features": "none"}
+        return replace(config, data=replace(config.data, **raw))
+
+    def _alike(self, config: Config) -> bool:
+        """Whether all models take a graph with the same transforms."""
+        return all(_transforms(member.config) == _transforms(config) for member in self.members)
+
+    def each(self, config: Config, data: Data) -> Iterator[tuple[float, Task, Trained, Config, Data]]:
+        """Weight, task, run, configuration and graph of every model, its own first.
+
+        Args:
+            config: of the run, with the graph to predict on.
+            data: that graph as :meth:`as_read` has it.
+        """
+        for weight, trained, own in (Member(self.weight, self, config), *self.members):
+            transforms = _transforms(own)
+            placed = replace(own, data=replace(config.data, **transforms))
+            graph = data if self._alike(config) else transform_data(data, **transforms)
+            yield weight, trained.own_task, trained, placed, graph
+
+
+def _transforms(config: Config) -> dict[str, Any]:
+    return {name: getattr(config.data, name) for name in ("undirected", "scale_features")}
+
+
+class Member(NamedTuple):
+    """One of the models of a blend: its weight, its run and its configuration."""
+
+    weight: float
+    trained: Trained
+    config: Config
+
 
 def read_trained(run: RunFolder) -> Trained:
     """The model of a finished run.
@@ -89,8 +133,34 @@ def read_trained(run: RunFolder) -> Trained:
     vocabulary = None if words is None else Vocabulary.from_mapping(words)
     rows = described.get("rows")  # runs of older versions have none
     digests = None if rows is None else RowDigests.parse(rows, run.model.name)
-    known = (classes, _task(described, run.model.name), vocabulary, digests, described.get("predictions_sha256"))
-    return Trained(run, model, dict(arguments), *known)
+    task, blend = _task(described, run.model.name), described.get("blend")
+    known = (classes, task, vocabulary, digests, described.get("predictions_sha256"))
+    if blend is None:  # as in older versions
+        return Trained(run, model, dict(arguments), *known, 1.0, task)
+    try:
+        found, own = Blend.from_mapping(blend), parse_task(blend["task"], run.model.name)
+        if not set(found.weights) <= set(RECIPES):
+            raise ValueError
+        weight = next(iter(found.weights.values()))
+    except (AttributeError, KeyError, TypeError, ValueError, StopIteration):
+        raise ValueError(f"{run.model.name} must hold a blend. Got {shorten(blend)}.") from None
+    return Trained(run, model, dict(arguments), *known, weight, own, read_members(run, found, task))
+
+
+def read_members(run: RunFolder, blend: Blend, task: Task) -> tuple[Member, ...]:
+    """The members of a run's blend but for its own model, which comes first there.
+
+    Raises:
+        ValueError: when one is missing or predicts something else.
+    """
+    members = []
+    for name, share in list(blend.weights.items())[1:]:
+        member = RunFolder.open(run.members / name)
+        trained = read_trained(member)
+        if trained.members or not (trained.task.joins(task) and trained.task.num_outputs == task.num_outputs):
+            raise ValueError(f"The members of {str(run.path)!r} must predict what it predicts. Got another in {name}.")
+        members.append(Member(share, trained, load_run_config(member)))
+    return tuple(members)
 
 
 def trained_task(run: RunFolder) -> Task:
@@ -105,7 +175,9 @@ def _task(described: Mapping[str, Any], file: str) -> Task:
     return Classification(described["model"]["out_channels"], bool(described.get("multi_label")))
 
 
-def describe_model(built: Built, task: Task, digests: RowDigests | None, predictions: Path) -> dict[str, Any]:
+def describe_model(
+    built: Built, task: Task, digests: RowDigests | None, predictions: Path, blend: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """What :func:`read_trained` reads beside the weights of a run's model, as JSON holds it.
 
     Args:
@@ -113,6 +185,7 @@ def describe_model(built: Built, task: Task, digests: RowDigests | None, predict
         task: as the training left it.
         digests: of its graph where nodes have no ids.
         predictions: the run's file of predictions, written already: new nodes join the subgraphs in it.
+        blend: as JSON holds it, with the task of the run's own model, or None where that predicts alone.
     """
     data, words = built.data, built.data.get("vocabulary")
     return {
@@ -122,6 +195,7 @@ def describe_model(built: Built, task: Task, digests: RowDigests | None, predict
         "vocabulary": None if words is None else words.to_mapping(),
         "rows": None if digests is None else digests._asdict(),
         "predictions_sha256": sha256_of(predictions),
+        "blend": blend,
     }
 
 
@@ -144,7 +218,7 @@ def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
     Args:
         run: a finished run.
         config: the run's configuration.
-        data: the graph; with features as the run had them, where its model takes any.
+        data: the graph as :meth:`Trained.as_read` has it; with features as the run had them, where its model takes any.
 
     Raises:
         ValueError: when the run is not finished or the graph does not suit its model.
@@ -161,16 +235,26 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
     neighbours', new ones next to known ones first, or from zeros where it has none.
     """
-    model, plan, row, _ = place_trained(trained, config, data)
-    precision = config.train.precision
-    outputs = predict_outputs(model, data.get("x"), plan, precision=precision)
-    classes, width = check_classes(trained), trained.task.num_outputs
-    if outputs.shape[1] != width:
-        raise ValueError(f"{trained.run.model.name} must have the {width} outputs of its task. Got {outputs.shape[1]}.")
+    found, rows = [], []
+    for weight, task, member, own, graph in trained.each(config, data):
+        model, plan, known, _ = place_trained(member, own, graph)
+        outputs = predict_outputs(model, graph.get("x"), plan, precision=own.train.precision)
+        found.append(Prediction(weight, task, _check_width(outputs, member)))
+        rows.append(known)
+    row, classes = rows[0], check_classes(trained)
+    outputs = trained.task.combine(found) if trained.members else found[0].outputs
     columns = trained.task.columns(trained.task.predict(outputs), classes)
     also = {} if row is None else {"new": row < 0}
     label = true_labels(data, data.get("class_names"))
     return predictions_table(columns, nodes=data.get("node_name"), labelled=known_labels(data), label=label, also=also)
+
+
+def _check_width(outputs: Tensor, trained: Trained) -> Tensor:
+    """The same outputs, when there are as many as the task has."""
+    width = trained.task.num_outputs
+    if outputs.shape[1] != width:
+        raise ValueError(f"{trained.run.model.name} must have the {width} outputs of its task. Got {outputs.shape[1]}.")
+    return outputs
 
 
 def place_trained(

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from gpnn.build.blend import write_member
 from gpnn.build.keep import keep_training
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
@@ -24,7 +25,8 @@ from gpnn.recipes import DEFAULT, RECIPES, NamedRecipe
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
-from gpnn.train.fit import Callback
+from gpnn.train.blend import Blend, choose_blend
+from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.notes import count_one_way
 
 
@@ -140,11 +142,17 @@ def race_run(
             on_training=on_training,
             callbacks=callbacks,
         )
-        if not raced.finalists:
+        if raced.winner is None:
             if raced.leader is not None:
                 _keep_leader(run, race, starts[raced.leader].build(), raced.leader)
             return None
-        winner, limit = raced.finalists[0], raced.limit(raced.finalists[0])
+        winner, limit = raced.winner, raced.limit(raced.winner)
+        for name in raced.finalists:
+            starts[name].end(raced.limit(name), run.path / "race" / name)
+        if raced.blend is None:
+            raced = replace(raced, blend=_choose_blend(starts, raced, begun))
+            keep(raced)
+        _write_members(run, starts, raced)
     built = starts[winner].build(limit)
     if group.rank == 0:
         run.take_checkpoint(run.path / "race" / winner)
@@ -200,11 +208,41 @@ def parse_race(noted: Any, file: str) -> Race:
     return Race(noted["base"], tuple(noted["fixed"]), record, noted["winner"], noted["began"])
 
 
+def _choose_blend(starts: Mapping[str, _Start], raced: RaceRecord, begun: Built) -> Blend:
+    """The blend of a race's finalists, where the user allows one; collective."""
+    if not begun.config.blend:
+        return Blend({})
+    results = {name: starts[name].result[1] for name in raced.finalists}
+    return choose_blend(results, begun.data, raced.metric, group_of(begun.plan))
+
+
+def _write_members(run: RunFolder, starts: Mapping[str, _Start], raced: RaceRecord) -> None:
+    """Write the members of a blend but for the winner, which the run itself trains; collective."""
+    blend = raced.blend or Blend({})
+    for name in list(blend.weights)[1:]:
+        if not RunFolder(run.members / name).finished:
+            write_member(run, name, *starts[name].result)
+
+
 class _Start:
     """Makes the objects of one recipe as often as they are needed; what was chosen the first time stays."""
 
     def __init__(self, config: Config, variants: _Variants) -> None:
         self.config, self.variants = config, variants
+        self.ended: tuple[int | None, Path] | None = None
+
+    def end(self, epochs: int | None, folder: Path) -> None:
+        """Note after how many epochs the race ended the training, and where its checkpoint is."""
+        self.ended = epochs, folder
+
+    @cached_property
+    def result(self) -> tuple[Built, FitResult]:
+        """The objects and what the training has come to; collective."""
+        assert self.ended is not None
+        built = self.build(self.ended[0])
+        recipe, checkpoint = built.config.train, self.ended[1] / CHECKPOINT
+        parts = (built.model, built.data, built.plan)
+        return built, fit(*parts, recipe=recipe, seed=built.config.seed, checkpoint=checkpoint)
 
     def __call__(self) -> Trial:
         built = self.build()

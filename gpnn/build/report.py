@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.build.blend import load_weights, predict_members
 from gpnn.build.finish import write_baselines
 from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
@@ -18,13 +19,13 @@ from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_trained_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
-from gpnn.distributed.plan import own_names
 from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
 from gpnn.report import Cost, Record, can_write, check_extra, gather_record, measure_cost, write_report
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import predict_logits
+from gpnn.train.task import Prediction
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:
@@ -46,7 +47,7 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     trained, config = read_trained(run), load_trained_config(run)
     built = _build_shards(config) if is_shard_folder(config.data.name) else build(config)
     _check_same(trained, built)
-    _load_weights(built, trained)
+    load_weights(built, trained)
     if not run.baselines.exists():
         write_baselines(run, built)
     write_run_report(run, built, out=out)
@@ -73,9 +74,9 @@ def write_run_report(run: RunFolder, built: Built, logits: Tensor | None = None,
 def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Record | None:
     """In rank 0 the record of a finished run whose model holds the run's weights, elsewhere None; collective."""
     data, plan, config = built.data, built.plan, built.config
-    x, precision = None if data.get("x") is None else data.x.to(plan.device), config.train.precision
+    x = None if data.get("x") is None else data.x.to(plan.device)
     if logits is None:
-        logits = predict_logits(built.model, x, plan, precision=precision)
+        logits = _predict(run, built, x)
     states, states_name = _final_states(built, x, logits)
     return gather_record(
         run_facts(run, config) | {"notes": [*built.notes, *history_notes(run, built)]},
@@ -87,6 +88,18 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
         states_name=states_name,
         cost=_cost(built, x),
     )
+
+
+def _predict(run: RunFolder, built: Built, x: Tensor | None) -> Tensor:
+    """The outputs of the run's model for this process's nodes, or of its blend."""
+    logits, trained = (
+        predict_logits(built.model, x, built.plan, precision=built.config.train.precision),
+        read_trained(run),
+    )
+    if not trained.members:
+        return logits
+    own = Prediction(trained.weight, trained.own_task, logits)
+    return trained.task.combine([own, *predict_members(trained.members, built)])
 
 
 def run_facts(run: RunFolder, config: Config) -> dict[str, Any]:
@@ -111,15 +124,6 @@ def _build_shards(config: Config) -> Built:
     index = read_index(config.data.name)
     shard, data = read_own(index, SINGLE)
     return build_shard(replace(config, engine=engine), index, shard, data, SINGLE, device=choose_device(config.device))
-
-
-def _load_weights(built: Built, trained: Trained) -> None:
-    """Give a model the weights of a run, whose embeddings are in the order of the user's nodes."""
-    weights = dict(trained.model.state_dict())
-    if built.plan.nodes is not None:
-        for name in own_names(built.model):
-            weights[name] = weights[name][built.plan.nodes.cpu()]
-    built.model.load_state_dict(weights)
 
 
 def _check_same(trained: Trained, built: Built) -> None:

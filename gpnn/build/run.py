@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpnn.build.blend import blend_run
 from gpnn.build.extend import extend_config
-from gpnn.build.finish import finish_run
+from gpnn.build.finish import finish_run, write_baselines
 from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
-from gpnn.build.race import Race, unfinished_race
+from gpnn.build.race import Race, read_race, unfinished_race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
@@ -169,10 +170,22 @@ def train_run(
         run.write_failure(result.problem)
     if result.metrics:
         begin_stage("predicting, and writing the run folder")
-        finish_run(run, built, result)
+        result = _finish(run, built, result)
         if report and result.logits is not None and result.stopped in ENDS:
             begin_stage("writing the report")
             write_run_report(run, built, result.logits)
+    return result
+
+
+def _finish(run: RunFolder, built: Built, result: FitResult) -> FitResult:
+    """Complete the run folder, with the predictions of the run's blend where its race found one; collective."""
+    leads, noted = group_of(built.plan).rank == 0, None
+    if leads and result.logits is not None and result.stopped in ENDS:  # who stops a run waits
+        write_baselines(run, built)
+    raced = read_race(run.race).record if run.race.exists() else None
+    if raced is not None and raced.blend is not None and raced.blend.weights:
+        result, noted = blend_run(run, built, result, raced.blend)
+    finish_run(run, built, result, noted)
     return result
 
 

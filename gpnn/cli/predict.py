@@ -54,7 +54,7 @@ def predict(
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
     with Progress("reading the graph and predicting", silent=quiet or json):
-        data = build_data(config, trained.vocabulary)
+        data = build_data(trained.as_read(config), trained.vocabulary)
         table = predict_trained(trained, config, data)
     known = "new" in table.column_names
     if only_new and not known:

@@ -103,8 +103,22 @@ def show_race(record: RaceRecord) -> None:
         how = "measured" if record.measured else "estimated"
         console.print(f"race: at most {record.budget:,.0f} s; an epoch of {costs} ({how})", markup=False)
         return
+    if record.blend is not None:
+        console.print(f"race, blend: {blend_text(record)}", markup=False)
+        return
     row = record.rows[-1]
     console.print(f"race, rung {row['rung'] + 1}: {race_row(record.metric, row)}", markup=False)
+
+
+def blend_text(record: RaceRecord) -> str:
+    """What became of a blend of the finalists, in words."""
+    blend = record.blend
+    if blend is None or blend.gain is None:
+        return f"none was tried; {record.winner} is kept"
+    gain = f"{blend.gain:+.4f} ± {blend.error or 0.0:.4f} validation {record.metric.replace('_', ' ')} by cross-fitting"
+    if not blend.weights:
+        return f"{gain}; {record.winner} is kept alone"
+    return f"{gain}; kept: {', '.join(f'{name} {weight:.1f}' for name, weight in blend.weights.items())}"
 
 
 def race_row(metric: str, row: Mapping[str, Any]) -> str:

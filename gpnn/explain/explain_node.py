@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.known_nodes import find_nodes, node_ids
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.task import Classification, Task
+from gpnn.train.task import Classification, Prediction, Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -55,17 +55,37 @@ class Explanation:
     columns: tuple[tuple[Any, float], ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A trained model and the graph that it predicts on.
+
+    Attributes:
+        model: trained.
+        data: the graph, as the model takes it.
+        pipeline: the arguments of its schedule.
+        task: what the outputs mean.
+        partition: the subgraphs, which deletions leave as they are; None: the graph is divided as the pipeline has it.
+        precision: as of :class:`gpnn.train.Recipe`.
+        weight: in a blend.
+        scaled: whether rows of features sum to one, as they do again without a column.
+    """
+
+    model: NodeModel
+    data: Data
+    pipeline: Pipeline
+    task: Task
+    partition: Partition | None = None
+    precision: str = "float32"
+    weight: float = 1.0
+    scaled: bool = False
+
+
 def explain_node(
-    model: NodeModel,
-    data: Data,
-    pipeline: Pipeline,
+    members: Sequence[Explained],
     node: int,
     *,
     task: Task,
-    partition: Partition | None = None,
     classes: Sequence[Any] | None = None,
-    scaled: bool = False,
-    precision: str = "float32",
     num: int = 10,
 ) -> Explanation:
     """What carried the prediction of a node, by deleting it from the graph and predicting again under its schedule.
@@ -74,15 +94,10 @@ def explain_node(
     Where the model has no such gradient, the nearest are.
 
     Args:
-        model: trained.
-        data: the graph, as the model takes it.
-        pipeline: the arguments of its schedule.
+        members: the model, or those of a blend, the first of which proposes what to delete.
         node: the row of the node.
-        task: what the outputs mean: classes.
-        partition: the subgraphs, which deletions leave as they are; None: the graph is divided as the pipeline has it.
+        task: what the outputs, or those of the blend, mean: classes.
         classes: the name of each class; None: its number.
-        scaled: whether rows of features sum to one, as they do again without a column.
-        precision: as of :class:`gpnn.train.Recipe`.
         num: how many of each to list, at most.
 
     Raises:
@@ -91,29 +106,30 @@ def explain_node(
     if not isinstance(task, Classification):
         raise ValueError(f"An explanation needs a prediction of classes. Got a {task.name}.")
     check_count("num", num)
-    partition = pipeline.divide_again(data) if partition is None else partition
-    predictor = _Predictor(model, data, as_graph(data), pipeline, partition, pipeline.lower(data, partition), precision)
-    graph, x = predictor.graph, data.get("x")
-    before = task.predict(predictor.outputs(node, x))
+    predictors = [_Predictor.whole(member) for member in members]
+    first, data = predictors[0], members[0].data
+    graph, x = first.graph, data.get("x")
+
+    def predict(gone: Callable[[Graph], Tensor] | None = None, column: int | None = None) -> Tensor:
+        found = [each.predict(node, gone, column) for each in predictors]
+        return task.predict(task.combine(found) if len(found) > 1 else found[0].outputs)
+
+    before = predict()
     chosen = int(before.argmax())
 
-    def effect(outputs: Tensor) -> float:
-        return float(before[0, chosen] - task.predict(outputs)[0, chosen])
-
-    def without_edges(gone: Tensor) -> float:
-        return effect(predictor.outputs(node, x, predictor.lower_without(gone)))
+    def without_edges(gone: Callable[[Graph], Tensor]) -> float:
+        return float(before[0, chosen] - predict(gone)[0, chosen])
 
     def without_column(column: int) -> float:
-        assert x is not None
-        return effect(predictor.outputs(node, _without_column(x, node, column, scaled)))
+        return float(before[0, chosen] - predict(column=column)[0, chosen])
 
-    links = rank_links(model, data, pipeline, predictor.plan, partition, node, chosen)
+    links = rank_links(first.of.model, data, first.of.pipeline, first.plan, first.of.partition, node, chosen)
     ids = node_ids(data)
     pairs = _candidates(links.pairs, (links.pairs == node).any(1), num, links.guided)
-    edges = _largest(pairs, lambda pair: without_edges(_joins(graph, *pair)), num)
+    edges = _largest(pairs, lambda pair: without_edges(lambda graph: _joins(graph, *pair)), num)
     others = links.neighbours(node)
     near = _candidates(others, links.distance[others] == 1, num, links.guided)
-    neighbours = _largest(near, lambda other: without_edges((graph.src == other) | (graph.dst == other)), num)
+    neighbours = _largest(near, lambda other: without_edges(lambda graph: _touches(graph, other)), num)
     columns = [] if x is None else _largest(_own_columns(x, node), without_column, num)
     names = data.get("feature_names")
     return Explanation(
@@ -144,24 +160,29 @@ def find_node(data: Data, node: Any) -> int:
 class _Predictor:
     """What predicts a node, on the graph as it is and without some of it."""
 
-    model: NodeModel
-    data: Data
+    of: Explained
     graph: Graph
-    pipeline: Pipeline
-    partition: Partition | None
     plan: Plan
-    precision: str
 
-    def outputs(self, node: int, x: Tensor | None, plan: Plan | None = None) -> Tensor:
-        """Those of a node, float64, `[1, C]`; under the plan of the whole graph unless another is given."""
-        found = predict_outputs(self.model, x, self.plan if plan is None else plan, precision=self.precision)
-        return found[node, None].double()
+    @classmethod
+    def whole(cls, member: Explained) -> _Predictor:
+        """That of a graph as it is, which is divided where the member has no subgraphs."""
+        pipeline, data, part = member.pipeline, member.data, member.partition
+        part = pipeline.divide_again(data) if part is None else part
+        return cls(replace(member, partition=part), as_graph(data), pipeline.lower(data, part))
 
-    def lower_without(self, gone: Tensor) -> Plan:
-        """The plan without some of the edges, a mask `[E]`; the subgraphs stay."""
-        data = copy(self.data)
+    def predict(self, node: int, gone: Callable[[Graph], Tensor] | None, column: int | None) -> Prediction:
+        """The outputs of a node, float64, `[1, C]`, maybe without edges, a mask `[E]`, or one of its columns."""
+        x = self.of.data.get("x")
+        x = x if column is None or x is None else _without_column(x, node, column, self.of.scaled)
+        plan = self.plan if gone is None else self._lower_without(gone(self.graph))
+        found = predict_outputs(self.of.model, x, plan, precision=self.of.precision)
+        return Prediction(self.of.weight, self.of.task, found[node, None].double())
+
+    def _lower_without(self, gone: Tensor) -> Plan:
+        data = copy(self.of.data)
         data.graph = self.graph.select_edges(~gone)
-        return self.pipeline.lower(data, self.partition)
+        return self.of.pipeline.lower(data, self.of.partition)
 
 
 def _candidates(ranked: Tensor, own: Tensor, num: int, guided: bool) -> list[Any]:
@@ -181,6 +202,11 @@ def _largest(candidates: Iterable[Any], effect: Callable[[Any], float], num: int
 def _joins(graph: Graph, one: int, other: int) -> Tensor:
     """Which edges join two nodes, either way, `[E]`."""
     return ((graph.src == one) & (graph.dst == other)) | ((graph.src == other) & (graph.dst == one))
+
+
+def _touches(graph: Graph, node: int) -> Tensor:
+    """Which edges begin or end at a node, `[E]`."""
+    return (graph.src == node) | (graph.dst == node)
 
 
 def _direct(links: Links, graph: Graph, one: int, other: int) -> tuple[int, int]:

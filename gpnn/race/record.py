@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpnn.storage.read import shorten
+from gpnn.train.blend import Blend
 
 Row = dict[str, Any]
 FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
@@ -19,6 +20,7 @@ _KINDS: dict[str, Any] = {
     "costs": dict,
     "epochs": dict,
     "rows": list | tuple,
+    "blend": dict | None,  # versions before it have none
 }
 
 
@@ -34,6 +36,7 @@ class RaceRecord:
         epochs: the most epochs of each.
         rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `val_loss`, ….
         interrupted: the row of a training that a callback ended, which no file holds: it goes on.
+        blend: what became of a blend of the finalists; None before it was tried.
     """
 
     budget: float
@@ -43,10 +46,12 @@ class RaceRecord:
     epochs: Mapping[str, int]
     rows: tuple[Row, ...] = ()
     interrupted: Row | None = None
+    blend: Blend | None = None
 
     def to_mapping(self) -> dict[str, Any]:
         """The record as JSON holds it."""
-        return {name: getattr(self, name) for name in _KINDS}
+        blend = None if self.blend is None else self.blend.to_mapping()
+        return {name: getattr(self, name) for name in _KINDS} | {"blend": blend}
 
     @classmethod
     def from_mapping(cls, value: Any, file: str) -> RaceRecord:
@@ -58,7 +63,8 @@ class RaceRecord:
         wrong = _first_wrong(value)
         if wrong is not None:
             raise ValueError(f"{file} must hold a race. Got another {shorten(wrong)}.")
-        return cls(**{**value, "rows": tuple(value["rows"])})
+        blend = None if value.get("blend") is None else Blend.from_mapping(value["blend"])
+        return cls(**{**value, "rows": tuple(value["rows"]), "blend": blend})
 
     def find(self, rung: int, name: str) -> Row | None:
         """The row of a training in a rung, or None where it is still to be done."""
@@ -82,6 +88,11 @@ class RaceRecord:
         rows = [*self.rows, *([self.interrupted] if self.interrupted is not None else [])]
         best = rank(list({row["name"]: row for row in rows}.values()))
         return best[0]["name"] if best and best[0]["value"] is not None else None
+
+    @property
+    def winner(self) -> str | None:
+        """The best finalist; None before there is one."""
+        return next(iter(self.finalists), None)
 
     def epochs_before(self, rung: int, name: str) -> int:
         """The epochs that a training had done before a rung."""
@@ -126,7 +137,16 @@ def _first_wrong(value: Any) -> Any:
         return "costs"
     if set(epochs) != set(costs) or not all(type(each) is int and each > 0 for each in epochs.values()):
         return "epochs"
-    return None if all(_is_row(row, costs) for row in value["rows"]) else "rows"
+    if not all(_is_row(row, costs) for row in value["rows"]):
+        return "rows"
+    return None if value.get("blend") is None or _is_blend(value["blend"], costs) else "blend"
+
+
+def _is_blend(value: Any, names: Mapping[str, Any]) -> bool:
+    try:
+        return set(Blend.from_mapping(value).weights) <= set(names)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
 
 
 def _is_row(row: Any, names: Mapping[str, Any]) -> bool:

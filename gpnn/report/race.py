@@ -7,6 +7,7 @@ from gpnn.race.record import FRACTIONS
 from gpnn.report.content import Section, Table
 from gpnn.report.record import Record
 from gpnn.text import metric_text
+from gpnn.train.blend import Blend
 from gpnn.train.metrics import merit
 
 
@@ -19,10 +20,21 @@ def race(record: Record) -> Section | None:
     how = "as measured" if raced.measured else "by the sizes of graph and model"
     lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
     lead += f"after each rung the better ones went on. {best} was kept: no other has a better validation {metric}."
+    if raced.blend is not None and raced.blend.gain is not None:
+        lead += f" {_blend(raced, raced.blend)}"
     rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]
     columns = ("recipe", *rungs, "epochs", "best epoch", "seconds", "ended")
     rows = [_row(raced, name) for name in ranking(raced)]
     return Section("race", "What was tried", lead, [Table(f"Validation {metric}", columns, rows, wide=True)])
+
+
+def _blend(raced: RaceRecord, blend: Blend) -> str:
+    """What became of a blend of the finalists, in a sentence."""
+    gain = f"{blend.gain:+.4f} ± {blend.error or 0.0:.4f} by cross-fitting"
+    if not blend.weights:
+        return f"A blend of the finalists would gain {gain}, less than its standard error, and is not kept."
+    parts = " and ".join(f"{name} ({weight:.1f})" for name, weight in blend.weights.items())
+    return f"Predictions are a blend of {parts}, which gains {gain}; history and schedule shown are {raced.winner}'s."
 
 
 def ranking(raced: RaceRecord) -> list[str]:

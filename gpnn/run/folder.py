@@ -38,7 +38,8 @@ class RunFolder:
     the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run has results, and is
     finished unless a signal stopped it. A training that diverged leaves `failed.json` in their place: it has no
     predictions. `report.html` is `gpnn.report`'s, `tensorboard/` is there on request. `race.json` and `search.json`
-    tell what was tried before, `baselines.json` what plain methods reach.
+    tell what was tried before, `baselines.json` what plain methods reach. Where predictions are a blend, `members/`
+    holds a run for each of the other models.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -85,6 +86,10 @@ class RunFolder:
     @property
     def race(self) -> Path:
         return self.path / "race.json"
+
+    @property
+    def members(self) -> Path:
+        return self.path / "members"
 
     @property
     def baselines(self) -> Path:
@@ -152,7 +157,7 @@ class RunFolder:
         run = cls(path)
         if not run.config.is_file():
             raise ValueError(f"A run folder must hold config.toml. {str(path)!r} does not.")
-        for folder in (run.checkpoint.parent, run.tensorboard, run.path / "race"):
+        for folder in (run.checkpoint.parent, run.tensorboard, run.path / "race", run.members):
             if folder.is_symlink():
                 raise ValueError(f"The folders of a run must not be links. {str(folder)!r} is one.")
         return run

@@ -15,7 +15,7 @@ from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.loss import target_weight
 from gpnn.train.metrics import NUMBER_METRICS, mean_of
-from gpnn.train.task import Scale, Task
+from gpnn.train.task import Prediction, Scale, Task
 
 if TYPE_CHECKING:
     from gpnn.train.recipe import Recipe
@@ -97,6 +97,17 @@ class Regression(Task):
         rank = rank + (torch.arange(STEPS + 1, device=errors.device) * count % STEPS > 0)  # ⌈share · count⌉
         quantiles = errors.sort().values[(rank - 1).clamp(min=0)]
         return replace(self, errors=tuple(quantiles.tolist()), num_errors=count)
+
+    def joins(self, other: Task) -> bool:
+        return isinstance(other, Regression) and other.scale == self.scale
+
+    def combine(self, predictions: Sequence[Prediction]) -> Tensor:
+        """Mean and variance of the mixture of the predictions, in the standardised scale."""
+        heads = [(weight, *self._heads(outputs)) for weight, _, outputs in predictions]
+        mean = torch.stack([weight * each for weight, each, _ in heads]).sum(0)
+        spread = torch.stack([weight * (each - mean).square() for weight, each, _ in heads]).sum(0)
+        variance = torch.stack([weight * deviation.square() for weight, _, deviation in heads]).sum(0) + spread
+        return torch.stack([mean, variance.log()], 1).to(predictions[0].outputs.dtype)
 
     def choose_metric(self, name: str, target: Tensor, group: ProcessGroup = SINGLE) -> str:
         check_choice("metric", name, ("auto", "loss", *NUMBER_METRICS))

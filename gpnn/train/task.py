@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -28,11 +28,20 @@ if TYPE_CHECKING:
     from gpnn.train.recipe import Recipe
 
 Scale: TypeAlias = Literal["linear", "log"]
+LEAST_PROBABILITY = 1e-12  # of a blend's, so that its logarithm is finite
 SHOWN = {  # the metrics that a result shows, beside the one that selects
     "classification": ("accuracy", "recall"),
     "multi_label": ("macro_f1", "roc_auc", "average_precision"),
     "regression": ("r2", "mae", "rmse", "spearman", "coverage"),
 }
+
+
+class Prediction(NamedTuple):
+    """What one of several models gives: its weight, its task and its outputs `[M, num_outputs]`."""
+
+    weight: float
+    task: Task
+    outputs: Tensor
 
 
 class Task(ABC):
@@ -77,6 +86,14 @@ class Task(ABC):
     def uncalibrated(self) -> Task | None:
         """The task before its probabilities were calibrated; None where they were not."""
         return None
+
+    def joins(self, other: Task) -> bool:
+        """Whether predictions of this task and of another can be averaged."""
+        return self.name == other.name
+
+    @abstractmethod
+    def combine(self, predictions: Sequence[Prediction]) -> Tensor:
+        """The outputs of which this task, not calibrated, makes the weighted mean of several predictions."""
 
     @property
     @abstractmethod
@@ -212,6 +229,13 @@ class Classification(Task):
 
     def uncalibrated(self) -> Classification | None:
         return None if self.temperature == 1.0 else replace(self, temperature=1.0)
+
+    def combine(self, predictions: Sequence[Prediction]) -> Tensor:
+        """The logits of the weighted mean of the probabilities."""
+        shares = [weight * task.predict(outputs.double()) for weight, task, outputs in predictions]
+        mean = torch.stack(shares).sum(0).clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        logits = torch.logit(mean) if self.multi_label else mean.log()
+        return logits.to(predictions[0].outputs.dtype)
 
     def predict(self, outputs: Tensor) -> Tensor:
         """The probability of each class, `[M, C]`."""

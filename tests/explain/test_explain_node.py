@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn import GPNNClassifier
 from gpnn.data.features import from_scipy
-from gpnn.explain import explain_node, find_node
+from gpnn.explain import Explained, explain_node, find_node
 from gpnn.nn import GPNN
 from gpnn.pipeline import Pipeline
 from gpnn.train.notes import NoteWarning
@@ -41,8 +41,12 @@ def synchronous(rounds: int = 1) -> Pipeline:
     return Pipeline(schedule="synchronous", rounds=rounds, k=1, normalization="none")
 
 
+def explain(data, node, task=TASK, **also):
+    return explain_node([Explained(plain_model(), data, synchronous(), TASK)], node, task=task, **also)
+
+
 def test_the_leaf_that_decides_is_named():
-    found = explain_node(plain_model(), star(), synchronous(), 0, task=TASK, classes=["red", "blue"])
+    found = explain(star(), 0, classes=["red", "blue"])
     logits = torch.tensor([16.0, 4.0], dtype=torch.float64)
     assert (found.node, found.prediction) == (0, "red")
     assert found.probability == pytest.approx(float(logits.softmax(0)[0]), abs=1e-6)
@@ -56,13 +60,13 @@ def test_the_leaf_that_decides_is_named():
 def test_a_one_way_edge_keeps_its_direction():
     data = star()
     data.edge_index = data.edge_index[:, :3]
-    assert explain_node(plain_model(), data, synchronous(), 0, task=TASK).edges[0][:2] == (1, 0)
-    assert explain_node(plain_model(), data, synchronous(), 1, task=TASK).edges == ()  # none leads to a leaf
+    assert explain(data, 0).edges[0][:2] == (1, 0)
+    assert explain(data, 1).edges == ()  # none leads to a leaf
 
 
 def test_the_only_edge_can_go():
     data = Data(x=torch.tensor([[0.0, 0.5], [1.0, 0.0]]), edge_index=torch.tensor([[1], [0]]), num_nodes=2)
-    found = explain_node(plain_model(), data, synchronous(), 0, task=TASK, num=1)
+    found = explain(data, 0, num=1)
     assert (found.prediction, found.edges[0][:2], found.neighbours[0][0]) == (0, (1, 0), 1)
 
 
@@ -71,7 +75,7 @@ def test_the_column_that_alone_decides_is_named():
     data.feature_names = ["age", "city=Oslo"]
     for x in (data.x, from_scipy(csr_matrix(data.x.numpy()), sparse=True)):
         data.x = x
-        found = explain_node(plain_model(), data, synchronous(), 0, task=TASK)
+        found = explain(data, 0)
         assert found.prediction == 1
         ((name, effect),) = found.columns
         expected = torch.tensor([[8.0, 16.0], [8.0, 0.0]], dtype=torch.float64).softmax(1)[:, 1]
@@ -145,4 +149,4 @@ def test_nodes_are_found_by_their_ids():
 
 def test_numbers_are_not_explained():
     with pytest.raises(ValueError, match=r"needs a prediction of classes. Got a regression"):
-        explain_node(plain_model(), star(), synchronous(), 0, task=Regression("linear"))
+        explain(star(), 0, task=Regression("linear"))

@@ -1,0 +1,172 @@
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gpnn
+from gpnn import GPNNClassifier, GPNNRegressor
+from gpnn.build import (
+    Race,
+    begin_run,
+    build_data,
+    explain_run,
+    load_run_config,
+    open_run,
+    predict_run,
+    race_run,
+    read_trained,
+    report_run,
+    train_run,
+)
+from gpnn.build.race import read_race
+from gpnn.config import parse_config
+from gpnn.recipes import RECIPES
+from gpnn.train import RunFolder
+from gpnn.train.blend import Blend
+
+
+@pytest.fixture(autouse=True)
+def blended(monkeypatch):
+    """Recipes of few epochs; every race keeps a blend of its finalists, whatever they reach."""
+    for name, recipe in RECIPES.items():
+        monkeypatch.setitem(RECIPES, name, replace(recipe, train=replace(recipe.train, epochs=8, patience=0)))
+
+    def choose(results, data, metric, group=None):
+        first, second, *_ = results
+        return Blend({first: 0.7, second: 0.3}, 0.02, 0.01)
+
+    for module in ("gpnn.build.race", "gpnn.node_estimator"):
+        monkeypatch.setattr(f"{module}.choose_blend", choose)
+
+
+def write_graph(path, numbers=False):
+    """A folder whose edges go one way, so that recipes take them differently."""
+    path.mkdir()
+    names = [f"{node * 0.37 + 1}" if numbers else "ab"[node % 2] for node in range(60)]
+    splits = ["train", "val", "test"]
+    people = [f"{node},{names[node]},{node % 2 + node / 100},{splits[node // 2 % 3]}" for node in range(60)]
+    (path / "nodes.csv").write_text("\n".join(["id,label,age,split", *people]) + "\n")
+    edges = [f"{node},{(node + step) % 60}" for node in range(60) for step in (2, 4)]
+    (path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    return path
+
+
+def begin(path, graph):
+    config, problems = parse_config({"recipe": "auto", "data": {"name": str(graph)}})
+    assert not problems
+    return begin_run(lambda: config, path, before=lambda config: Race(config.to_toml(), ()))
+
+
+def train(path, graph):
+    run, begun = begin(path, graph)
+    train_run(run, race_run(run, begun), report=False)
+    return run
+
+
+def predictions(run):
+    from pyarrow import parquet
+
+    return parquet.read_table(run.predictions)
+
+
+@pytest.mark.thorough
+def test_a_blended_run_is_a_run_like_any_other(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    run = train(tmp_path / "run", graph)
+    race, config, trained = read_race(run.race), load_run_config(run), read_trained(run)
+    winner, other = race.record.blend.weights
+    assert race.winner == winner == config.recipe
+    assert run.read_metrics()["num_members"] == 2
+    member = RunFolder.open(run.members / other)
+    assert [(each.weight, each.config.recipe) for each in trained.members] == [(0.3, other)]
+
+    data = build_data(trained.as_read(config))
+    shares = [predictions(each)["p_a"].to_numpy() for each in (run, member)]
+    again = predict_run(run, config, data)["p_a"].to_numpy()
+    alone = predict_run(member, load_run_config(member), build_data(load_run_config(member)))["p_a"].to_numpy()
+    assert again.tolist() == shares[0].tolist()
+    assert alone.tolist() == shares[1].tolist()
+    assert again.tolist() != alone.tolist()
+
+    explained = explain_run(run, "7")
+    assert explained.probability == pytest.approx(max(again[7], 1 - again[7]), abs=1e-6)
+    assert report_run(run.path).read_text().rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    "numbers", [pytest.param(False, id="classes", marks=pytest.mark.thorough), pytest.param(True, id="numbers")]
+)
+def test_estimator_and_command_line_blend_to_the_same_bits(tmp_path, numbers):
+    graph = write_graph(tmp_path / "graph", numbers)
+    run = train(tmp_path / "run", graph)
+    data = gpnn.load_dataset(graph)
+    estimator = (GPNNRegressor if numbers else GPNNClassifier)().fit(data)
+    assert {estimator.recipe_: 0.7, **{name: weight for name, (weight, _) in estimator.members_.items()}} == dict(
+        read_race(run.race).record.blend.weights
+    )
+    assert {**estimator.metrics_, "seconds": 0} == {
+        name: 0 if name == "seconds" else value
+        for name, value in run.read_metrics().items()
+        if name in estimator.metrics_
+    }
+    frame, table = estimator.predict_frame(data), predictions(run)
+    for name in ("prediction", "low", "high") if numbers else ("prediction", "confidence", "p_a"):
+        assert frame[name].to_pylist() == table[name].to_pylist()
+    estimator.save(tmp_path / "saved")
+    loaded = type(estimator).load(tmp_path / "saved")
+    assert loaded.predict_frame(data).equals(frame)
+    if not numbers:
+        assert loaded.explain(data, "7") == estimator.explain(data, "7")
+    shutil.rmtree(tmp_path / "saved" / "members")
+    with pytest.raises(ValueError, match="must hold a saved"):
+        type(estimator).load(tmp_path / "saved")
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("act", ["write_member", "_take_checkpoint", "_adopt"])
+def test_a_kill_between_race_and_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch, act):
+    graph = write_graph(tmp_path / "graph")
+    whole = train(tmp_path / "whole", graph)
+    run, begun = begin(tmp_path / "run", graph)
+
+    def die(*given):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"gpnn.build.race.{act}", die)
+        with pytest.raises(Killed):
+            race_run(run, begun)
+    assert read_race(run.race).winner is None
+    run, begun = open_run(run.path)
+    train_run(run, race_run(run, begun), report=False)
+    assert not (run.path / "race").exists()
+    assert predictions(run).equals(predictions(whole))
+    ours, theirs = run.read_model()[0], whole.read_model()[0]
+    assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+
+
+def test_what_a_file_says_of_members_is_not_believed(tmp_path):
+    run = train(tmp_path / "run", write_graph(tmp_path / "graph"))
+    weights, described = run.read_model()
+    for wrong in ({"weights": [["spread", 0.5], ["../../etc", 0.5]]}, {"weights": []}, 3):
+        blend = {**described["blend"], **wrong} if isinstance(wrong, dict) else wrong
+        run.write_model(weights, {**described, "blend": blend})
+        with pytest.raises(ValueError, match=r"model\.safetensors must hold a blend\. Got"):
+            read_trained(run)
+    run.write_model(weights, described)
+    shutil.rmtree(run.members)
+    with pytest.raises(ValueError, match=r"A run folder must hold config\.toml"):
+        read_trained(run)
+
+
+def test_a_user_may_want_one_model(tmp_path):
+    run, begun = begin(tmp_path / "run", write_graph(tmp_path / "graph"))
+    begun = replace(begun, config=replace(begun.config, blend=False))
+    race_run(run, begun)
+    assert read_race(run.race).record.blend == Blend({})
+    assert not run.members.exists()

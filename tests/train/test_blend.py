@@ -1,0 +1,110 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gpnn.train.blend import Blend, blend_predictions, choose_blend
+from gpnn.train.fit import FitResult
+from gpnn.train.regression import Regression
+from gpnn.train.task import Classification, Prediction
+
+
+def result(logits, task):
+    return FitResult({}, [], "epochs", None, logits, task)
+
+
+def halves(num=600, seed=0):
+    """Classes, and two models that each know those of another half of the nodes."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(3, (num,), generator=generator)
+    right = 6.0 * torch.nn.functional.one_hot(y, 3)
+    guess = torch.randn(2, num, 3, generator=generator)
+    knows = torch.rand(num, generator=generator) < 0.5
+    mask = torch.rand(num, generator=generator) < 0.5
+    data = Data(y=y, val_mask=mask, test_mask=~mask, train_mask=torch.zeros(num, dtype=torch.bool))
+    data.num_classes = 3
+    return data, torch.where(knows[:, None], right, guess[0]), torch.where(knows[:, None], guess[1], right)
+
+
+def accuracy(probabilities, data, mask):
+    return float((probabilities.argmax(1) == data.y)[mask].double().mean())
+
+
+def test_models_that_know_different_nodes_predict_together():
+    data, one, other = halves()
+    task = Classification(3)
+    blend = choose_blend({"one": result(one, task), "other": result(other, task)}, data, "accuracy")
+    assert list(blend.weights) == ["one", "other"]
+    assert sum(blend.weights.values()) == pytest.approx(1.0)
+    assert blend.gain > blend.error > 0
+    parts = [Prediction(blend.weights["one"], task, one), Prediction(blend.weights["other"], task, other)]
+    found, outputs, scores = blend_predictions(parts, data)
+    best = max(accuracy(each, data, data.test_mask) for each in (one, other))
+    assert scores["test_accuracy"] == pytest.approx(accuracy(outputs, data, data.test_mask))
+    assert scores["test_accuracy"] > best + 0.05
+    mean = sum(weight * torch.softmax(each.double(), 1) for weight, _, each in parts)
+    assert torch.allclose(torch.softmax(outputs.double(), 1), mean, atol=1e-6)
+    assert found.num_classes == 3
+
+
+def test_chance_is_not_kept():
+    data, one, _ = halves()
+    task, mask = Classification(3), data.val_mask
+    for seed in range(5):
+        noise = torch.randn(600, 3, generator=torch.Generator().manual_seed(seed))
+        models = {"one": one, "noise": noise}
+        given = {name: result(each, task.calibrate(each[mask], data.y[mask])) for name, each in models.items()}
+        assert choose_blend(given, data, "accuracy").weights == {}
+
+
+def test_the_order_of_nodes_does_not_count():
+    data, one, other = halves()
+    order = torch.randperm(600, generator=torch.Generator().manual_seed(2))
+    moved = Data(y=data.y[order], **{name: data[name][order] for name in ("train_mask", "val_mask", "test_mask")})
+    task = Classification(3)
+    found = choose_blend({"one": result(one, task), "other": result(other, task)}, data, "accuracy")
+    again = choose_blend({"one": result(one[order], task), "other": result(other[order], task)}, moved, "accuracy")
+    assert found.weights == again.weights
+    assert found.gain == pytest.approx(again.gain)
+
+
+def test_few_validation_nodes_and_other_scales_are_not_tried():
+    data, one, other = halves(30)
+    data.val_mask[10:] = False
+    task = Classification(3)
+    assert choose_blend({"one": result(one, task), "other": result(other, task)}, data, "accuracy") == Blend({})
+    assert Regression("log").joins(Regression("log"))
+    assert not Regression("log").joins(Regression())
+
+
+def test_numbers_are_averaged_and_their_distance_widens_the_interval():
+    generator = torch.Generator().manual_seed(1)
+    y = 10 + 2 * torch.randn(400, generator=generator)
+    noise = torch.randn(2, 400, generator=generator)
+    outputs = [torch.stack([(y - 10) / 2 + each, torch.zeros(400)], 1) for each in noise]
+    mask = torch.arange(400) % 2 == 0
+    data = Data(y=y, val_mask=mask, test_mask=~mask, train_mask=torch.zeros(400, dtype=torch.bool))
+    task = Regression(mean=10.0, deviation=2.0)
+    blend = choose_blend({"a": result(outputs[0], task), "b": result(outputs[1], task)}, data, "r2")
+    assert 0.3 <= blend.weights["b"] <= 0.7
+    parts = [Prediction(0.5, task, each) for each in outputs]
+    found, mixed, scores = blend_predictions(parts, data)
+    assert torch.allclose(mixed[:, 0], (outputs[0][:, 0] + outputs[1][:, 0]) / 2, atol=1e-6)
+    expected = 1 + ((noise[0] - noise[1]) / 2).square()
+    assert torch.allclose(mixed[:, 1].exp(), expected, rtol=1e-4)
+    assert scores["test_coverage"] == pytest.approx(0.9, abs=0.06)
+    assert found.predict(mixed).shape == (400, 3)
+
+
+def test_labels_are_averaged_each():
+    task, outputs = Classification(2, multi_label=True), torch.tensor([[2.0, -1.0]])
+    mixed = task.combine([Prediction(0.25, task, outputs), Prediction(0.75, task, -outputs)])
+    expected = 0.25 * torch.sigmoid(outputs) + 0.75 * torch.sigmoid(-outputs)
+    assert torch.allclose(torch.sigmoid(mixed), expected)
+
+
+def test_a_blend_goes_through_json():
+    blend = Blend({"spread": 0.7, "columns": 0.3}, 0.02, 0.01)
+    assert Blend.from_mapping(blend.to_mapping()) == blend
+    for wrong in ([["spread", 1.5], ["columns", -0.5]], [["spread", 0.5]], [["spread", "much"]], {"spread": 1.0}, 3):
+        with pytest.raises((ValueError, TypeError)):
+            Blend.from_mapping({"weights": wrong, "gain": None, "error": None})
