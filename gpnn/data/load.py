@@ -14,6 +14,7 @@ from gpnn.data.check import check_data
 from gpnn.data.diel import diel
 from gpnn.data.diel_like import diel_like
 from gpnn.data.files import data_folder
+from gpnn.data.formats.database import ENDINGS, database
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
 from gpnn.data.formats.networkx_graph import is_networkx, networkx_graph
 from gpnn.data.formats.ogb import OGB
@@ -67,7 +68,8 @@ def load_dataset(
     Args:
         source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), of a folder that
             `gpnn data convert` wrote (:func:`gpnn.data.stored.load_stored`) or of a graph file
-            (:func:`gpnn.data.formats.graph_file.graph_file`), a networkx graph
+            (:func:`gpnn.data.formats.graph_file.graph_file`), of a database file
+            (:func:`gpnn.data.formats.database.database`), a networkx graph
             (:func:`gpnn.data.formats.networkx_graph.networkx_graph`), a PyG `Data` or `HeteroData`
             (:func:`gpnn.data.hetero.data_from_hetero`), or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
@@ -107,7 +109,9 @@ def own_loader(path: Path) -> Callable[..., Data] | None:
     """The reader of a user's own graph, a converted one, a folder of tables or a file by its ending; None: none."""
     if path.is_dir():
         return load_stored if is_stored(path) else tables
-    return graph_file if path.suffix.lower() in GRAPH_READERS and path.is_file() else None
+    if not path.is_file():
+        return None
+    return database if path.suffix.lower() in ENDINGS else graph_file if path.suffix.lower() in GRAPH_READERS else None
 
 
 def _load(loader: Callable[..., Data], name: str, root: str | Path | None, options: dict[str, Any]) -> Data:
@@ -180,8 +184,11 @@ def unknown_source(what: str, name: str) -> str:
             f"{what} must be the folder that holds nodes.* and edges.* (or name the files with --nodes and --edges). "
             f"Got one table, {str(name)!r}."
         )
-    files = f"a folder of tables, or a file that ends in {', '.join(GRAPH_READERS)}"
     beside = [each.name for each in path.parent.iterdir() if own_loader(each)] if path.parent.is_dir() else []
+    files = f"a folder of tables, or a file that ends in {', '.join((*GRAPH_READERS, *ENDINGS))}"
+    if len(path.parts) > 1 or path.suffix:
+        there = "is of another kind" if path.exists() else f"does not exist{_nearest(path.name, beside)}"
+        return f"{what} must be a name, {files}. {str(name)!r} {there}."
     near = _nearest(name, DATASETS) or _nearest(path.name, beside)
     return f"{what} must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{near}."
 

@@ -140,7 +140,7 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
         (["people", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind, one."),
         (["people", "data.numbers=odd"], "`numbers` must be one of standard, normal, raw. Got 'odd'."),
         (["people/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
-        (["peple"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt."),
+        (["peple"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt"),
         (["peple"], "Got 'peple' (the nearest is people)."),
         (["people", "seed=-1"], "`seed` must be at least 0. Got -1."),
         (["coar"], "Got 'coar' (the nearest is cora)."),

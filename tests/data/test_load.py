@@ -86,15 +86,18 @@ class TestNames:
     def test_an_unknown_name_lists_the_choices_and_the_nearest(self) -> None:
         with pytest.raises(
             ValueError,
-            match=r"digits, cora, .*, or a file that ends in \.graph, .*\.pt\. Got 'coar' \(the nearest is cora\)\.",
+            match=r"digits, cora, .*, or a file that ends in \.graph, .*\.db\. Got 'coar' \(the nearest is cora\)\.",
         ):
             load_dataset("coar")
-        with pytest.raises(ValueError, match=r"or a file that ends in \.graph, .*\.pt\. Got 'zzz'\.$"):
+        with pytest.raises(ValueError, match=r"or a file that ends in \.graph, .*\.db\. Got 'zzz'\.$"):
             load_dataset("zzz")
 
     def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match=r"or a file that ends in \.graph, .*\.pt\. Got"):
+        with pytest.raises(ValueError, match=r"or a file that ends in \.graph, .*\.db\. '.*nowhere' does not exist\.$"):
             load_dataset(tmp_path / "nowhere")
+        (tmp_path / "notes.txt").touch()
+        with pytest.raises(ValueError, match=r"'.*notes\.txt' is of another kind\.$"):
+            load_dataset(tmp_path / "notes.txt")
 
     @pytest.mark.parametrize("name", DATASETS)
     def test_unknown_options_are_refused_with_the_valid_ones(self, name: str, tmp_path: Path) -> None:

@@ -179,6 +179,23 @@ def _write_saved_hetero(folder: Path) -> None:
     torch.save(data, folder / "graph.pt")
 
 
+def _write_databases(folder: Path) -> None:
+    import sqlite3
+
+    import duckdb
+
+    tables = (
+        "CREATE TABLE nodes (id BIGINT, label TEXT, size REAL); CREATE TABLE edges (source BIGINT, target BIGINT);"
+        + "".join(f"INSERT INTO nodes VALUES ({n}, '{'ab'[n % 2]}', {n / 2});" for n in range(12))
+        + "".join(f"INSERT INTO edges VALUES ({n}, {n * 5 % 12});" for n in range(12))
+    )
+    with sqlite3.connect(folder / "graph.sqlite") as connection:
+        connection.executescript(tables)
+    connection.close()
+    with duckdb.connect(str(folder / "graph.duckdb")) as other:
+        other.execute(tables)
+
+
 def _read_each(folder: Path) -> list[Any]:
     return [gpnn.load_dataset(path) for path in sorted(folder.iterdir())]
 
@@ -213,6 +230,7 @@ DATA_READERS: dict[str, Reader] = {
         _sound_each,
     ),
     "xml": Reader(_write_xml, _read_each, _sound_each),
+    "databases": Reader(_write_databases, _read_each, _sound_each),
     "saved graph": Reader(_write_saved_graph, _read_each, _sound_each),
     "saved hetero": Reader(_write_saved_hetero, _read_each, _sound_each),
 }

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpnn.data.tables.assemble import assemble
-from gpnn.data.tables.column import plain_column
+from gpnn.data.tables.column import python_column
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
 
 if TYPE_CHECKING:
     import networkx
-    import pyarrow
     from torch_geometric.data import Data
 
 EDGE_COLUMNS = ("type", "weight")
@@ -65,9 +64,9 @@ def node_table(file: str, graph: networkx.Graph, drop: Sequence[str] = ()) -> Ta
     """The nodes and their attributes; `file` is what errors call the graph, `drop` are attributes to leave out."""
     rows = list(graph.nodes(data=True))
     names = dict.fromkeys(name for _, attributes in rows for name in attributes if name not in (*drop, "id"))
-    columns = {"id": _column([node for node, _ in rows])}
+    columns = {"id": python_column([node for node, _ in rows])}
     for name in names:
-        columns[str(name)] = _column([attributes.get(name) for _, attributes in rows])
+        columns[str(name)] = python_column([attributes.get(name) for _, attributes in rows])
     return Table(file, columns, lambda row: f"node {rows[row][0]}")
 
 
@@ -76,19 +75,9 @@ def edge_table(file: str, graph: networkx.Graph) -> Table:
     rows = list(graph.edges(data=True))
     if not graph.is_directed():
         rows += [(target, source, attributes) for source, target, attributes in rows if source != target]
-    columns = {end: _column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
+    columns = {end: python_column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
     for name in EDGE_COLUMNS:
         if any(name in attributes for _, _, attributes in rows):
             missing = 1.0 if name == "weight" else None
-            columns[name] = _column([attributes.get(name, missing) for _, _, attributes in rows])
+            columns[name] = python_column([attributes.get(name, missing) for _, _, attributes in rows])
     return Table(file, columns, lambda row: f"edge {rows[row][0]} to {rows[row][1]}")
-
-
-def _column(values: list[Any]) -> pyarrow.Array:
-    """Python's values as a plain column: numbers where all are, else text."""
-    import pyarrow
-
-    try:
-        return plain_column(pyarrow.array(values))
-    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-        return plain_column(pyarrow.array([None if value is None else str(value) for value in values]))

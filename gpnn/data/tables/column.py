@@ -54,6 +54,16 @@ def plain_column(values: Any) -> pyarrow.Array:
     raise TypeError(str(kind))
 
 
+def python_column(values: list[Any]) -> pyarrow.Array:
+    """Python's values as a plain column: numbers where all are, else text."""
+    import pyarrow
+
+    try:
+        return plain_column(pyarrow.array(values))
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        return plain_column(pyarrow.array([None if value is None else str(value) for value in values]))
+
+
 def trimmed(text: pyarrow.Array) -> pyarrow.Array:
     """The text without surrounding blanks; as it is where there is no blank at all."""
     from pyarrow import compute
@@ -106,6 +116,12 @@ def missing_text(values: pyarrow.Array) -> pyarrow.Array:
 
     words = pyarrow.array(["", "nan", *MISSING], pyarrow.large_string())
     return compute.is_in(compute.utf8_lower(values), words)
+
+
+def alike(parts: list[pyarrow.Array]) -> list[pyarrow.Array]:
+    """Arrays of one type, to be joined: as text where they differ."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    return parts if len({part.type for part in parts}) == 1 else [as_text(part) for part in parts]
 
 
 def _integers(text: Any) -> pyarrow.Array | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpnn.data.tables.column import as_text
+from gpnn.data.tables.column import alike
 from gpnn.data.tables.table import Table
 
 PART = re.compile(r"(part|chunk|shard|split|batch)?[-_. ]?\d+([-_. ].*)?", re.IGNORECASE)
@@ -78,7 +78,7 @@ def join_tables(parts: Sequence[Table], file: str) -> Table:
         found = parts[number].place(row - int(starts[number]))
         return f"{parts[number].file}, {found}" if several else found
 
-    columns = {name: pyarrow.concat_arrays(_alike([part.columns[name] for part in parts])) for name in parts[0].columns}
+    columns = {name: pyarrow.concat_arrays(alike([part.columns[name] for part in parts])) for name in parts[0].columns}
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     commas = any(part.decimal_comma for part in parts)
     return Table(file if several else parts[0].file, columns, place, parts[0].given, notes, commas)
@@ -89,9 +89,3 @@ def _add_column(table: Table, name: str, value: str | float) -> Table:
 
     kind = pyarrow.large_string() if isinstance(value, str) else pyarrow.float64()
     return replace(table, columns={**table.columns, name: pyarrow.repeat(pyarrow.scalar(value, kind), table.num_rows)})
-
-
-def _alike(parts: list) -> list:
-    """Arrays of one type: text where they differ."""
-    parts = [part for part in parts if len(part)] or parts[:1]
-    return parts if len({part.type for part in parts}) == 1 else [as_text(part) for part in parts]

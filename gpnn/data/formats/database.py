@@ -1,0 +1,93 @@
+"""A graph in a database file of SQLite or DuckDB: two tables, views or queries, which are only read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpnn.data.formats.duckdb_file import DuckDBFile
+from gpnn.data.formats.sqlite_file import SQLiteFile
+from gpnn.data.tables.assemble import assemble
+from gpnn.data.tables.binary import plain_table
+from gpnn.data.tables.headers import find_column
+from gpnn.data.tables.table import Table
+from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+ENDINGS = (".sqlite", ".sqlite3", ".duckdb", ".db")
+# What a file of each kind holds at which byte.
+MARKS: dict[tuple[int, bytes], Callable[[Path], SQLiteFile | DuckDBFile]] = {
+    (0, b"SQLite format 3\0"): SQLiteFile,
+    (8, b"DUCK"): DuckDBFile,
+}
+QUERY = re.compile(r"\s*(SELECT|WITH|FROM|VALUES)\s", re.IGNORECASE)
+
+
+def database(
+    path: str | Path,
+    vocabulary: Vocabulary | None = None,
+    *,
+    nodes: str = "nodes",
+    edges: str = "edges",
+    id: str = "id",
+    source: str = "source",
+    target: str = "target",
+    type: str = "type",
+    weight: str = "weight",
+    label: str = "label",
+    edge_features: str = "",
+    categorical: str = "",
+    ignore: str = "",
+    numbers: str = "standard",
+    undirected: bool = False,
+    task: str = "auto",
+    seed: int = 0,
+) -> Data:
+    """The graph of two tables in a database file; other options are those of :func:`gpnn.data.tables.tables`.
+
+    The file is opened for reading, extensions and other files are out of reach, and a query may only select.
+
+    Args:
+        path: a file of SQLite or DuckDB.
+        vocabulary: of the graph that a model was trained on: columns, classes and edge types keep its meaning.
+        nodes: a table or view, or a query that selects the nodes; "": the nodes that the edges name.
+        edges: likewise of the edges.
+        id, source, target, type, weight, label: what the columns are called.
+        edge_features, categorical, ignore, numbers, undirected, task, seed: as of tables.
+
+    Raises:
+        ValueError: in one sentence that names the file, the table, the row, the column and the value.
+    """
+    choices = Choices(
+        label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary, task,
+        id, source, target, type, weight, split_list(edge_features),
+    )  # fmt: skip
+    with _open(Path(path)) as file:
+        rows = _read(file, "nodes", nodes) if nodes else None
+        return assemble(rows, _read(file, "edges", edges), choices)
+
+
+def _open(path: Path) -> SQLiteFile | DuckDBFile:
+    with path.open("rb") as file:
+        head = file.read(16)
+    for (start, mark), kind in MARKS.items():
+        if head[start:].startswith(mark):
+            return kind(path)
+    raise ValueError(f"{path.name} must be a database of SQLite or DuckDB. Got a file that is neither.")
+
+
+def _read(file: SQLiteFile | DuckDBFile, part: str, word: str) -> Table:
+    """The table of a name, or what a query selects."""
+    found = find_column(file.tables, word)
+    if found is None and not QUERY.match(word):
+        names = ", ".join(name[:80] for name in file.tables[:12]) or "no table"
+        raise ValueError(
+            f"{file.name} must hold a table {word[:80]} (data.{part} names another, or a query that begins with "
+            f"SELECT). Got {names}."
+        )
+    query = word if found is None else 'SELECT * FROM "{}"'.format(found.replace('"', '""'))
+    return plain_table(f"{file.name}, {part if found is None else found}", file.select(query))
