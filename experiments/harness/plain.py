@@ -29,6 +29,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "state_dropout": 0.0,
         "dropout": 0.0,
         "drop_node": 0.0,
+        "update_dropout": 0.0,
         "norm": "none",
         "cell_options": {},
     },
