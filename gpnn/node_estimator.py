@@ -27,6 +27,7 @@ from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
+from gpnn.export import check_program, export_model, save_program
 from gpnn.graph import as_graph
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
@@ -366,6 +367,36 @@ class NodeEstimator(BaseEstimator):
         )
         table = table if given.rows is None else table.take(given.rows)
         return to_frame(table, data.get("frame_kind") or kind_of_frame(X))
+
+    def export(
+        self, X: Any, file: str | Path | None = None, *, adjacency: Any = None, graph: Any = None
+    ) -> torch.nn.Module:
+        """The trained model over a fixed graph as a plain module of torch's own operations.
+
+        It takes the features of all nodes as in `X`, dense `[N, F]` float32, and gives what :meth:`predict_proba` does,
+        or of a regressor the number and the ends of its interval at 90 %, `[N, 3]`; in float32, on the CPU.
+
+        Args:
+            X: the graph, as of :meth:`fit`.
+            file: ending in `.pt2`: write the module there, too, as a program that `torch.export.load` reads where gpnn
+                is not installed; its `gpnn.json` names the classes.
+            adjacency, graph: as of :meth:`fit`.
+
+        Raises:
+            ValueError: when there is a transformer of columns, or dense features would take too much memory.
+        """
+        given = self._read(X, None, adjacency, graph)
+        if hasattr(self, "columns_"):
+            raise ValueError("`export` takes a model without a transformer of scikit-learn. Got `columns`.")
+        if file is not None:
+            check_program(Path(file))
+        data, pipeline, part = self._place(given.data)
+        plan = replace(pipeline, device="cpu").lower_again(data, part)
+        x, scaled = given.data.get("x"), self.scale_features_ == "rows"
+        module = export_model(self.model_, plan, x, task=self.task_, scaled=scaled)
+        if file is not None:
+            save_program(module, x, Path(file), self.task_.to_mapping() | {"classes": self._class_names()})
+        return module
 
     def _class_names(self) -> Sequence[Any] | None:
         """The user's name of each class; None of a regressor."""

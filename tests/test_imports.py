@@ -23,7 +23,7 @@ ROWS = [
     {"memory"},
     {"pipeline"},
     {"divide", "recipes"},
-    {"explain"},
+    {"explain", "export"},
     {"race"},
     {"node_input"},
     {"node_estimator", "model_selection"},

@@ -3,6 +3,7 @@
 from gpnn.build.describe import build_partitions, build_schedules, describe_data
 from gpnn.build.describe_stored import describe_stored
 from gpnn.build.explain import explain_run
+from gpnn.build.export import export_run
 from gpnn.build.extend import adopt_extension
 from gpnn.build.names import load_config
 from gpnn.build.objects import (
@@ -37,6 +38,7 @@ __all__ = [
     "describe_data",
     "describe_stored",
     "explain_run",
+    "export_run",
     "history_notes",
     "load_config",
     "load_run_config",

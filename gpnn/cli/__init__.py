@@ -11,6 +11,7 @@ from gpnn.cli.data import data_app
 from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
 from gpnn.cli.explain import explain
+from gpnn.cli.export import export
 from gpnn.cli.partition import partition
 from gpnn.cli.predict import predict
 from gpnn.cli.report import report
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(predict)
 app.command()(explain)
+app.command()(export)
 app.command()(partition)
 app.command()(schedule)
 app.command()(experiment)

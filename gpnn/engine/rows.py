@@ -12,6 +12,7 @@ from torch.autograd import Function
 from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
 from gpnn.kernels.first_order import first_order
+from gpnn.kernels.plain import is_plain
 from gpnn.pages import empty_like
 
 
@@ -24,7 +25,7 @@ class Rows(Protocol):
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:
     """state[order], `[n, s]`, where `place` is the permutation back; gradients are gathered by it, not added up."""
-    return _Permute.apply(state, order, place)
+    return state.index_select(0, order) if is_plain() else _Permute.apply(state, order, place)
 
 
 class _Permute(Function):
@@ -95,12 +96,22 @@ def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]
 
     The gradients of rows that are read are added to that of the rows that stay, in its own memory.
     """
+    if is_plain():
+        return _updated(state, block, advance(block.read(state)))
     if isinstance(block.rows, slice) and block.num_rows == len(state):
         return advance(state if block.num_inputs == len(state) else _Append.apply(state, block.others))
     inputs, rest = _Read.apply(state, block)
     updated = advance(inputs)
     check_width(updated, state)
     return _Write.apply(rest, block.rows, updated)
+
+
+def _updated(state: Tensor, block: Block, rows: Tensor) -> Tensor:
+    """A copy of the state with other rows where `block` writes, by torch's own operations."""
+    check_width(rows, state)
+    if isinstance(block.rows, Tensor):
+        return state.index_copy(0, block.rows, rows)
+    return torch.cat([state[: block.rows.start], rows, state[block.rows.stop :]])
 
 
 class _Append(Function):

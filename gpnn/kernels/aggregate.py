@@ -12,6 +12,7 @@ from torch.autograd import Function
 from gpnn.check import check_choice
 from gpnn.kernels.first_order import first_order
 from gpnn.kernels.operator import Operator
+from gpnn.kernels.plain import aggregate_plain, is_plain
 from gpnn.pages import empty_large
 
 
@@ -34,7 +35,7 @@ def aggregate(operator: Operator, x: Tensor, how: str = "sum", fill: float = 0.0
     check_choice("how", how, AGGREGATORS)
     if x.dim() != 2 or x.shape[0] != operator.shape[1]:
         raise ValueError(f"`x` must have {operator.shape[1]} rows. Got shape {list(x.shape)}.")
-    return AGGREGATORS[how](operator, x, fill)
+    return aggregate_plain(operator, x, how, fill) if is_plain() else AGGREGATORS[how](operator, x, fill)
 
 
 class _Sum(Function):

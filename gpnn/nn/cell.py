@@ -13,6 +13,7 @@ from gpnn.check import check_choice
 from gpnn.engine import Block, Step, aggregate_messages
 from gpnn.kernels import Operator
 from gpnn.kernels.gated import gated_step, gated_steps
+from gpnn.kernels.plain import is_plain
 from gpnn.nn.message import MESSAGES, IdentityMessage, LinearMessage, Message
 from gpnn.nn.update import UPDATES, Update
 from gpnn.nn.update.gru import GRUUpdate
@@ -215,7 +216,7 @@ def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], fl
 
 def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
     device = inputs.device.type
-    if device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
+    if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
     if cell.aggregate not in ("mean", "sum") or len(block.operators) != 1:
         return False

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
 from gpnn.kernels.masks import masked_weight
+from gpnn.kernels.plain import is_plain
 
 Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
@@ -57,6 +58,8 @@ class FeatureLinear(nn.Module):
 
 def feature_operator(x: Tensor) -> Operator | None:
     """The features as an operator with its transpose, made once per tensor; None for features that are dense."""
+    if is_plain() and x.layout == torch.strided:
+        return None
     return made_once((id(x),), x, lambda: _make_operator(x))
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from gpnn.check import check_choice, check_sizes
 from gpnn.engine import Plan
+from gpnn.kernels.plain import constants
 from gpnn.nn.columns.label_columns import label_columns
 from gpnn.nn.columns.linear_columns import Columns, LinearColumns
 from gpnn.nn.columns.relations import MOST_PAIRS, Relations
@@ -111,7 +112,9 @@ class ColumnModel(nn.Module):
     def scores(self, columns: Columns) -> Tensor:
         """The scores of nodes with these columns, `[n, C]`."""
         scores = self.linear(columns)
-        if int(self.trees.get_buffer("count")):
+        with constants():
+            has_trees = int(self.trees.get_buffer("count")) > 0
+        if has_trees:
             scores = scores + self.trees(columns.dense, self.out_channels).to(scores)
         return scores
 
@@ -127,14 +130,16 @@ class ColumnModel(nn.Module):
             raise ValueError(f"`x` must have shape {[plan.num_nodes, self.in_channels]}. Got {shape}.")
         device = self.linear.bias.device
         graph = plan.schedule.graph
-        relations = Relations.of(graph, num_types=self.num_types, directed=self.directed, device=device)
-        dense = [relations.degrees.to(self.linear.bias.dtype).log1p()]
+        with constants():
+            relations = Relations.of(graph, num_types=self.num_types, directed=self.directed, device=device)
+            dense = [relations.degrees.to(self.linear.bias.dtype).log1p()]
+            if self.num_labels:
+                dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
+            means = relations.means()
         if not self.many and x is not None:
             own = (x if x.layout == torch.strided else x.to_dense()).to(self.linear.bias.dtype)
             dense = [own, *relations.aggregates(own), *dense]
-        if self.num_labels:
-            dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
-        return Columns(x if self.many else None, None, relations.means(), torch.cat(dense, 1))
+        return Columns(x if self.many else None, None, means, torch.cat(dense, 1))
 
     def set_labels(self, nodes: Tensor, value: Tensor) -> None:
         """Take the labels of the training nodes, as many as the model has a place for."""

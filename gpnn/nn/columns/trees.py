@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from gpnn.kernels.plain import constants, is_plain
+
 
 class Trees(nn.Module):
     """The sum of the leaves that a row of columns falls into, per output.
@@ -56,14 +58,50 @@ class Trees(nn.Module):
         from gpnn.kernels.cpu import launch
         from gpnn.kernels.cpu_trees import sum_trees
 
-        count = int(self.get_buffer("count"))
-        arrays = {name: self.get_buffer(name)[:count].cpu() for name in (*self.ARRAYS, "output")}
-        if count:
-            _check(arrays, columns.shape[1], num_outputs)
+        with constants():
+            count = int(self.get_buffer("count"))
+            arrays = {name: self.get_buffer(name)[:count].cpu() for name in (*self.ARRAYS, "output")}
+            if count:
+                _check(arrays, columns.shape[1], num_outputs)
+        if is_plain():
+            return _sum_plain(columns, num_outputs, **arrays)
         out = torch.zeros(len(columns), num_outputs, dtype=torch.float64)
         rows = columns.detach().cpu().contiguous()
         launch(sum_trees, len(out), len(out) * count * 8, rows, *arrays.values(), out)
         return out
+
+
+def _sum_plain(
+    columns: Tensor,
+    num_outputs: int,
+    *,
+    feature: Tensor,
+    threshold: Tensor,
+    left: Tensor,
+    right: Tensor,
+    value: Tensor,
+    output: Tensor,
+) -> Tensor:
+    """The sums by torch's own operations: all rows take a step down all trees, until each is at a leaf."""
+    with constants():
+        feature, left, right, output = (each.long() for each in (feature, left, right, output))
+        tree, steps = torch.arange(len(output)), _depth(left, right)
+    node = torch.zeros(len(columns), len(output), dtype=torch.int64)  # [N, T]
+    for _ in range(steps):
+        goes_left = columns.gather(1, feature[tree, node]) <= threshold[tree, node]
+        child = torch.where(goes_left, left[tree, node], right[tree, node])
+        node = torch.where(left[tree, node] == 0, node, child)
+    out = torch.zeros(len(columns), num_outputs, dtype=value.dtype)
+    return out.index_add(1, output, value[tree, node])
+
+
+def _depth(left: Tensor, right: Tensor) -> int:
+    """The most steps from a root to a leaf; children come after their parents."""
+    depth = torch.zeros_like(left)
+    for node in range(left.shape[1]):
+        for child in (left[:, node], right[:, node]):
+            depth.scatter_(1, child[:, None], torch.where(child > 0, depth[:, node] + 1, 0)[:, None])
+    return int(depth.max())
 
 
 def _check(arrays: Mapping[str, Tensor], num_columns: int, num_outputs: int) -> None:

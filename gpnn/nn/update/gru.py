@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gpnn.check import check_choice
 from gpnn.engine import Step
+from gpnn.kernels.plain import is_plain
 from gpnn.nn.layers import glorot
 
 RESETS = ("after", "before")
@@ -52,6 +53,8 @@ class GRUUpdate(nn.Module):
         parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         if self.reset == "before":
             return _update_before(messages, state, *parameters)
+        if is_plain():
+            return torch.gru_cell(messages, state, *parameters)
         if state.is_cuda:
             from gpnn.kernels.gpu_gru import gru_update
         else:

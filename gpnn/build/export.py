@@ -1,0 +1,31 @@
+"""A finished run's model over its graph as a program that needs torch alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpnn.build.objects import build_data
+from gpnn.build.predict import check_classes, place_trained, read_trained
+from gpnn.build.unchanged import load_run_config
+from gpnn.export import check_program, export_model, save_program
+from gpnn.run.folder import RunFolder
+
+
+def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
+    """Write a finished run's model over its own graph as a program (:func:`gpnn.export.save_program`); its facts.
+
+    Raises:
+        ValueError: when the run is not finished, its graph has changed, or dense features take too much memory.
+    """
+    check_program(file)
+    config, trained = replace(load_run_config(run), device="cpu"), read_trained(run)
+    data = build_data(config, trained.vocabulary)
+    model, plan, _, _ = place_trained(trained, config, data)
+    x, scaled = data.get("x"), config.data.scale_features == "rows"
+    module = export_model(model, plan, x, task=trained.task, scaled=scaled)
+    shape = None if x is None else list(x.shape)
+    facts = trained.task.to_mapping() | {"classes": check_classes(trained), "x": shape}
+    save_program(module, x, file, facts)
+    return facts
