@@ -1,4 +1,4 @@
-"""Several runs in one report: curves overlaid, metrics side by side, settings that differ."""
+"""Several runs in one report, like beside like: curves overlaid, metrics side by side, settings that differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars, label
-from gpnn.report.history import curve, history_column
+from gpnn.report.history import curve, history_column, value_hover
 from gpnn.report.html import check_extra, render
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
@@ -50,15 +50,38 @@ def write_comparison(paths: Sequence[Path], out: Path) -> None:
     """
     check_extra()
     runs = read_runs(paths)
-    sections = [_results(runs), _curves(runs), _differences(runs)]
-    cards, metric = [("runs", str(len(runs)))], _common_metric(runs)
-    found = {run.name: run.metrics[f"val_{metric}"] for run in runs if run.metrics.get(f"val_{metric}") is not None}
-    if found:
-        best = max(found, key=lambda name: merit(metric, found[name]))
-        title = f"best validation {metric.replace('_', ' ')}: {best}"
-        cards.insert(0, (title, metric_text(metric, found[best])))
+    groups = group_runs(runs)
+    sections = [_results(groups), _curves(groups), _differences(runs)]
+    cards = [card for group in groups.values() if (card := _best_card(group)) is not None]
     below = ", ".join(run.name for run in runs)
-    write_text(out, render("Comparison of runs", "Comparison", below, cards, sections))
+    write_text(out, render("Comparison of runs", "Comparison", below, [*cards, ("runs", str(len(runs)))], sections))
+
+
+def group_runs(runs: Sequence[ComparedRun]) -> dict[str, list[ComparedRun]]:
+    """The runs whose metrics can be compared, those of one dataset and task, by its name in words.
+
+    A run without metrics stands with the first of its dataset.
+    """
+    groups: dict[str, list[ComparedRun]] = {}
+    for run in sorted(runs, key=lambda run: not run.metrics):
+        data, task = Path(str(run.settings.get("data.name", ""))).name, run.metrics.get("task", "classification")
+        nodes = run.metrics.get("num_nodes")
+        name = f"{data}, {task.replace('_', ' ')}" + (f" of {nodes:,} nodes" if nodes else "")
+        if not run.metrics:
+            name = next((each for each in groups if each.startswith(f"{data}, ")), data)
+        groups.setdefault(name, []).append(run)
+    order = {id(run): place for place, run in enumerate(runs)}
+    return {name: sorted(group, key=lambda run: order[id(run)]) for name, group in groups.items()}
+
+
+def _best_card(runs: Sequence[ComparedRun]) -> tuple[str, str] | None:
+    """The best run of a group by validation, and its metric; None where none has one."""
+    metric = _common_metric(runs)
+    found = {run.name: run.metrics[f"val_{metric}"] for run in runs if run.metrics.get(f"val_{metric}") is not None}
+    if not found:
+        return None
+    best = max(found, key=lambda name: merit(metric, found[name]))
+    return f"best validation {metric.replace('_', ' ')}: {best}", metric_text(metric, found[best])
 
 
 def _common_metric(runs: Sequence[ComparedRun]) -> str:
@@ -95,50 +118,78 @@ def _read(run: RunFolder, name: str) -> ComparedRun:
     return ComparedRun(name, metrics, run.read_history(), settings, dict(flatten(where)))
 
 
-def _results(runs: Sequence[ComparedRun]) -> Section:
-    measured = [f"{split}_{name}" for name in (*METRICS, "recall") for split in ("val", "test")]
-    columns = [name for name in measured if any(run.metrics.get(name) is not None for run in runs)]
-    counts = [name for name in COUNTS if any(run.metrics.get(name) is not None for run in runs)]
-    shown: dict[str, Callable[[Any], str]] = {name: partial(metric_text, name) for name in columns}
-    shown |= dict.fromkeys(("seconds", *counts), value_text)
-    rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
+def _results(groups: Mapping[str, Sequence[ComparedRun]]) -> Section:
     lead = "Final metrics, of the weights that validation chose. A dash: the run is not finished or has no such nodes."
-    metric = _common_metric(runs)
-    bars = [name for name in (f"test_{metric}", f"val_{metric}") if name in columns] or columns[:2]
-    parts: list[Chart | Table] = [Table("Metrics", ["", *(run.name for run in runs)], rows, wide=True)]
-    if bars:
-        parts.insert(0, _bars(runs, bars))
+    if len(groups) > 1:
+        lead += " Runs of another dataset or task stand apart: their metrics do not compare."
+    parts: list[Chart | Table] = []
+    for number, (name, runs) in enumerate(groups.items()):
+        title = "Metrics" if len(groups) == 1 else name
+        parts += [*_bars(runs, f"bars-{number}" if number else "bars", title), _metrics(runs, title)]
     return Section("results", "Results", lead, parts)
 
 
-def _bars(runs: Sequence[ComparedRun], names: Sequence[str]) -> Chart:
+def _metrics(runs: Sequence[ComparedRun], title: str) -> Table:
+    shown: dict[str, Callable[[Any], str]] = {name: partial(metric_text, name) for name in _measured(runs)}
+    counts = [name for name in (*COUNTS, "stopped") if any(run.metrics.get(name) is not None for run in runs)]
+    shown |= dict.fromkeys(("seconds", *counts), value_text)
+    rows = [[_words(name), *(show(run.metrics.get(name)) for run in runs)] for name, show in shown.items()]
+    return Table(title, ["", *(run.name for run in runs)], rows, wide=True)
+
+
+def _measured(runs: Sequence[ComparedRun]) -> list[str]:
+    names = [f"{split}_{name}" for name in (*METRICS, "recall") for split in ("val", "test")]
+    return [name for name in names if any(run.metrics.get(name) is not None for run in runs)]
+
+
+def _bars(runs: Sequence[ComparedRun], name: str, title: str) -> list[Chart]:
+    """One metric of the runs side by side, test and validation; nothing where none has it."""
+    metric, found = _common_metric(runs), _measured(runs)
+    names = [key for key in (f"test_{metric}", f"val_{metric}") if key in found]
+    if not names:
+        return []
     views: dict[str, list[Trace]] = {}
-    colors = [color(number) for number in range(len(runs))]
-    for name in names:
-        values = [run.metrics.get(name) for run in runs]
-        bars = horizontal_bars(values, list(range(len(runs))), colors, "%{text}")
-        views[_words(name)] = [bars | {"text": [metric_text(name, value) for value in values]}]
+    for key in names:
+        values = [run.metrics.get(key) for run in runs]
+        bars = horizontal_bars(values, list(range(len(runs))), [color(0)] * len(runs), "%{text}")
+        views[_words(key)] = [bars | {"text": [metric_text(key, value) for value in values]}]
     axis = {"tickvals": list(range(len(runs))), "ticktext": [label(run.name) for run in runs], "autorange": "reversed"}
-    share = names[0].partition("_")[2] in SHARES
-    layout = {"yaxis": axis | {"showgrid": False}, "xaxis": {"tickformat": ".0%", "range": [0, 1]} if share else {}}
+    share = {"tickformat": ".0%", "range": [0, 1]} if metric in SHARES else {}
+    layout = {"yaxis": axis | {"showgrid": False}, "xaxis": share}
     alt = "; ".join(f"{run.name}: {metric_text(names[0], run.metrics.get(names[0]))}" for run in runs)
-    return Chart("bars", "Side by side", alt, views, layout, max(220, 80 + 36 * len(runs)), wide=True)
+    return [Chart(name, f"Side by side: {title}", alt, views, layout, max(220, 80 + 36 * len(runs)), wide=True)]
 
 
-def _curves(runs: Sequence[ComparedRun]) -> Section:
-    views = {}
-    for name in dict.fromkeys((f"val_{_common_metric(runs)}", "val_accuracy", "val_roc_auc", "val_loss", "loss")):
-        traces = [_line(run, number, name) for number, run in enumerate(runs)]
-        if any(trace["x"] for trace in traces):
-            views["training objective" if name == "loss" else _words(name)] = traces
-    layout = {"xaxis": {"title": {"text": "epoch"}}}
-    alt = f"Learning curves of {len(runs)} runs."
-    parts = [Chart("curves-chart", "By epoch", alt, views, layout, 480, wide=True)] if views else []
+def _curves(groups: Mapping[str, Sequence[ComparedRun]]) -> Section:
+    """Curves of each group: shares in one chart, in percent, losses and other numbers in another."""
+    parts = []
+    for number, (group, runs) in enumerate(groups.items()):
+        names = list(dict.fromkeys((f"val_{_common_metric(runs)}", "val_accuracy", "val_roc_auc", "val_loss", "loss")))
+        shares = [name for name in names if name.removeprefix("val_") in SHARES]
+        others = [name for name in names if name not in shares]
+        for name, keys, axis in (("curves-chart", shares, {"tickformat": ".0%"}), ("curves-loss", others, {})):
+            views = _views(runs, keys)
+            if views:
+                layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": axis}
+                title = "By epoch" if len(groups) == 1 else f"By epoch: {group}"
+                alt = f"Learning curves of {len(runs)} runs."
+                place = f"{name}-{number}" if number else name
+                parts.append(Chart(place, title, alt, views, layout, 420, wide=True))
     return Section("curves", "Learning curves", "A click on a name hides its curve.", parts)
 
 
+def _views(runs: Sequence[ComparedRun], names: Sequence[str]) -> dict[str, list[Trace]]:
+    views = {}
+    for name in names:
+        traces = [_line(run, number, name) for number, run in enumerate(runs)]
+        if any(trace["x"] for trace in traces):
+            views["training objective" if name == "loss" else _words(name)] = traces
+    return views
+
+
 def _line(run: ComparedRun, number: int, name: str) -> Trace:
-    line = curve(label(run.name), *history_column(run.history, name), color(number))
+    hover = value_hover(name.removeprefix("val_"))
+    line = curve(label(run.name), *history_column(run.history, name), color(number), hover)
     return line | {"line": line["line"] | {"dash": DASHES[number // 10 % len(DASHES)]}}
 
 

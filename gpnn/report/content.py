@@ -55,6 +55,15 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Search:
+    """A table of text to search in, whose rows come in groups of which one is shown; the first column names the row."""
+
+    title: str
+    columns: Sequence[str]
+    groups: Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A picture in SVG that the project drew itself; the markup is trusted, so user text in it must be escaped."""
 
@@ -79,12 +88,14 @@ class Section:
         title: heading.
         lead: what the reader sees here, and what was sampled or left out.
         parts: what it holds, in order.
+        folded: whether its parts are shown on demand.
     """
 
     name: str
     title: str
     lead: str
-    parts: Sequence[Chart | Table | Drawing | Listing]
+    parts: Sequence[Chart | Table | Search | Drawing | Listing]
+    folded: bool = False
 
 
 def color(number: int) -> str:

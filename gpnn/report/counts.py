@@ -14,7 +14,7 @@ from gpnn.graph import Graph
 from gpnn.schedule import Schedule
 from gpnn.train.calibration import bin_confidence, confidence
 
-MAX_CLASSES = 30
+MAX_CLASSES = 60
 MAX_PARTS = 400
 CHUNK = 1 << 22  # edges at a time: the graph may be large
 SPLIT_NAMES = {"test": "test", "val": "validation", "train": "training"}
@@ -83,7 +83,7 @@ def confusion(target: Tensor, prediction: Tensor, shown: Tensor, num_classes: in
 
 
 def largest_classes(counts: Tensor) -> Tensor:
-    """The classes with the most nodes, at most thirty, in their own order."""
+    """The classes with the most nodes, at most sixty, in their own order."""
     return counts.argsort(descending=True, stable=True)[:MAX_CLASSES].sort().values
 
 

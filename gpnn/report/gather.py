@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from gpnn.partition import Partition, Quality
 from gpnn.report.cost import Cost
 from gpnn.report.counts import SPLIT_NAMES, count_phases, count_predictions, count_quotient
 from gpnn.report.layout import MAX_NODES
+from gpnn.report.notable import MAX_LISTED, count_degrees, first_nodes, rank_nodes
 from gpnn.report.numbers import View, sample_numbers, view_of
-from gpnn.report.record import NodeFacts, Record, Sample, SmallGraph
+from gpnn.report.record import NodeFacts, Notable, Record, Sample, SmallGraph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -65,6 +67,7 @@ def gather_record(
         gathered["predictions"] = count_predictions(view.probabilities, view.y, splits, group.all_reduce)
     if own.parts is not None:
         gathered["quotient"] = count_quotient(own.graph, own.parts, view.probabilities, own.num_parts, group.all_reduce)
+    gathered["notable"] = _gather_notable(data, view, own, splits, group)
     if states is not None:
         rows = torch.isin(own.nodes, draw_sample(own.num_nodes, run["seed"])).nonzero().flatten()
         drawn = _describe(data, view, own, rows)
@@ -112,6 +115,11 @@ class _Held:
     num_parts: int = 0
     quality: Quality | None = None
 
+    @cached_property
+    def degrees(self) -> Tensor:
+        """The edges of each own row that this process knows, `[n]`."""
+        return count_degrees(self.graph)[: len(self.nodes)]
+
 
 def _held(data: Data, plan: Plan, partition: Partition | None, train: Tensor) -> _Held:
     if isinstance(plan, ShardedPlan):
@@ -143,6 +151,7 @@ def _describe(data: Data, view: View, own: _Held, rows: Tensor) -> NodeFacts:
         own.num_parts,
         view.kind,
         None if view.numbers is None else view.numbers[rows],
+        own.degrees[rows],
     )
 
 
@@ -160,25 +169,37 @@ def _gather_sample(own: Sample, nodes: Tensor, group: ProcessGroup) -> Sample:
         group: the processes.
     """
     order = torch.cat(group.all_gather(nodes)).argsort()
+    everyone = _gather_facts(own.facts, group)
+    facts = everyone.map_rows([everyone.names[place] for place in order.tolist()], lambda rows: rows[order])
+    return Sample(facts, torch.cat(group.all_gather(own.states))[order], own.name, own.num_nodes)
 
-    def gathered(rows: Tensor) -> Tensor:
-        return torch.cat(group.all_gather(rows))[order]
 
-    facts = own.facts
-    texts = torch.frombuffer(bytearray(json.dumps(facts.names).encode()), dtype=torch.uint8)
+def _gather_facts(own: NodeFacts, group: ProcessGroup) -> NodeFacts:
+    """What all processes know of their nodes, rank after rank; collective."""
+    texts = torch.frombuffer(bytearray(json.dumps(own.names).encode()), dtype=torch.uint8)
     names = [name for part in group.all_gather(texts) for name in json.loads(bytes(part.numpy()))]
-    ordered = NodeFacts(
-        [names[place] for place in order.tolist()],
-        facts.classes,
-        gathered(facts.probabilities),
-        gathered(facts.y),
-        gathered(facts.splits),
-        None if facts.parts is None else gathered(facts.parts),
-        facts.num_parts,
-        facts.kind,
-        None if facts.numbers is None else gathered(facts.numbers),
-    )
-    return Sample(ordered, gathered(own.states), own.name, own.num_nodes)
+    return own.map_rows(names, lambda rows: torch.cat(group.all_gather(rows)))
+
+
+def _gather_notable(
+    data: Data, view: View, own: _Held, splits: Mapping[str, Tensor], group: ProcessGroup
+) -> Notable | None:
+    """The nodes worth a look of all processes; None where nodes have several labels; collective."""
+    held_out = torch.zeros(len(own.nodes), dtype=torch.bool)
+    held_out[torch.cat([splits["test"], splits["val"]])] = True
+    ranked = rank_nodes(view, held_out, own.degrees)
+    if not ranked:
+        return None
+    chosen = [first_nodes(scores) for scores in ranked.values()]
+    facts = _gather_facts(_describe(data, view, own, torch.cat(chosen)), group)
+    scores = torch.cat(group.all_gather(torch.cat([each[rows] for each, rows in zip(ranked.values(), chosen)])))
+    numbers = [torch.full((len(rows),), number) for number, rows in enumerate(chosen)]
+    member = torch.cat(group.all_gather(torch.cat(numbers)))
+    lists = {}
+    for number, name in enumerate(ranked):
+        places = (member == number).nonzero().flatten()
+        lists[name] = places[scores[places].argsort(descending=True, stable=True)][:MAX_LISTED].tolist()
+    return Notable(facts, lists)
 
 
 def _shares(plan: Plan, cost: Cost | None) -> list[dict[str, int]]:

@@ -30,6 +30,7 @@ def learning_curves(record: Record) -> Section | None:
     if checked:
         charts.append(_metric(record, checked))
     ends = {"patience": "validation no longer improved", "epochs": "the last epoch was reached"}
+    ends["interrupted"] = "it was stopped"
     why = ends.get(str(record.metrics.get("stopped")), "it was done")
     epochs, best = record.metrics.get("epochs") or len(record.history), record.metrics.get("best_epoch")
     lead = f"Training took {epochs:,} epochs and ended because {why}; the weights are those of epoch {best}."
@@ -54,7 +55,7 @@ def _metric(record: Record, names: list[str]) -> Chart:
     traces = []
     for number, name in enumerate(names):
         epochs, values = history_column(record.history, f"val_{name}")
-        traces.append(curve(f"validation {name.replace('_', ' ')}", epochs, values, color(number)))
+        traces.append(curve(f"validation {name.replace('_', ' ')}", epochs, values, color(number), value_hover(name)))
     best, shares = record.metrics.get("best_epoch"), all(name in SHARES for name in names)
     if best in traces[0]["x"]:
         height = traces[0]["y"][traces[0]["x"].index(best)]
@@ -90,6 +91,11 @@ def curve(name: str, epochs: list[int], values: list[float], shade: str, hover: 
         "line": {"color": shade, "width": 2},
         "hovertemplate": hover,
     }
+
+
+def value_hover(name: str) -> str:
+    """What one reads over a point of a metric's curve: a percentage where it is a share."""
+    return "epoch %{x}: %{y:.1%}" if name in SHARES else "epoch %{x}: %{y:.4g}"
 
 
 def traffic(record: Record) -> Section | None:

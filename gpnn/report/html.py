@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.extra import install_command
-from gpnn.report.baselines import baselines
-from gpnn.report.content import Chart, Drawing, Listing, Section, Table
+from gpnn.report.content import Chart, Drawing, Listing, Search, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
 from gpnn.report.history import learning_curves, traffic
+from gpnn.report.nodes import nodes
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.race import race
@@ -25,18 +25,20 @@ from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
 from gpnn.report.structure import phases, subgraphs
+from gpnn.report.verdict import verdict
 from gpnn.storage.atomic import finite, write_text
 from gpnn.text import metric_text
 from gpnn.train.task import shown_metrics
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
+    "verdict": verdict,
     "notes": notes,
-    "race": race,
-    "baselines": baselines,
-    "curves": learning_curves,
+    "nodes": nodes,
     "classes": classes,
     "numbers": numbers,
     "calibration": calibration,
+    "race": race,
+    "curves": learning_curves,
     "graph": drawing,
     "states": states,
     "partition": subgraphs,
@@ -47,7 +49,7 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "environment": environment,
     "reproduce": reproduce,
 }
-_KINDS = {Chart: "chart", Table: "table", Drawing: "drawing", Listing: "listing"}
+_KINDS = {Chart: "chart", Table: "table", Search: "search", Drawing: "drawing", Listing: "listing"}
 NEEDED = ("plotly", "jinja2")
 
 

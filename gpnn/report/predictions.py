@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
-from gpnn.report.content import MUTED, Chart, Section, Trace, color, horizontal_bars, label
+from gpnn.report.content import MUTED, Chart, Section, Table, Trace, color, horizontal_bars, label
 from gpnn.report.counts import MAX_CLASSES, SPLIT_NAMES, PredictionCounts
 from gpnn.report.record import Record
 from gpnn.text import percent, value_text
 from gpnn.train.calibration import BINS
 from gpnn.train.evaluate import CALIBRATED
+
+MAX_PAIRS = 12
 
 
 def classes(record: Record) -> Section | None:
@@ -26,7 +28,9 @@ def classes(record: Record) -> Section | None:
         return Section("classes", "Labels", lead, [_f1(record, found)])
     lead = _lead(record, "Rows are true classes, columns are predictions; a row adds up to 100 %.")
     parts = [_accuracy(record, found.classes, found.shown), _matrix(record, found.classes, found.shown)]
-    return Section("classes", "Classes", lead, parts)
+    confused = _confused(record, found)
+    place = 1 if parts[1].wide else 2
+    return Section("classes", "Classes", lead, [*parts[:place], *confused, *parts[place:]])
 
 
 def _lead(record: Record, words: str) -> str:
@@ -36,15 +40,45 @@ def _lead(record: Record, words: str) -> str:
 
 
 def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
-    views = {}
+    bars = {}
     for split, matrix in counts.items():
         total, right = matrix.sum(1), matrix.diagonal()
         share = (right / total.clamp(min=1)).tolist()
         text = [f"{percent(s)} of {n:,}" if n else "no node" for s, n in zip(share, total.tolist())]
-        views[split] = [_class_bars(share, text, shown)]
-    share, worst = min(zip(views[next(iter(views))][0]["x"], shown.tolist()))
+        bars[split] = (share, text)
+    first, total = next(iter(bars.values()))[0], next(iter(counts.values())).sum(1).tolist()
+    share, worst = min((s, name) for s, name, n in zip(first, shown.tolist(), total) if n)
     alt = f"Of the classes, {record.classes[worst]} is predicted worst, {percent(share)}."
-    return Chart("accuracy", "Accuracy per class", alt, views, _by_class(record, shown), _height(shown))
+    return _sorted_bars("Accuracy per class", alt, record, bars, shown)
+
+
+def _sorted_bars(
+    title: str, alt: str, record: Record, bars: Mapping[str, tuple[list[float], list[str]]], shown: Tensor
+) -> Chart:
+    """Bars of the classes by split, all in the order of the first split, the best on top."""
+    first = next(iter(bars.values()))[0]
+    order = sorted(range(len(first)), key=lambda place: -first[place])
+    views = {
+        split: [_class_bars([share[place] for place in order], [text[place] for place in order])]
+        for split, (share, text) in bars.items()
+    }
+    return Chart("accuracy", title, alt, views, _by_class(record, shown[order]), _height(shown))
+
+
+def _confused(record: Record, found: PredictionCounts) -> list[Table]:
+    """The pairs of classes that are confused most often, in the first split; none where nothing is confused."""
+    split, matrix = next(iter(found.classes.items()))
+    size, total = len(found.shown), matrix.sum(1)
+    wrong = matrix[:, :size].clone().fill_diagonal_(0).flatten()
+    best = wrong.topk(min(MAX_PAIRS, wrong.numel()))
+    rows = []
+    for count, place in zip(best.values.tolist(), best.indices.tolist()):
+        true, given = divmod(place, size)
+        if count:
+            names = (record.classes[int(found.shown[each])] for each in (true, given))
+            rows.append((*(value_text(name)[:40] for name in names), count, percent(count / int(total[true]))))
+    columns = ("true class", "predicted as", f"{split} nodes", "of the class")
+    return [Table("Most confused", columns, rows)] if rows else []
 
 
 def _matrix(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
@@ -52,14 +86,18 @@ def _matrix(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Char
     columns = [*rows, "others"] if len(record.classes) > len(shown) else rows
     views = {split: [_heat(matrix, rows, columns)] for split, matrix in counts.items()}
     axis = {"showgrid": False, "zeroline": False, "tickvals": list(range(len(columns))), "ticktext": columns}
+    if len(columns) > 30:
+        axis["tickfont"] = {"size": 10}
+    long = sum(map(len, columns)) > 60  # letters, in half the width of the page
     layout = {
-        "xaxis": axis | {"title": {"text": "prediction"}, "tickangle": -90 if len(shown) > 12 else 0},
+        "xaxis": axis | {"title": {"text": "prediction"}, "tickangle": -90 if long else 0},
         "yaxis": axis | {"autorange": "reversed", "title": {"text": "true class"}},
     }
     matrix = next(iter(counts.values()))
     wrong = int(matrix.sum() - matrix.diagonal().sum())
     alt = f"Confusion matrix: {wrong:,} of {int(matrix.sum()):,} nodes are given a wrong class."
-    return Chart("confusion", "Confusion matrix", alt, views, layout, max(_height(shown), 400))
+    height, wide = max(_height(shown), 400) + (90 if long else 0), len(shown) > 12
+    return Chart("confusion", "Confusion matrix", alt, views, layout, height, wide=wide)
 
 
 def _heat(matrix: Tensor, rows: list[str], columns: list[str]) -> Trace:
@@ -74,19 +112,17 @@ def _heat(matrix: Tensor, rows: list[str], columns: list[str]) -> Trace:
 
 
 def _f1(record: Record, found: PredictionCounts) -> Chart:
-    views, shown = {}, found.shown
+    bars, shown = {}, found.shown
     for split, counts in found.classes.items():
         true, given, both = counts.T
         share = (2 * both / (true + given).clamp(min=1)).tolist()
         text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.tolist())]
-        views[split] = [_class_bars(share, text, shown)]
-    alt = "The F1 score of each label."
-    return Chart("accuracy", "F1 per label", alt, views, _by_class(record, shown), _height(shown), wide=True)
+        bars[split] = (share, text)
+    return replace(_sorted_bars("F1 per label", "The F1 score of each label.", record, bars, shown), wide=True)
 
 
-def _class_bars(share: list[float], text: list[str], shown: Tensor) -> Trace:
-    colors = [color(number) for number in shown.tolist()]
-    bars = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), colors, "%{text}")
+def _class_bars(share: list[float], text: list[str]) -> Trace:
+    bars = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), [color(0)] * len(share), "%{text}")
     return bars | {"text": text, "textposition": "auto", "insidetextanchor": "start"}
 
 
@@ -101,7 +137,7 @@ def _names(record: Record, shown: Tensor) -> list[str]:
 
 
 def _height(shown: Tensor) -> int:
-    return max(300, 90 + 26 * len(shown))
+    return max(300, 90 + (26 if len(shown) <= 20 else 20) * len(shown))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
@@ -31,6 +31,7 @@ class NodeFacts:
         num_parts: number of subgraphs there are.
         kind: what a class is called: "class", or "range" where numbers are predicted.
         numbers: true number, prediction and the ends of its interval, `[n, 4]`, or None for classes.
+        degrees: edges of each, `[n]`, or None.
     """
 
     names: Sequence[str]
@@ -42,11 +43,31 @@ class NodeFacts:
     num_parts: int = 0
     kind: str = "class"
     numbers: Tensor | None = None
+    degrees: Tensor | None = None
+
+    def map_rows(self, names: Sequence[str], rows: Callable[[Tensor], Tensor]) -> NodeFacts:
+        """The facts of other nodes, of which `rows` gives what a tensor holds of them."""
+        of_nodes = ("probabilities", "y", "splits", "parts", "numbers", "degrees")
+        tensors = {name: None if (given := getattr(self, name)) is None else rows(given) for name in of_nodes}
+        return replace(self, names=names, **tensors)
 
     @property
     def prediction(self) -> Tensor:
         """The most probable class of each, `[n]`."""
         return self.probabilities.argmax(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Notable:
+    """Nodes worth a look.
+
+    Attributes:
+        facts: what is known of them.
+        lists: by the name of a list, the places in `facts` of its nodes, the first ones first.
+    """
+
+    facts: NodeFacts
+    lists: Mapping[str, list[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +124,7 @@ class Record:
         quality: edge cut and balance of the partition, or None without one.
         quotient: the graph by its subgraphs, or None without a partition.
         sample: some nodes and their states, or None where these were not computed.
+        notable: nodes worth a look, or None where nodes have several labels.
         cost: time and memory of one pass in rank 0, or None where it was not measured.
         shares: what each process holds, by rank, where the graph is divided among processes; else empty.
         small: the whole graph where it can be drawn node by node, else None.
@@ -126,6 +148,7 @@ class Record:
     quality: Quality | None = None
     quotient: Quotient | None = None
     sample: Sample | None = None
+    notable: Notable | None = None
     cost: Cost | None = None
     shares: Sequence[Mapping[str, int]] = ()
     small: SmallGraph | None = None

@@ -90,6 +90,25 @@
   for (const input of document.querySelectorAll("input[data-chart]")) {
     input.addEventListener("change", () => draw(input.dataset.chart));
   }
+  for (const panel of document.querySelectorAll(".search")) {
+    const find = panel.querySelector("input[type=search]"), bodies = [...panel.querySelectorAll("tbody")];
+    const look = () => {
+      const chosen = bodies[Number(panel.querySelector("input[type=radio]:checked").value)], words = find.value.trim().toLowerCase();
+      for (const body of bodies) body.hidden = body !== chosen;
+      for (const row of chosen.rows) row.hidden = !row.textContent.toLowerCase().includes(words);
+      const found = [...chosen.rows].filter((row) => !row.hidden).length;
+      panel.querySelector(".count").textContent = found < chosen.rows.length ? `${found} of ${chosen.rows.length}` : `${found} nodes`;
+    };
+    panel.addEventListener("input", look);
+    look();
+  }
+  const unfold = () => { const fold = document.getElementById(location.hash.slice(1))?.querySelector("details"); if (fold) fold.open = true; };
+  addEventListener("hashchange", unfold);
+  unfold();
+  let before = null;  // paper is white, and narrower than the screen
+  const resize = () => { for (const place of document.querySelectorAll(".chart[data-view]")) Plotly.Plots.resize(place); };
+  addEventListener("beforeprint", () => { before = root.dataset.theme; if (before === "dark") show("light"); resize(); });
+  addEventListener("afterprint", () => { if (before === "dark") show("dark"); before = null; resize(); });
   for (const copy of document.querySelectorAll(".copy")) {
     copy.addEventListener("click", async () => {
       const text = copy.closest(".panel").querySelector("pre").textContent;

@@ -16,7 +16,7 @@ HIDDEN = ("command", "packages", "settings")  # shown in places of their own
 def configuration(record: Record) -> Section:
     """The run's settings, each "auto" replaced by what was chosen."""
     lead = "Every setting of the run; what was left to choose stands as it was chosen."
-    return Section("configuration", "Configuration", lead, [Listing("config.toml", record.config)])
+    return Section("configuration", "Configuration", lead, [Listing("config.toml", record.config)], folded=True)
 
 
 def environment(record: Record) -> Section:
@@ -28,7 +28,7 @@ def environment(record: Record) -> Section:
         for title, values in (("Machine", machine), ("Packages", packages))
         if values
     ]
-    return Section("environment", "Environment", "Where the run took place.", parts)
+    return Section("environment", "Environment", "Where the run took place.", parts, folded=True)
 
 
 def reproduce(record: Record) -> Section:
@@ -71,4 +71,4 @@ def notes(record: Record) -> Section | None:
         return None
     lead = "What was decided on your behalf, and what of the data this run does not use."
     rows = [(note.what, note.setting) for note in record.notes]
-    return Section("notes", "Notes", lead, [Table("", ("note", "what mends it"), rows, wide=True, text=True)])
+    return Section("notes", "Warnings", lead, [Table("", ("note", "what mends it"), rows, wide=True, text=True)])

@@ -55,6 +55,7 @@ class Facts:
         largest_part: share of the nodes in the largest of them.
         message: the model's message function, a name of :data:`gpnn.nn.MESSAGES`.
         num_unseen_classes: classes of validation or test nodes that no training node has.
+        num_rare_classes: classes that have a training node, but fewer than `FEW`.
     """
 
     num_one_way: int
@@ -65,6 +66,7 @@ class Facts:
     largest_part: float | None = None
     message: str | None = None
     num_unseen_classes: int = 0
+    num_rare_classes: int = 0
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class Facts:
             largest_part=None if partition is None else int(partition.sizes.max()) / partition.num_nodes,
             message=message,
             num_unseen_classes=_count_unseen(data),
+            num_rare_classes=_count_rare(data),
         )
 
     @classmethod
@@ -94,7 +97,7 @@ class Facts:
             ValueError: when it holds others.
         """
         names = {field.name for field in fields(cls)}
-        added = {"num_unseen_classes"}  # shards of older versions do not count them
+        added = {"num_unseen_classes", "num_rare_classes"}  # shards of older versions do not count them
         if not isinstance(values, Mapping) or not names - added <= set(values) <= names:
             raise ValueError(f"{file} must hold the facts {', '.join(sorted(names))}. Got {shorten(values)}.")
         for name, value in values.items():
@@ -159,6 +162,13 @@ def _unseen_classes(facts: Facts) -> Note | None:
     )
 
 
+def _rare_classes(facts: Facts) -> Note | None:
+    if not facts.num_rare_classes:
+        return None
+    what = f"{facts.num_rare_classes:,} classes have fewer than {FEW} training nodes: little can be learnt of them"
+    return Note(what, "train.class_weight=balanced weighs them more", 'class_weight="balanced" weighs them more')
+
+
 def _degenerate_partition(facts: Facts) -> Note | None:
     if facts.num_parts is None or facts.largest_part is None or not is_degenerate(facts.num_parts, facts.largest_part):
         return None
@@ -177,6 +187,7 @@ CHECKS: dict[str, Callable[[Facts], Note | None]] = {
     "unused edge attributes": _unused_attributes,
     "no validation": _no_validation,
     "unseen classes": _unseen_classes,
+    "rare classes": _rare_classes,
     "degenerate partition": _degenerate_partition,
 }
 
@@ -224,12 +235,22 @@ def _count_unseen(data: Data) -> int:
     return len(set().union(*judged) - seen)
 
 
+def _count_rare(data: Data) -> int:
+    y, mask = data.get("y"), data.get("train_mask")
+    if y is None or mask is None or are_numbers(y):
+        return 0
+    known = y[mask & labelled_nodes(y)]
+    counts = known.bincount() if y.dim() == 1 else (known == 1).sum(0)
+    return int(((counts > 0) & (counts < FEW)).sum())
+
+
 def _classes_in(y: Tensor, mask: Tensor) -> set[int]:
     """The classes of the labelled nodes of a mask."""
     known = y[mask & labelled_nodes(y)]
     return set((known.unique() if y.dim() == 1 else (known == 1).any(0).nonzero()[:, 0]).tolist())
 
 
+FEW = 5  # training nodes below which a class is rare
 RISE, LONG = 2.0, 20  # a validation loss that rose again by so much, over so many epochs, shows overfitting
 FAR = 10.0  # a last loss of so many times that of guessing is absurd
 TRY = "a smaller gradient norm (`clip`), float32 precision, or features of a smaller scale"

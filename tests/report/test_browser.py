@@ -115,7 +115,45 @@ def test_charts_have_marks_and_nothing_complains(page):
 def test_values_of_the_machine_are_not_cut_off(page):
     hidden = "[...document.querySelectorAll('#environment .panel')].map(panel => panel.scrollWidth - panel.clientWidth)"
     assert page.run(f"return {hidden}") == [0, 0]
+    page.run("document.querySelector('#environment details').open = true")
+    assert page.run(f"return {hidden}") == [0, 0]
     assert len(page.run("return document.querySelector('#environment td:last-child').closest('table').innerText")) > 64
+
+
+def test_on_paper_nothing_is_cut_off_and_the_page_is_white(page):
+    page.run("document.getElementById('theme').click()")
+    right = "each.getBoundingClientRect().right"
+    wide = f"[...document.querySelectorAll('.panel')].filter(each => {right} > innerWidth).length"
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 720, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.run("return document.documentElement.dataset.theme") == "light"
+        page.wait(f"{wide} === 0")
+        page.wait("document.querySelector('#chart-loss svg').getBoundingClientRect().right <= innerWidth")
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert page.run("return document.documentElement.dataset.theme") == "dark"
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_nodes_can_be_searched(page):
+    rows = (
+        "[...document.querySelectorAll('#nodes tbody:not([hidden]) tr:not([hidden]) th')].map(each => each.innerText)"
+    )
+    groups = page.run("return document.querySelectorAll('#nodes input[type=radio]').length")
+    page.run(f"document.querySelectorAll('#nodes .choice span')[{groups - 1}].click()")
+    assert len(page.run(f"return {rows}")) == 90
+    find = page.driver.find_element("css selector", "#nodes input[type=search]")
+    name = page.run(f"return {rows}")[17]
+    find.send_keys(name)
+    assert name in page.run(f"return {rows}")
+    assert len(page.run(f"return {rows}")) < 90
+    assert " of 90" in page.run("return document.querySelector('#nodes .count').textContent")
 
 
 def test_hover_reads_a_node(page):
@@ -188,7 +226,8 @@ def test_hostile_names_do_nothing(driver, hostile_run, tmp_path):
 def test_a_comparison_is_drawn(driver, run, hostile_run, tmp_path):
     write_comparison([run.path, hostile_run.path], tmp_path / "both.html")
     page = Page(driver, tmp_path / "both.html")
-    assert page.run("return document.querySelectorAll('#chart-curves-chart .scatterlayer .js-line').length") == 2
+    for name in ("curves-chart", "curves-chart-1"):  # of two datasets
+        assert page.run(f"return document.querySelectorAll('#chart-{name} .scatterlayer .js-line').length") == 1
     assert page.run("return document.querySelectorAll('#chart-bars .point').length") == 2
     assert page.run("return window.pwned") is None
     assert page.problems() == []

@@ -27,6 +27,28 @@ def test_two_runs_side_by_side(run, second, tmp_path):
     ]
 
 
+def test_runs_of_other_data_stand_apart(run, tmp_path):
+    words = [word.replace("num_nodes=90", "num_nodes=80") for word in TINY]
+    other = make_run(tmp_path / "other", words)
+    write_comparison([run.path, other.path, run.path], tmp_path / "all.html")
+    page = (tmp_path / "all.html").read_text()
+    assert not Outline(page).open
+    assert "planted, classification of 90 nodes" in page
+    assert "planted, classification of 80 nodes" in page
+    charts = charts_of(page)
+    assert [len(charts[name]["views"]["test accuracy"][0]["x"]) for name in ("bars", "bars-1")] == [2, 1]
+
+
+def test_shares_are_percentages_and_losses_are_not(run, second, tmp_path):
+    write_comparison([run.path, second.path], tmp_path / "both.html")
+    charts = charts_of((tmp_path / "both.html").read_text())
+    assert charts["curves-chart"]["layout"]["yaxis"] == {"tickformat": ".0%"}
+    assert list(charts["curves-chart"]["views"]) == ["validation accuracy"]
+    assert charts["curves-chart"]["views"]["validation accuracy"][0]["hovertemplate"] == "epoch %{x}: %{y:.1%}"
+    assert list(charts["curves-loss"]["views"]) == ["validation loss", "training objective"]
+    assert charts["curves-loss"]["layout"]["yaxis"] == {}
+
+
 def test_a_run_that_still_trains_takes_part(run, tmp_path):
     (tmp_path / "living").mkdir()
     for name in ("config.toml", "environment.json", "history.jsonl"):

@@ -12,26 +12,44 @@ from tests.oracle.multi_hot import multi_hot_graph
 
 def test_of_many_classes_the_others_are_one_column(inputs):
     data = inputs.data.clone()
-    data.y = torch.arange(90) % 45
+    data.y = torch.arange(90) % 80
     data.test_mask = torch.ones(90, dtype=torch.bool)
-    probabilities = torch.nn.functional.one_hot((data.y + 1) % 45, 45).float()
+    probabilities = torch.nn.functional.one_hot((data.y + 1) % 80, 80).float()
     section = classes(inputs.gather(data=data, predictions=probabilities))
-    trace = section.parts[1].views["test"][0]
+    trace = section.parts[2].views["test"][0]
     assert (len(trace["z"]), len(trace["z"][0])) == (MAX_CLASSES, MAX_CLASSES + 1)
     assert all(abs(sum(row) - 1) < 1e-6 for row in trace["z"])
     assert trace["z"][MAX_CLASSES - 1][MAX_CLASSES] == 1.0
-    assert "The 30 largest of 45 are shown." in section.lead
+    assert "The 60 largest of 80 are shown." in section.lead
+
+
+def test_with_42_classes_bars_are_sorted_in_one_colour_and_confusions_are_named(inputs):
+    data = inputs.data.clone()
+    data.y = torch.arange(90) % 42
+    data.test_mask = torch.ones(90, dtype=torch.bool)
+    given = torch.where(data.y == 7, 9, torch.where(torch.arange(90) == 20, 21, data.y))
+    section = classes(inputs.gather(data=data, predictions=torch.nn.functional.one_hot(given, 42).float()))
+    accuracy, confused, matrix = section.parts
+    bars = accuracy.views["test"][0]
+    assert len(bars["x"]) == 42
+    assert bars["x"] == sorted(bars["x"], reverse=True)
+    assert len(set(bars["marker"]["color"])) == 1
+    assert accuracy.layout["yaxis"]["ticktext"][-1] == "7"
+    assert confused.rows == [("7", "9", 2, "100.0 %"), ("20", "21", 1, "50.0 %")]
+    assert matrix.wide
+    assert matrix.layout["xaxis"]["tickangle"] == -90
 
 
 def test_accuracy_and_matrix_agree_with_the_predictions(inputs):
     section = classes(inputs.gather())
     nodes = inputs.data.test_mask.nonzero().flatten()
     right = inputs.predictions.argmax(1)[nodes] == inputs.data.y[nodes]
-    accuracy, matrix = (part.views["test"][0] for part in section.parts)
+    accuracy, matrix = (part.views["test"][0] for part in section.parts[:2])
+    names = section.parts[0].layout["yaxis"]["ticktext"]
     for number in range(3):
-        own = inputs.data.y[nodes] == number
-        assert abs(accuracy["x"][number] - float(right[own].float().mean())) < 1e-4
-        assert abs(matrix["z"][number][number] - accuracy["x"][number]) < 1e-4
+        own, place = inputs.data.y[nodes] == number, names.index(str(number))
+        assert abs(accuracy["x"][place] - float(right[own].float().mean())) < 1e-4
+        assert abs(matrix["z"][number][number] - accuracy["x"][place]) < 1e-4
     assert sum(map(sum, matrix["text"])) == nodes.numel()
 
 

@@ -36,6 +36,12 @@ NOTED = {
         "2 classes of validation or test nodes have no training node",
         "training nodes of these classes",
     ),
+    "rare classes": (
+        {"num_rare_classes": 2},
+        {"num_rare_classes": 0},
+        "2 classes have fewer than 5 training nodes",
+        "train.class_weight=balanced",
+    ),
     "degenerate partition": (
         {"num_parts": 42, "largest_part": 0.77},
         {"num_parts": 42, "largest_part": 5 / 42},
@@ -43,6 +49,14 @@ NOTED = {
         "partition.method=refined",
     ),
 }
+
+
+def test_a_rare_class_has_few_training_nodes_and_not_none():
+    y, mask = torch.tensor([0] * 5 + [1] * 4 + [2] * 9), torch.ones(18, dtype=torch.bool)
+    mask[9:] = False
+    edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    data = Data(y=y, train_mask=mask, num_nodes=18, edge_index=edge_index)
+    assert Facts.of(data).num_rare_classes == 1
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+from gpnn.report.verdict import verdict
+
+FOUND = {
+    "majority": {"val_accuracy": 0.25, "test_accuracy": 0.5, "train_accuracy": 0.5, "seconds": 0.1},
+    "other": {"test_accuracy": 0.75},
+}
+METRICS = {
+    "task": "classification", "metric": "accuracy", "val_accuracy": 0.9, "test_accuracy": 0.8, "train_accuracy": 1.0,
+    "test_macro_f1": 0.7, "test_roc_auc": 0.95, "seconds": 2.0, "epochs": 30,
+}  # fmt: skip
+
+
+def test_the_run_stands_beside_plain_methods_and_its_own_training_nodes(record):
+    section = verdict(replace(record, metrics=METRICS, baselines=FOUND))
+    assert section.lead == (
+        "Test: accuracy 80.0 %, macro F1 70.0 %, ROC AUC 95.0 %. That is 5.0 points better than the best plain method, "
+        "other (75.0 %). On the training nodes its accuracy is 100.0 %, 20.0 points more."
+    )
+    table = section.parts[0]
+    assert table.columns == (
+        "", "test accuracy", "test macro F1", "test ROC AUC", "validation accuracy", "training accuracy", "seconds"
+    )  # fmt: skip
+    assert table.rows == [
+        ("this run", "80.0 %", "70.0 %", "95.0 %", "90.0 %", "100.0 %", "2.0"),
+        ("the most frequent class", "50.0 %", "–", "–", "25.0 %", "50.0 %", "0.1"),
+        ("other", "75.0 %", "–", "–", "–", "–", "–"),
+    ]
+
+
+def test_a_run_that_is_worse_or_stopped_is_said_to_be(record):
+    metrics = {**METRICS, "test_accuracy": 0.6, "stopped": "interrupted"}
+    lead = verdict(replace(record, metrics=metrics, baselines=FOUND)).lead
+    assert "That is not better than the best plain method, other (75.0 %)." in lead
+    assert lead.endswith("The training was stopped after epoch 30 and can go on.")
+
+
+def test_numbers_have_no_points(record):
+    metrics = {"task": "regression", "metric": "mae", "test_mae": 2.0, "train_mae": 1.0, "test_r2": 0.5}
+    lead = verdict(replace(record, metrics=metrics, baselines={"mean": {"test_mae": 3.0, "test_r2": 0.0}})).lead
+    assert "points" not in lead
+    assert "better than the best plain method, the mean number" in lead
+
+
+def test_without_held_out_nodes_nothing_is_claimed(record):
+    assert "nothing can be said" in verdict(replace(record, metrics={"train_accuracy": 1.0})).lead
