@@ -46,9 +46,9 @@ def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Ch
         share = (right / total.clamp(min=1)).tolist()
         text = [f"{percent(s)} of {n:,}" if n else "no node" for s, n in zip(share, total.tolist())]
         bars[split] = (share, text)
-    first, total = next(iter(bars.values()))[0], next(iter(counts.values())).sum(1).tolist()
-    share, worst = min((s, name) for s, name, n in zip(first, shown.tolist(), total) if n)
-    alt = f"Of the classes, {record.classes[worst]} is predicted worst, {percent(share)}."
+    first, sizes = next(iter(bars.values()))[0], next(iter(counts.values())).sum(1).tolist()
+    lowest, worst = min((s, name) for s, name, n in zip(first, shown.tolist(), sizes) if n)
+    alt = f"Of the classes, {record.classes[worst]} is predicted worst, {percent(lowest)}."
     return _sorted_bars("Accuracy per class", alt, record, bars, shown)
 
 

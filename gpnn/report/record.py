@@ -48,7 +48,8 @@ class NodeFacts:
     def map_rows(self, names: Sequence[str], rows: Callable[[Tensor], Tensor]) -> NodeFacts:
         """The facts of other nodes, of which `rows` gives what a tensor holds of them."""
         of_nodes = ("probabilities", "y", "splits", "parts", "numbers", "degrees")
-        tensors = {name: None if (given := getattr(self, name)) is None else rows(given) for name in of_nodes}
+        given = {name: getattr(self, name) for name in of_nodes}
+        tensors: dict[str, Any] = {name: None if value is None else rows(value) for name, value in given.items()}
         return replace(self, names=names, **tensors)
 
     @property

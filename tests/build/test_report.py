@@ -102,7 +102,7 @@ def test_notes_come_with_the_shards(shared, whole):
 def test_the_page_has_every_section(shared, tmp_path):
     assert shared.name == "planted"
     absent = [name for name, make in SECTIONS.items() if make(shared) is None]
-    assert absent == ["race", "numbers"]  # its recipe was named, and it predicts classes
+    assert absent == ["numbers", "race"]  # it predicts classes, and its recipe was named
     write_report(shared, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "120 nodes that several processes share is drawn by its subgraphs" in page
