@@ -128,7 +128,7 @@ class Killed(Exception):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("act", ["write_member", "_take_checkpoint", "_adopt"])
+@pytest.mark.parametrize("act", ["write_member", "RunFolder.take_checkpoint", "_adopt"])
 def test_a_kill_between_race_and_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch, act):
     graph = write_graph(tmp_path / "graph")
     whole = train(tmp_path / "whole", graph)
