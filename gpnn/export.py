@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,26 +15,42 @@ from gpnn.engine import Plan
 from gpnn.kernels.plain import plain_operations
 from gpnn.nn.models import NodeModel
 from gpnn.storage.atomic import replace_file
-from gpnn.train.task import Task
+from gpnn.train.task import Prediction, Task
 
 MOST_BYTES = 4e9  # of dense features
 FACTS = "gpnn.json"  # in a program file: what its outputs mean
 SUFFIX = ".pt2"
 
 
-def export_model(model: NodeModel, plan: Plan, x: Tensor | None, *, task: Task, scaled: bool) -> nn.Module:
-    """The trained model as a module of torch's own operations and of tensors: weights and the graph's plan.
+class Exported(NamedTuple):
+    """A trained model over a graph, alone or in a blend.
+
+    Attributes:
+        model: the trained model.
+        plan: of the graph, on the CPU.
+        task: what the outputs of this model mean.
+        scaled: whether the absolute values of each row of the features are to sum to one.
+        weight: in the blend.
+    """
+
+    model: NodeModel
+    plan: Plan
+    task: Task
+    scaled: bool
+    weight: float = 1.0
+
+
+def export_models(members: Sequence[Exported], x: Tensor | None, task: Task) -> nn.Module:
+    """Trained models as one module of torch's own operations and of tensors: weights and the graph's plans.
 
     It takes the features of all nodes as the user has them, dense `[N, F]` float32, or nothing where the model has
     embeddings alone, and gives the predictions of all nodes: probabilities `[N, C]`, or of a regression the number and
-    the ends of its interval, `[N, 3]`. It is traced, and then compared with the model on two sets of features.
+    the ends of its interval, `[N, 3]`. It is traced, and then compared with the models on two sets of features.
 
     Args:
-        model: the trained model.
-        plan: of the graph, on the CPU.
-        x: the features of its nodes, dense or sparse CSR.
-        task: what the outputs mean.
-        scaled: whether the absolute values of each row are to sum to one.
+        members: one model, or those of a blend.
+        x: the features of the graph's nodes, dense or sparse CSR.
+        task: what the outputs of all together mean.
 
     Raises:
         ValueError: when dense features would take too much memory.
@@ -42,13 +58,11 @@ def export_model(model: NodeModel, plan: Plan, x: Tensor | None, *, task: Task, 
     from torch.fx.experimental.proxy_tensor import make_fx
 
     given = () if x is None else (_dense(x),)
-    own = deepcopy(model).cpu().eval().requires_grad_(False)
-    if hasattr(own, "runner"):
-        own.runner = None  # all at once: the others compute the same in pieces
+    members = [member._replace(model=_copy(member.model)) for member in members]
 
     def predict(*features: Tensor) -> Tensor:
-        rows = None if not features else _scale(features[0]) if scaled else features[0]
-        return task.predict(own(rows, plan))
+        found = [Prediction(each.weight, each.task, _outputs(each, *features)) for each in members]
+        return task.predict(task.combine(found) if len(found) > 1 else found[0].outputs)
 
     with torch.no_grad():
         with plain_operations():
@@ -59,11 +73,22 @@ def export_model(model: NodeModel, plan: Plan, x: Tensor | None, *, task: Task, 
     return module
 
 
+def _copy(model: NodeModel) -> NodeModel:
+    own = deepcopy(model).cpu().eval().requires_grad_(False)
+    if hasattr(own, "runner"):
+        own.runner = None  # all at once: the others compute the same in pieces
+    return own
+
+
+def _outputs(member: Exported, features: Tensor | None = None) -> Tensor:
+    return member.model(_scale(features) if member.scaled and features is not None else features, member.plan)
+
+
 def save_program(module: nn.Module, x: Tensor | None, file: Path, facts: Mapping[str, Any]) -> None:
     """Write an exported module as a program that `torch.export.load` reads where gpnn is not installed.
 
     Args:
-        module: as :func:`export_model` gives it.
+        module: as :func:`export_models` gives it.
         x: the features that it was exported with.
         file: to write, ending in `.pt2`.
         facts: kept as JSON in the file under the name `gpnn.json`.

@@ -27,7 +27,7 @@ from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.engine.device import choose_device
-from gpnn.export import check_program, export_model, save_program
+from gpnn.export import Exported, check_program, export_models, save_program
 from gpnn.graph import as_graph
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
@@ -390,10 +390,14 @@ class NodeEstimator(BaseEstimator):
             raise ValueError("`export` takes a model without a transformer of scikit-learn. Got `columns`.")
         if file is not None:
             check_program(Path(file))
-        data, pipeline, part = self._place(given.data)
-        plan = replace(pipeline, device="cpu").lower_again(data, part)
-        x, scaled = given.data.get("x"), self.scale_features_ == "rows"
-        module = export_model(self.model_, plan, x, task=self.task_, scaled=scaled)
+        members: list[Exported] = []
+        blend: list[tuple[float, Self]] = [(self.weight_, self), *self.members_.values()]
+        for weight, each in blend:
+            data, pipeline, part = each._place(given.data)
+            plan = replace(pipeline, device="cpu").lower_again(data, part)
+            members.append(Exported(each.model_, plan, each.own_task_, each.scale_features_ == "rows", weight))
+        x = given.data.get("x")
+        module = export_models(members, x, self.task_)
         if file is not None:
             save_program(module, x, Path(file), self.task_.to_mapping() | {"classes": self._class_names()})
         return module

@@ -62,6 +62,17 @@ def test_numbers_and_embeddings(data):
     )
 
 
+def test_a_blend_is_one_module(data):
+    """Of models that scale rows and that do not."""
+    first = GPNNClassifier(hidden_channels=8, epochs=2).fit(data)
+    second = GPNNClassifier(hidden_channels=8, epochs=2, cell="gru", scale_features="none").fit(data)
+    alone = first.predict_proba(data)
+    first.weight_, first.members_ = 0.6, {"gated": (0.4, second)}
+    blended = first.predict_proba(data)
+    assert not np.allclose(blended, alone, atol=1e-4)
+    assert np.allclose(first.export(data)(data.x).numpy(), blended, atol=1e-6)
+
+
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # torch's own, of its exporter
 def test_a_program_runs_without_gpnn(data, tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 from gpnn.build.objects import build_data
 from gpnn.build.predict import check_classes, place_trained, read_trained
 from gpnn.build.unchanged import load_run_config
-from gpnn.export import check_program, export_model, save_program
+from gpnn.export import Exported, check_program, export_models, save_program
 from gpnn.run.folder import RunFolder
 
 
@@ -20,11 +20,14 @@ def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
         ValueError: when the run is not finished, its graph has changed, or dense features take too much memory.
     """
     check_program(file)
-    config, trained = replace(load_run_config(run), device="cpu"), read_trained(run)
-    data = build_data(config, trained.vocabulary)
-    model, plan, _, _ = place_trained(trained, config, data)
-    x, scaled = data.get("x"), config.data.scale_features == "rows"
-    module = export_model(model, plan, x, task=trained.task, scaled=scaled)
+    config, trained = load_run_config(run), read_trained(run)
+    data = build_data(trained.as_read(config), trained.vocabulary)
+    members = []
+    for weight, task, member, own, graph in trained.each(config, data):
+        model, plan, _, _ = place_trained(member, replace(own, device="cpu"), graph)
+        members.append(Exported(model, plan, task, own.data.scale_features == "rows", weight))
+    x = data.get("x")
+    module = export_models(members, x, trained.task)
     shape = None if x is None else list(x.shape)
     facts = trained.task.to_mapping() | {"classes": check_classes(trained), "x": shape}
     save_program(module, x, file, facts)
