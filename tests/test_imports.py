@@ -23,6 +23,7 @@ ROWS = [
     {"memory"},
     {"pipeline"},
     {"divide", "recipes"},
+    {"incremental"},
     {"explain", "export"},
     {"race"},
     {"node_input"},

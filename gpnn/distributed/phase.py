@@ -40,7 +40,7 @@ class ShardedPhase(LoweredPhase):
 
         The inputs of the boundary block end in the received rows, in the order in which they come.
         """
-        messages = self._messages()
+        messages = self.messages()
         waits = torch.zeros(self.num_own, dtype=torch.bool)  # which own rows need a received row
         waits[messages.dst[messages.src >= self.num_own]] = True
         node_waits, edge_waits = waits[messages.nodes], waits[messages.dst]

@@ -113,21 +113,21 @@ class LoweredPhase:
     @cached_property
     def whole(self) -> Block:
         """The phase as one block: the fused runner's form."""
-        return self.builder.build(self._messages())
+        return self.builder.build(self.messages())
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The phase's own blocks, none of which reads a row that another writes."""
         if self.phase.edge_ptr is None or self.phase.node_ptr is None:
             return (self.whole,)
-        return tuple(self.builder.build(piece) for piece in _blocks(self._messages(), self.phase))
+        return tuple(self.builder.build(piece) for piece in _blocks(self.messages(), self.phase))
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
         """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
         if self.independent or self.num_held or self.num_rows <= self.chunk_rows:
             return self.blocks
-        return tuple(self.builder.build(piece) for piece in _chunks(self._messages(), self.chunk_rows))
+        return tuple(self.builder.build(piece) for piece in _chunks(self.messages(), self.chunk_rows))
 
     @cached_property
     def input_rows(self) -> Tensor:
@@ -140,7 +140,7 @@ class LoweredPhase:
         blocks = tuple(replace(block, edges=None) for block in blocks)
         return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)
 
-    def _messages(self) -> Messages:
+    def messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
         self.check()
         graph, phase, held = self.rule.graph, self.phase, None

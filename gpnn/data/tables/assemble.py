@@ -110,7 +110,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
     src, dst = (edges.positions(end, names, where) for end in ("source", "target"))
     edge_type = weight = None
     if "type" in edges.columns:
-        types, data.edge_type_names = _edge_types(edges, choices.vocabulary)
+        types, data.edge_type_names = edge_types(edges, choices.vocabulary)
         edge_type = torch.from_numpy(types)
     if "weight" in edges.columns:
         weight = torch.from_numpy(edges.numbers("weight")).float()
@@ -136,7 +136,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
     return columns
 
 
-def _edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray, list[str | int]]:
+def edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray, list[str | int]]:
     """The number of each edge's type, `[E]`, and the types; those of the vocabulary where there is one."""
     types, found = edges.numbered("type")
     if len(types) and types.min() < 0:

@@ -149,7 +149,7 @@ def find_files(folder: Path, given: dict[str, str]) -> TableFiles:
     found: dict[str, Any] = {part: find_inputs(folder / path, part) for part, path in given.items() if path}
     if "edges" not in found:
         for part in READERS:
-            found.setdefault(part, _in_folder(folder, part))
+            found.setdefault(part, in_folder(folder, part))
         for part in ("nodes", "edges"):
             if not found[part]:
                 choices = " or ".join(part + each for each in READERS[part])
@@ -189,13 +189,19 @@ def match_files(path: Path, endings: Collection[str]) -> list[Path]:
     return sorted(folder.glob(str(path.relative_to(folder))))
 
 
-def _in_folder(folder: Path, part: str) -> list[Path]:
-    """The one file `part.*` of the folder; of edges also the files `edges_*` or those of a folder `edges`."""
+def in_folder(folder: Path, part: str, name: str = "") -> list[Path]:
+    """The one file `part.*` of the folder; of edges also the files `edges_*` or those of a folder `edges`.
+
+    Args:
+        folder: the folder.
+        part: "nodes", "edges", "features" or "labels".
+        name: of a file with such a table that is called otherwise; it is one.
+    """
     every = [each for each in sorted(folder.iterdir()) if ending(each) in READERS[part] and each.is_file()]
-    paths = [each for each in every if each.name.partition(".")[0] == part]
+    paths = [each for each in every if each.name.partition(".")[0] == (name or part)]
     if len(paths) > 1:
         raise ValueError(f"{folder} must hold one table of {part}. Got {', '.join(path.name for path in paths)}.")
-    if paths or part != "edges":
+    if paths or name or part != "edges":
         return paths
     named = [each for each in every if PREFIX.match(each.name)]
     inside = match_files(folder / part, READERS[part])

@@ -1,0 +1,194 @@
+"""Predictor: a model's outputs for a graph that changes; what a change cannot reach is not computed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.engine import Plan
+from gpnn.engine.device import choose_device
+from gpnn.incremental.change import Change
+from gpnn.incremental.live_graph import LiveGraph
+from gpnn.incremental.reach import Round, affected, local_round, required
+from gpnn.incremental.region import Region
+from gpnn.incremental.tape import Recorder, Tape
+from gpnn.memory.available import available_bytes
+from gpnn.nn import GPNN
+from gpnn.nn.columns import ColumnModel
+from gpnn.nn.models import NodeModel
+from gpnn.pipeline import Pipeline
+from gpnn.train.evaluate import predict_outputs
+
+MOST = 0.5  # of the nodes that are worth computing apart: for more, all are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What a change did.
+
+    Attributes:
+        slots: nodes whose outputs were computed again, `[n]`.
+        outputs: theirs, `[n, C]`.
+        whole: why all nodes were computed; "" where only those within reach were.
+    """
+
+    slots: np.ndarray
+    outputs: Tensor
+    whole: str = ""
+
+
+class Predictor:
+    """A trained model's outputs for every node of a graph, kept up to date while nodes and edges come and go.
+
+    Args:
+        model: trained; on the pipeline's device.
+        graph: the graph, as the model takes it.
+        pipeline: the arguments of its schedule.
+        precision: as of :class:`gpnn.train.Recipe`.
+        keep: whether states are kept after every step, for changes to come; else a change computes what it needs.
+    """
+
+    def __init__(
+        self,
+        model: NodeModel,
+        graph: LiveGraph,
+        pipeline: Pipeline,
+        *,
+        precision: str = "float32",
+        keep: bool = True,
+    ) -> None:
+        self.model, self.graph, self.pipeline = model, graph, pipeline
+        self.device, self.precision, self.keep = choose_device(pipeline.device), precision, keep
+        self.round, self.whole = self._locality()
+        self.tape: Tape | None = None  # where there is memory for it; else a change computes what it needs
+        self.stale = keep  # whether what is kept is not that of the graph
+        self.outputs: Tensor | None = None
+
+    def predict(self) -> Tensor:
+        """The outputs of all nodes, computed anew, `[N, C]`, the oldest node first."""
+        self._predict_all()
+        assert self.outputs is not None
+        return self.outputs[torch.from_numpy(self.graph.slots.in_order())]
+
+    def update(self, change: Change) -> Update:
+        """Apply a change; the outputs of all nodes that it may have changed.
+
+        Raises:
+            ValueError: when the change does not suit the graph, which then stays as it was.
+        """
+        started, concerned = self.graph.apply(change, symmetric=self.pipeline.normalization.startswith("symmetric"))
+        stale, self.stale = self.stale, True  # until the end
+        if self.whole or stale:
+            return self._whole(self.whole or "what was kept is not that of the graph")
+        assert self.round is not None
+        rows = affected(self.graph.edges, self.round, started, concerned)
+        if len(rows[-1]) > MOST * len(self.graph.slots):
+            return self._whole(f"the change reaches {len(rows[-1]):,} of {len(self.graph.slots):,} nodes")
+        wanted = rows[-1]
+        if not len(wanted):
+            outputs = torch.zeros(0, self._width())
+        elif self.tape is None:
+            outputs = self._run(required(self.graph.edges, self.round, wanted), None, wanted)
+        else:
+            self.tape.enlarge(self.graph.edges.num_slots)
+            outputs = self._run(rows, self.tape, wanted)
+        self._store(wanted, outputs)
+        self.stale = False
+        return Update(wanted, outputs)
+
+    def _width(self) -> int:
+        """How many outputs a node has."""
+        assert isinstance(self.model, GPNN)
+        return self.model.head.weights[-1].shape[1]
+
+    def _locality(self) -> tuple[Round | None, str]:
+        """The phases of a round, and why a change is not local; "" where it is."""
+        model, pipeline = self.model, self.pipeline
+        if not isinstance(model, GPNN):
+            return None, "its columns follow from the whole graph"
+        if model.embedding is not None:
+            return None, "its nodes have embeddings"
+        found = local_round(pipeline.schedule, int(pipeline.rounds), pipeline.schedule_options)
+        if found is None:
+            virtual = " with virtual nodes" if pipeline.schedule_options.get("virtual") else ""
+            return None, f"the schedule {pipeline.schedule}{virtual} reaches the whole graph"
+        return found, ""
+
+    def _whole(self, why: str) -> Update:
+        slots = self._predict_all()
+        assert self.outputs is not None
+        return Update(slots, self.outputs[torch.from_numpy(slots)], why)
+
+    def _predict_all(self) -> np.ndarray:
+        """Set the outputs of all nodes, and the tape where it is of use; their slots."""
+        slots = self.graph.slots.in_order()
+        data, x = self.graph.edges.to_graph(slots).to_data(), self.graph.take_features(slots)
+        if isinstance(self.model, ColumnModel):
+            self.model.move_labels(torch.from_numpy(self.graph.known[slots]))
+        plan = self.pipeline.lower_again(data, self.graph.partition(slots))
+        self.tape, recorder = None, None
+        if self.round is not None and self.keep and self._fits(len(slots)):
+            recorder = Recorder(self.round)
+        outputs = self._call(x, plan, recorder)
+        if recorder is not None and recorder.states:
+            self.tape = recorder.tape(slots, self.graph.edges.num_slots)
+        self.outputs = None
+        self._store(slots, outputs)
+        self.stale = False
+        return slots
+
+    def _fits(self, num_nodes: int) -> bool:
+        """Whether there is memory for the states after every step, and for as many while they are recorded."""
+        assert isinstance(self.model, GPNN)
+        assert self.round is not None
+        width = 2 * max(self.model.head.weights[0].shape[0], self._width())  # an LSTM's states are twice as wide
+        steps = 1 + sum(1 for _ in self.round.steps())
+        return 4 * steps * num_nodes * width < available_bytes(self.device)
+
+    def _run(self, rows: list[np.ndarray], tape: Tape | None, wanted: np.ndarray) -> Tensor:
+        """The outputs of the wanted nodes, `[n, C]`, after their rows were computed step by step."""
+        assert self.round is not None
+        region = Region(
+            self.graph.edges,
+            self.round,
+            rows,
+            normalization=self.pipeline.normalization,
+            self_loops=self.pipeline.self_loops,
+            device=self.device,
+            tape=tape,
+        )
+        x = self.graph.take_features(region.nodes)
+        plan = Plan(
+            rounds=((),) * self.round.number,
+            order=None,
+            device=self.device,
+            normalization=self.pipeline.normalization,
+            num_nodes=len(region.nodes),
+            num_virtual=0,
+            num_edge_types=self.graph.edges.num_edge_types,
+            source=None,
+            edge_digest=None,
+        )
+        found = self._call(x, plan, region)
+        return found[torch.from_numpy(np.searchsorted(region.nodes, wanted))]
+
+    def _call(self, x: Tensor | None, plan: Plan, runner: Recorder | Region | None) -> Tensor:
+        before = self.model.runner
+        if runner is not None:
+            self.model.runner = runner
+        try:
+            return predict_outputs(self.model, x, plan, precision=self.precision)
+        finally:
+            self.model.runner = before
+
+    def _store(self, slots: np.ndarray, outputs: Tensor) -> None:
+        if self.outputs is None:
+            self.outputs = outputs.new_zeros(self.graph.edges.num_slots, outputs.shape[1])
+        elif len(self.outputs) < self.graph.edges.num_slots:
+            more = self.graph.edges.num_slots - len(self.outputs)
+            self.outputs = torch.cat([self.outputs, self.outputs.new_zeros(more, self.outputs.shape[1])])
+        if len(slots):
+            self.outputs[torch.from_numpy(slots)] = outputs

@@ -1,0 +1,172 @@
+"""Region: a part of a graph whose states are computed again, step by step, from a tape's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.engine import Plan
+from gpnn.engine.block import Block, BlockBuilder, Messages
+from gpnn.engine.lowered_phase import LoweredPhase, join_rows
+from gpnn.engine.normalize import Normalizer
+from gpnn.engine.recompute import Recomputation
+from gpnn.engine.step import CellLike, Step
+from gpnn.graph import Graph
+from gpnn.incremental.dynamic_graph import DynamicGraph
+from gpnn.incremental.reach import SENDS, Round
+from gpnn.incremental.tape import Tape
+from gpnn.schedule import Phase, PhaseSpec
+
+
+class Region:
+    """A runner over some nodes: a step computes the rows that are named for it and reads all else from a tape.
+
+    Local ids number the rows that are computed, then their other senders as they are at each step, then senders as
+    they were at the start of a phase that holds messages.
+
+    Args:
+        graph: the graph.
+        round: its schedule.
+        rows: the slots to set at the start, and to compute in each step, rising; of the steps each holds the next or
+            each is held by the next.
+        normalization: the rule of the messages' weights.
+        self_loops: whether every node also receives its own message.
+        device: where states are computed.
+        tape: holds the rows that are read and not written; None: a new one, where all that is read is also written.
+
+    Attributes:
+        nodes: the slots whose initial states the runner takes, rising, `[n]`.
+    """
+
+    def __init__(
+        self,
+        graph: DynamicGraph,
+        round: Round,
+        rows: Sequence[np.ndarray],
+        *,
+        normalization: str,
+        self_loops: bool,
+        device: torch.device,
+        tape: Tape | None = None,
+    ) -> None:
+        self.graph, self.round, self.rows, self.tape = graph, round, rows, tape
+        self.rule, self.loop, self.device = normalization, float(self_loops), device
+        self.own = max(rows[1:], key=len) if len(rows) > 1 else rows[0]
+        self.nodes = np.union1d(rows[0], self.own)
+        self._blocks: dict[tuple[PhaseSpec, int], Block] = {}
+
+    def __call__(
+        self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
+    ) -> list[Tensor]:
+        """The states of `nodes` after each round, or after the last one only."""
+        if self.tape is None:
+            self.tape = Tape([torch.zeros_like(state) for _ in self.rows], self.nodes)
+        tape, computation, ends = self.tape, Recomputation(cell, plan, None), []
+        tape.write(0, self.rows[0], state[torch.from_numpy(np.searchsorted(self.nodes, self.rows[0]))])
+        first = 0  # the step that the present phase began after
+        for done, (number, position, phase, repeat) in enumerate(self.round.steps()):
+            first = done if repeat == 0 else first
+            rows = self.rows[done + 1]
+            tape.write(done + 1, rows, tape.read(done, rows))
+            block = self._block(phase, rows)
+            if block.num_rows:
+                local = join_rows([block.inputs], "cpu").numpy()
+                written = self.local[local[: block.num_rows]]
+                own = None if initial is None else initial[torch.from_numpy(np.searchsorted(self.nodes, written))]
+                step = Step(number, phase.kind, repeat, phase=position, closing=phase.closing)
+                tape.write(
+                    done + 1, written, computation.advance(block, 0, self._read(local, done, first), [step], own)
+                )
+            if (position, repeat + 1) == (len(self.round.phases) - 1, phase.repeat):
+                ends.append(tape.read(done + 1, self.nodes))
+        return ends if collect else ends[-1:]
+
+    def _read(self, local: np.ndarray, step: int, first: int) -> Tensor:
+        """The inputs of a block, `[m, s]`; held ones come last."""
+        assert self.tape is not None
+        present = local < len(self.local)
+        now = self.tape.read(step, self.local[local[present]])
+        if present.all():
+            return now
+        return torch.cat([now, self.tape.read(first, self.held[local[~present] - len(self.local)])])
+
+    @cached_property
+    def edges(self):  # type: ignore[no-untyped-def]
+        """The edges into the rows that are computed, by slots."""
+        return self.graph.edges_into(self.own)
+
+    @cached_property
+    def crosses(self) -> np.ndarray:
+        labels = self.graph.labels
+        return labels[self.edges.src] != labels[self.edges.dst]
+
+    @cached_property
+    def local(self) -> np.ndarray:
+        """The slot of each local id but those of held senders."""
+        return np.concatenate([self.own, np.setdiff1d(self.edges.src, self.own)])
+
+    @cached_property
+    def held(self) -> np.ndarray:
+        """The slots of senders that phases hold, where there are any."""
+        holds = any(phase.kind == "held" for phase in self.round.phases)
+        return np.unique(self.edges.src[self.crosses]) if holds else self.own[:0]
+
+    @cached_property
+    def _structure(self) -> Graph:
+        """The edges by local ids."""
+        place = np.empty(self.graph.num_slots, np.int64)
+        place[self.local] = np.arange(len(self.local))
+        src, dst = place[self.edges.src], place[self.edges.dst]
+        if len(self.held):
+            src[self.crosses] = len(self.local) + np.searchsorted(self.held, self.edges.src[self.crosses])
+        values = (None if each is None else torch.from_numpy(each) for each in self.edges[2:])
+        size = len(self.local) + len(self.held)
+        return Graph(torch.from_numpy(src), torch.from_numpy(dst), size, *values)
+
+    @cached_property
+    def _builder(self) -> BlockBuilder:
+        return BlockBuilder(self._structure, self.device)
+
+    def _block(self, phase: PhaseSpec, rows: np.ndarray) -> Block:
+        """What a step of the phase does for these rows, which their number identifies."""
+        key = (phase, len(rows))
+        if key not in self._blocks:
+            messages, chosen = self._messages[phase], torch.zeros(len(self.own), dtype=torch.bool)
+            chosen[torch.from_numpy(np.searchsorted(self.own, rows))] = True
+            picked = (chosen[ends].nonzero().flatten() for ends in (messages.nodes, messages.dst))
+            self._blocks[key] = self._builder.build(messages.select(*picked))
+        return self._blocks[key]
+
+    @cached_property
+    def _messages(self) -> dict[PhaseSpec, Messages]:
+        """All messages of each phase to the rows that are computed."""
+        slots = np.concatenate([self.local, self.held])
+        inside, cut = (torch.from_numpy(each[slots]) for each in (self.graph.inside, self.graph.cut))
+        size = len(slots)
+        rule = Normalizer(self.rule, self._structure, None, self.loop, inside + cut + self.loop, torch.zeros_like(cut))
+        crosses, found = torch.from_numpy(self.crosses), {}
+        for phase in self.round.phases:
+            sends = SENDS[phase.kind]
+            weight = inside * sends[0] + cut * sends[1]
+
+            def complete(degree: Tensor, weight: Tensor = weight) -> None:
+                degree[len(self.own) : size] = weight[len(self.own) :]
+
+            sent = (crosses & sends[1]) | (~crosses & sends[0])
+            listed = Phase(sent.nonzero().flatten(), self._updating(phase), phase.repeat, phase.kind)
+            lowered = LoweredPhase(listed, rule._replace(complete=complete), None, self._builder, 0, lambda: None)
+            found[phase] = lowered.messages()
+        return found
+
+    def _updating(self, phase: PhaseSpec) -> Tensor:
+        """Local ids of the rows that the phase updates, `[n]`."""
+        graph, updates = self.graph, np.ones(len(self.own), bool)
+        if phase.kind == "cut":
+            updates = (graph.at_cut if phase.update == "members" else graph.receives_cut)[self.own]
+        elif phase.kind == "inside" and phase.update == "receivers":
+            updates = graph.receives_inside[self.own]
+        return torch.from_numpy(np.flatnonzero(updates))
