@@ -26,9 +26,11 @@ from gpnn.data.frames import kind_of_frame, to_frame
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
+from gpnn.data.tables.vocabulary import Choices
 from gpnn.engine.device import choose_device
 from gpnn.export import Exported, check_program, export_models, save_program
 from gpnn.graph import as_graph
+from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
 from gpnn.node_input import (
@@ -96,6 +98,8 @@ class NodeEstimator(BaseEstimator):
     weight_ = 1.0
     members_: dict[str, tuple[float, Self]]
     quiet_ = False
+    _learnt_from: tuple[Any, Any, Any] | None = None  # X, adjacency and graph
+    _follower: Follower | None = None
 
     def __init__(
         self,
@@ -190,6 +194,12 @@ class NodeEstimator(BaseEstimator):
             self._train(data, Path(folder), progress)
         if graph is not None:
             self.graph_ = graph
+        self._learnt_from, self._follower = (X, adjacency, graph), None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and copies take: neither the graph learnt from nor its states."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_learnt_from", "_follower")}
 
     def _weigh_classes(self, data: Data, classes: np.ndarray | None) -> Any:
         """The weights of the classes as a recipe takes them; None: as the recipe has them."""
@@ -330,17 +340,88 @@ class NodeEstimator(BaseEstimator):
 
     def _place(self, data: Data) -> tuple[Data, Pipeline, Partition | None]:
         """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
-        scale, undirected = self.scale_features_, self.undirected_
-        if hasattr(self, "columns_"):
-            data = apply_columns(self.columns_, data)
-        data = transform_data(data, undirected=undirected, scale_features=scale)
+        data = transform_data(self._transform_columns(data), undirected=self.undirected_)
         row = self.known_.find(data)
         if isinstance(self.model_, ColumnModel):
             self.model_.move_labels(torch.from_numpy(row))
         part = None if self.partition_ is None else self.known_.partition(data, row)
         return data, replace(self._pipeline(), **asdict(self.sizes_)), part
 
-    def predict_frame(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> Any:
+    def _transform_columns(self, data: Data) -> Data:
+        """Nodes with their features as the model takes them."""
+        if hasattr(self, "columns_"):
+            data = apply_columns(self.columns_, data)
+        return transform_data(data, scale_features=self.scale_features_)
+
+    def update(
+        self,
+        nodes: Any = None,
+        edges: Any = None,
+        *,
+        removed_nodes: Any = None,
+        removed_edges: Any = None,
+        graph: Any = None,
+        adjacency: Any = None,
+        ids: Sequence[Any] | None = None,
+        undirected: bool = False,
+        **columns: str,
+    ) -> Any:
+        """The predictions that a change of the graph may have changed, without computing the others again.
+
+        The graph is the one learnt from, as earlier calls left it. First nodes and edges go, then nodes come or get
+        other features, then edges come. The answer is that of predicting on the whole new graph: nodes learnt from keep
+        their subgraph, others join a neighbour's. The first call predicts the whole graph and keeps its states.
+        `predict_frame()` gives the predictions of all nodes.
+
+        Args:
+            nodes: nodes that are new or have new features: a frame as those learnt from, or features `[n, F]`.
+            edges: new edges: a frame with the columns source, target and where the graph has them type and weight, or
+                the ids of sources and targets, `[2, e]`.
+            removed_nodes: ids of nodes that go, with all their edges.
+            removed_edges: edges that go, as `edges`: all from a source to a target, of the type where one is given.
+            graph: start from another graph, which :meth:`predict_frame` would take as `X`.
+            adjacency: of `graph`, as of :meth:`fit`.
+            ids: of the rows of `nodes` that are an array; None: new numbers, which follow the last.
+            undirected: when a graph starts: whether edges come and go both ways, each distinct one once. A graph whose
+                edges were given their reverse in :meth:`fit` has it so.
+            columns: names of the columns `id`, `source`, `target`, `type`, `weight` and `label`, as of
+                :func:`gpnn.from_frames`.
+
+        Returns:
+            A frame of the nodes that were computed again: `node` and its prediction.
+
+        Warns:
+            NoteWarning: where the model or its schedule has all nodes computed whatever changes.
+
+        Raises:
+            ValueError: when the change does not suit the graph, which then stays as it was.
+        """
+        check_is_fitted(self, "model_")
+        if graph is not None or self._follower is None:
+            self._follower = self._follow(self._learnt_from if graph is None else (graph, adjacency, None), undirected)
+            if self._follower.whole:
+                warnings.warn(f"every update computes all nodes: {self._follower.whole}", NoteWarning, stacklevel=2)
+        choices = Choices(vocabulary=self.vocabulary_, **columns)  # type: ignore[arg-type]
+        table = self._follower.update(nodes, edges, removed_nodes, removed_edges, ids, choices)
+        return to_frame(table, kind_of_frame(edges if nodes is None else nodes))
+
+    def _follow(self, start: tuple[Any, Any, Any] | None, undirected: bool) -> Follower:
+        if start is None:
+            raise ValueError("`graph` must be the graph before the change, where the estimator was loaded. Got none.")
+        X, adjacency, graph = start
+        data = self._read(X, None, adjacency, graph).data
+        models = [self._followed(data, self.weight_ if self.members_ else 1.0, undirected)]
+        models += [member._followed(data, weight, undirected) for weight, member in self.members_.values()]
+        return Follower(models, data, self.task_, self._class_names())
+
+    def _followed(self, data: Data, weight: float, undirected: bool) -> Followed:
+        """The estimator's own model and a graph, which it follows."""
+        placed, pipeline, _ = self._place(data)
+        both_ways = self.undirected_ or undirected
+        predictor = start_predictor(self.model_, placed, pipeline, self.known_, undirected=both_ways)
+        return Followed(weight, self.own_task_, predictor, self._transform_columns)
+
+    def predict_frame(self, X: Any = None, *, adjacency: Any = None, graph: Any = None) -> Any:
         """The answer for every node as a data frame, in the user's ids and order.
 
         The columns are those of `predictions.parquet` (:func:`gpnn.run.predictions.predictions_table`). The frame is of
@@ -348,12 +429,15 @@ class NodeEstimator(BaseEstimator):
 
         Args:
             X: the graph, as of :meth:`fit`. Frames that came later are read with the meaning of those learnt from:
-                `gpnn.from_frames(nodes, edges, vocabulary=classifier.vocabulary_)`.
+                `gpnn.from_frames(nodes, edges, vocabulary=classifier.vocabulary_)`. None: the graph as :meth:`update`
+                left it.
             adjacency, graph: as of :meth:`fit`.
 
         Raises:
             ValueError: when the columns of the graph's tables were given another meaning.
         """
+        if X is None and adjacency is None and graph is None and self._follower is not None:
+            return to_frame(self._follower.table(), None)
         given = self._read(X, None, adjacency, graph)
         data = given.data
         _check_meaning(data.get("vocabulary"), self.vocabulary_)

@@ -22,12 +22,14 @@ from gpnn.build.report import report_run
 from gpnn.build.run import begin_run, create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
 from gpnn.build.unchanged import load_run_config
+from gpnn.build.update import UpdatedPredictions, update_trained
 
 __all__ = [
     "Built",
     "Race",
     "Search",
     "Trained",
+    "UpdatedPredictions",
     "adopt_extension",
     "begin_run",
     "build",
@@ -54,5 +56,6 @@ __all__ = [
     "resolve_structure",
     "search_run",
     "train_run",
+    "update_trained",
     "with_graph",
 ]

@@ -19,6 +19,9 @@ def predict(
     ] = None,
     *,
     out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
+    update: Annotated[
+        Path | None, typer.Option(metavar="NEW", help="Folder of tables of what changed in the run's graph.")
+    ] = None,
     only_new: Annotated[bool, typer.Option("--only-new", help="Leave out nodes that the run knows.")] = False,
     nodes: Nodes = None,
     edges: Edges = None,
@@ -37,8 +40,13 @@ def predict(
     `gpnn predict runs/first grown_graph/ --out predictions.csv`
 
     `gpnn predict runs/first --nodes new/nodes.parquet --edges new/edges.parquet --only-new --out new.parquet`
+
+    `gpnn predict runs/first --update change/ --out predictions.parquet`
+
+    With `--update` only what the change may reach is computed again; all else is the run's own prediction. The folder
+    may hold `nodes` (new, or with new features), `edges` (new), `removed_nodes` (by `id`) and `removed_edges`.
     """
-    from gpnn.build import build_data, load_run_config, predict_trained, read_trained, with_graph
+    from gpnn.build import build_data, load_run_config, predict_trained, read_trained, update_trained, with_graph
     from gpnn.run.predictions import check_suffix, write_predictions
     from gpnn.train import RunFolder
 
@@ -48,14 +56,22 @@ def predict(
         raise ValueError(f"`--out` must not be the run's own {out.name}, which later predictions read.")
     config = load_run_config(folder)
     trained = read_trained(folder)
-    given = {"nodes": nodes, "edges": edges, "features": features}
-    if split_words(words)[0] is not None or any(given.values()):
+    given, updated = {"nodes": nodes, "edges": edges, "features": features}, None
+    other = split_words(words)[0] is not None or any(given.values())
+    if update is not None and (other or words or root):
+        raise ValueError("`--update` changes the run's own graph. Got another graph, or settings, besides.")
+    if other:
         config = with_graph(config, read_config(words, root=root, tables=given).data)
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
     with Progress("reading the graph and predicting", silent=quiet or json):
-        data = build_data(trained.as_read(config), trained.vocabulary)
-        table = predict_trained(trained, config, data)
+        if update is not None:
+            updated = update_trained(trained, config, update)
+            table, notes = updated.table, updated.notes
+        else:
+            data = build_data(trained.as_read(config), trained.vocabulary)
+            table, notes = predict_trained(trained, config, data), data.get("notes") or []
+    num_nodes = table.num_rows
     known = "new" in table.column_names
     if only_new and not known:
         raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")
@@ -64,9 +80,14 @@ def predict(
         table = table.filter(table["new"])
     write_predictions(table, out)
     if json:
-        counts = {"num_nodes": data.num_nodes, "num_predictions": table.num_rows, "num_new": new}
-        print_json({"file": str(out), **counts, "notes": data.get("notes") or []})
+        counts = {"num_nodes": num_nodes, "num_predictions": table.num_rows, "num_new": new}
+        if updated is not None:
+            counts |= {"num_computed": updated.num_computed, "whole": updated.whole}
+        print_json({"file": str(out), **counts, "notes": notes})
         return
-    print_notes(data.get("notes"), messages(silent=quiet))
-    count = "" if new is None else f"; {new:,} of {data.num_nodes:,} nodes are new to the run"
+    print_notes(notes, messages(silent=quiet))
+    count = "" if new is None else f"; {new:,} of {num_nodes:,} nodes are new to the run"
+    if updated is not None:
+        why = f": {updated.whole}" if updated.whole else ""
+        count += f"; {updated.num_computed:,} were computed again{why}"
     messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.features import TYPED, Undirected
 from gpnn.graph import Graph
 from gpnn.incremental.change import Change, EdgeList
 from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
@@ -31,7 +32,8 @@ class LiveGraph:
         ids: the id of each node, distinct, as text.
         known: the place of each node among those trained on, -1: none, `[N]`; None: node i is the i-th.
         labels: the subgraph of each node trained on, or None under a schedule that needs no partition.
-        undirected: whether edges come and go both ways, and each distinct one is there once.
+        undirected: whether edges come and go both ways, and each distinct one is there once; "typed": the reverse of an
+            edge of type c has type C + c, and is there as often as the edge.
 
     Attributes:
         edges: the graph over slots.
@@ -47,7 +49,7 @@ class LiveGraph:
         *,
         known: np.ndarray | None = None,
         labels: np.ndarray | None = None,
-        undirected: bool = False,
+        undirected: Undirected = False,
     ) -> None:
         self.slots, self.undirected = NodeSlots(ids), undirected
         self.known = np.arange(graph.num_nodes) if known is None else known
@@ -83,7 +85,7 @@ class LiveGraph:
         Raises:
             ValueError: when the change does not suit the graph, which then stays as it was.
         """
-        self._check(change)
+        self.check(change)
         touched = [self._remove_edges(change.removed_edges), self._remove_nodes(change.removed_nodes)]
         given = self._add_nodes(change)
         touched += [given, self._add_edges(change.edges)]
@@ -96,7 +98,7 @@ class LiveGraph:
             concerned = np.union1d(concerned, self.edges.edges_from(concerned).dst)
         return given, concerned
 
-    def _check(self, change: Change) -> None:
+    def check(self, change: Change) -> None:
         """Raise ValueError where the change does not suit the graph."""
         gone, nodes = set(change.removed_nodes), set(change.nodes)
         self.slots.find(gone, "removed_nodes")
@@ -123,22 +125,29 @@ class LiveGraph:
             if not bool(values.isfinite().all()):
                 raise ValueError("The features of `nodes` must be finite numbers. Got one that is not.")
 
+    @property
+    def _num_types(self) -> int:
+        """How many types the user's edges have."""
+        return self.edges.num_edge_types // 2 if self.undirected == TYPED else self.edges.num_edge_types
+
     def _check_values(self, name: str, edges: EdgeList) -> None:
-        graph = self.edges
-        for what, values, has in (("type", edges.edge_type, graph.typed), ("weight", edges.weight, graph.weighted)):
+        typed = self.edges.typed and (self.undirected != TYPED or self._num_types > 1)
+        for what, values, has in (("type", edges.edge_type, typed), ("weight", edges.weight, self.edges.weighted)):
             if len(edges.source) and has != (values is not None):
                 have = "have" if has else "have no"
-                raise ValueError(f"`{name}` must have a {what} where the graph's edges have one; these {have} {what}s.")
+                raise ValueError(f"`{name}` must have {what}s where the graph's edges have them; these {have} {what}s.")
         if edges.edge_type is not None and len(edges.edge_type):
             most = int(edges.edge_type.max())
-            if most >= graph.num_edge_types or edges.edge_type.min() < 0:
-                raise ValueError(f"A type of `{name}` must lie from 0 to {graph.num_edge_types - 1}. Got {most}.")
+            if most >= self._num_types or edges.edge_type.min() < 0:
+                raise ValueError(f"A type of `{name}` must lie from 0 to {self._num_types - 1}. Got {most}.")
         if edges.weight is not None and not np.isfinite(edges.weight).all():
             raise ValueError(f"A weight of `{name}` must be a finite number. Got one that is not.")
 
     def _check_removed(self, edges: EdgeList) -> None:
         gone = self._by_slot(edges, "removed_edges")
         present = self.edges.edges_into(np.unique(gone.dst))
+        if self.undirected == TYPED and present.edge_type is not None:
+            present = present.select(present.edge_type < self._num_types)
         if gone.edge_type is None:
             present = present._replace(edge_type=None)
         missing = ~np.isin(self.edges.key(gone), self.edges.key(present))
@@ -147,6 +156,15 @@ class LiveGraph:
             ends = f"{shorten(edges.source[place])} → {shorten(edges.target[place])}"
             raise ValueError(f"`removed_edges` must name edges of the graph. Got {ends}, which is not one.")
 
+    def _both_ways(self, edges: Edges) -> Edges:
+        """The edges as the graph has them: with their reverses, where it has these."""
+        if not self.undirected:
+            return edges
+        if self.undirected != TYPED:
+            return edges.both_ways()
+        types = np.zeros(len(edges.src), np.int64) if edges.edge_type is None else edges.edge_type
+        return edges.both_ways()._replace(edge_type=np.concatenate([types, types + self._num_types]))
+
     def _by_slot(self, edges: EdgeList, what: str) -> Edges:
         src, dst = (self.slots.find(each, what) for each in (edges.source, edges.target))
         return Edges(src, dst, edges.edge_type, edges.weight)
@@ -154,7 +172,10 @@ class LiveGraph:
     def _remove_edges(self, edges: EdgeList) -> np.ndarray:
         """The ends of what is removed."""
         gone = self._by_slot(edges, "removed_edges")
-        gone = gone.both_ways() if self.undirected else gone
+        if self.undirected == TYPED and gone.edge_type is None:  # of every type
+            number, types = len(gone.src), np.repeat(np.arange(self._num_types), len(gone.src))
+            gone = gone.select(np.tile(np.arange(number), self._num_types))._replace(edge_type=types)
+        gone = self._both_ways(gone)
         self.edges.remove(gone)
         return np.concatenate([gone.src, gone.dst])
 
@@ -185,9 +206,8 @@ class LiveGraph:
 
     def _add_edges(self, edges: EdgeList) -> np.ndarray:
         """The ends of what is added."""
-        new = self._by_slot(edges, "edges")
-        if self.undirected:
-            new = new.both_ways()
+        new = self._both_ways(self._by_slot(edges, "edges"))
+        if self.undirected and self.undirected != TYPED:
             first = np.unique(self.edges.key(new), return_index=True)[1]
             new = new.select(np.sort(first))
             present = self.edges.edges_into(np.unique(new.dst))

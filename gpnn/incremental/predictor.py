@@ -79,25 +79,41 @@ class Predictor:
         Raises:
             ValueError: when the change does not suit the graph, which then stays as it was.
         """
-        started, concerned = self.graph.apply(change, symmetric=self.pipeline.normalization.startswith("symmetric"))
-        stale, self.stale = self.stale, True  # until the end
-        if self.whole or stale:
-            return self._whole(self.whole or "what was kept is not that of the graph")
-        assert self.round is not None
-        rows = affected(self.graph.edges, self.round, started, concerned)
-        if len(rows[-1]) > MOST * len(self.graph.slots):
-            return self._whole(f"the change reaches {len(rows[-1]):,} of {len(self.graph.slots):,} nodes")
-        wanted = rows[-1]
-        if not len(wanted):
-            outputs = torch.zeros(0, self._width())
-        elif self.tape is None:
-            outputs = self._run(required(self.graph.edges, self.round, wanted), None, wanted)
+        rows, why = self.reach(change)
+        if why:
+            return self._whole(why)
+        wanted, tape = rows[-1], self.tape
+        if tape is None or not len(wanted):
+            outputs = self.predict_nodes(wanted)
         else:
-            self.tape.enlarge(self.graph.edges.num_slots)
-            outputs = self._run(rows, self.tape, wanted)
+            tape.enlarge(self.graph.edges.num_slots)
+            outputs = self._run(rows, tape, wanted)
         self._store(wanted, outputs)
         self.stale = False
         return Update(wanted, outputs)
+
+    def reach(self, change: Change) -> tuple[list[np.ndarray], str]:
+        """Apply a change; the nodes that it reaches after each step, or why all must be computed.
+
+        Raises:
+            ValueError: when the change does not suit the graph, which then stays as it was.
+        """
+        started, concerned = self.graph.apply(change, symmetric=self.pipeline.normalization.startswith("symmetric"))
+        stale, self.stale = self.stale, True  # what is kept
+        if self.whole or stale:
+            return [], self.whole or "what was kept is not that of the graph"
+        assert self.round is not None
+        rows = affected(self.graph.edges, self.round, started, concerned)
+        if len(rows[-1]) > MOST * len(self.graph.slots):
+            return [], f"the change reaches {len(rows[-1]):,} of {len(self.graph.slots):,} nodes"
+        return rows, ""
+
+    def predict_nodes(self, slots: np.ndarray) -> Tensor:
+        """The outputs of some nodes, rising, `[n, C]`, from the features of all that they need."""
+        assert self.round is not None
+        if not len(slots):
+            return torch.zeros(0, self._width())
+        return self._run(required(self.graph.edges, self.round, slots), None, slots)
 
     def _width(self) -> int:
         """How many outputs a node has."""

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from gpnn.data.arrays import to_features
-from gpnn.data.features import transform_data
 from gpnn.data.frames import read_frame
 from gpnn.data.tables.assemble import add_labels, edge_types, prepare_edges, prepare_nodes
 from gpnn.data.tables.column import as_text, named, plain_column
@@ -42,7 +41,7 @@ class ReadChange(NamedTuple):
     data: Data | None
 
 
-def read_change_folder(folder: Path, choices: Choices, scale_features: str) -> ReadChange:
+def read_change_folder(folder: Path, choices: Choices) -> ReadChange:
     """The change that a folder of tables describes.
 
     `nodes` and `features` hold nodes that are new or have new features, `edges` new edges, as in
@@ -62,10 +61,10 @@ def read_change_folder(folder: Path, choices: Choices, scale_features: str) -> R
     found |= {name: read_edges(paths[name], choices) for name in EDGE_TABLES if paths[name]}
     if paths["features"]:
         found["features"] = read_matrix(paths["features"][0], choices)
-    return change_from_tables(found, choices, scale_features)
+    return change_from_tables(found, choices)
 
 
-def change_from_tables(tables: Mapping[str, Any], choices: Choices, scale_features: str) -> ReadChange:
+def change_from_tables(tables: Mapping[str, Any], choices: Choices) -> ReadChange:
     """The change that tables describe, by the names of `FILES`; those that are missing are empty.
 
     Raises:
@@ -78,7 +77,7 @@ def change_from_tables(tables: Mapping[str, Any], choices: Choices, scale_featur
             tables[name].require(("id",))
     nodes, gone, data = tables.get("nodes"), tables.get("removed_nodes"), None
     if nodes is not None:
-        data = transform_data(_nodes(nodes, tables.get("features"), choices), scale_features=scale_features)
+        data = _nodes(nodes, tables.get("features"), choices)
     elif "features" in tables:
         raise ValueError("Features of nodes must come with a table of these nodes. Got features alone.")
     change = Change(
@@ -98,7 +97,6 @@ def read_change(
     removed_edges: Any,
     *,
     choices: Choices,
-    scale_features: str,
     ids: Sequence[Any] | None = None,
     next_id: int | None = None,
 ) -> ReadChange:
@@ -110,7 +108,6 @@ def read_change(
         removed_nodes: ids, `[n]`.
         removed_edges: as `edges`.
         choices: how columns are understood, with the vocabulary of what was trained on.
-        scale_features: as of :func:`gpnn.data.features.transform_data`.
         ids: of the rows of features that are an array; None: the next numbers.
         next_id: the first number that is not an id yet; None: nodes have ids of their own.
 
@@ -126,12 +123,12 @@ def read_change(
     if nodes is None or not _is_array(nodes):
         if nodes is not None:
             tables["nodes"] = read_frame("nodes", nodes)
-        return change_from_tables(tables, choices, scale_features)
-    return _with_features(change_from_tables(tables, choices, "none").change, nodes, ids, next_id, scale_features)
+        return change_from_tables(tables, choices)
+    return _with_features(change_from_tables(tables, choices).change, nodes, ids, next_id)
 
 
 def _with_features(
-    change: Change, features: Any, ids: Sequence[Any] | None, next_id: int | None, scale_features: str
+    change: Change, features: Any, ids: Sequence[Any] | None, next_id: int | None
 ) -> ReadChange:
     """The change with nodes that have these features."""
     from torch_geometric.data import Data
@@ -143,7 +140,7 @@ def _with_features(
     names = list(range(next_id, next_id + x.shape[0])) if ids is None else list(ids)
     if len(names) != x.shape[0]:
         raise ValueError(f"`ids` must name each of the {x.shape[0]} rows of `nodes`. Got {len(names)}.")
-    data = transform_data(Data(x=x, num_nodes=x.shape[0]), scale_features=scale_features)
+    data = Data(x=x, num_nodes=x.shape[0])
     known = _column_table("ids", {"id": names}) if names else None
     return ReadChange(replace(change, nodes=[] if known is None else _texts(known.names("id")), x=data.x), data)
 
