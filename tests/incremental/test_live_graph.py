@@ -94,3 +94,17 @@ def test_the_users_dense_features_are_not_changed():
     live = LiveGraph(Graph([0], [1], 3), x, list("abc"))
     live.apply(Change(["a"], torch.zeros(1, 3)))
     assert x[0].tolist() == [1, 0, 0]
+
+
+def test_reverses_with_types_of_their_own_come_and_go_with_their_edges():
+    graph = Graph([0, 1], [1, 0], 3, edge_type=[0, 1]).with_reverse_types()
+    live = LiveGraph(graph, None, list("abc"), undirected="typed")
+    live.apply(Change(edges=EdgeList(["c"], ["a"], np.array([1]))))
+    live.apply(Change(removed_edges=EdgeList(["a"], ["b"])))  # the edge, not the reverse of b → a
+    found = live.edges.to_graph(np.arange(3))
+    edges = sorted(zip(found.src.tolist(), found.dst.tolist(), found.edge_type.tolist()))
+    assert edges == [(0, 1, 3), (0, 2, 3), (1, 0, 1), (2, 0, 1)]
+    with pytest.raises(ValueError, match="which is not one"):
+        live.apply(Change(removed_edges=EdgeList(["a"], ["b"])))
+    with pytest.raises(ValueError, match="must lie from 0 to 1"):
+        live.apply(Change(edges=EdgeList(["c"], ["a"], np.array([2]))))
