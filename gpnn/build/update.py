@@ -107,7 +107,8 @@ def _follow(trained: Trained, config: Config, data: Data) -> list[Followed]:
         )
         if both_ways == TYPED and _read_both_ways(config):
             predictor.whole = "its edges go both ways, and each has a reverse of another type"
-        models.append(Followed(weight, task, predictor, partial(transform_data, scale_features=own.data.scale_features)))
+        scale = partial(transform_data, scale_features=own.data.scale_features)
+        models.append(Followed(weight, task, predictor, scale))
     return models
 
 

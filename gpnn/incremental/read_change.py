@@ -127,9 +127,7 @@ def read_change(
     return _with_features(change_from_tables(tables, choices).change, nodes, ids, next_id)
 
 
-def _with_features(
-    change: Change, features: Any, ids: Sequence[Any] | None, next_id: int | None
-) -> ReadChange:
+def _with_features(change: Change, features: Any, ids: Sequence[Any] | None, next_id: int | None) -> ReadChange:
     """The change with nodes that have these features."""
     from torch_geometric.data import Data
 
