@@ -16,6 +16,7 @@ CELLS = {
     "mlp": {"cell": "mlp", "message": "mlp"},
     "linear": {"cell": "linear", "predict": "before", "readout": "learned", "concat": "none"},
     "gcnii": {"cell": "gcnii", "concat": "initial"},
+    "residual": {"cell": "residual", "concat": "none", "update_dropout": 0.3, "sharing": "round", "num_rounds": 2},
 }
 ALONE = {}  # what one process gives, by its options: tests of several sizes share it
 
