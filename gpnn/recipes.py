@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpnn.check import check_choice
@@ -50,6 +50,9 @@ class NamedRecipe:
 
 
 MANY_LABELS, FEW_COLUMNS = 200, 32  # from where on, and up to where, cells of many rounds learn what few labels cannot
+FEW_LABELS = 50  # per class, up to which random passes that agree tell more than the labels
+SMALL_VOCABULARY = 1000  # columns that propagate themselves
+ALIKE = 0.2  # assortativity from which on neighbours are alike
 AUTO = "auto"  # the name that stands for the best of them, found by a race
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
@@ -58,6 +61,11 @@ OPEN = ("metric", "class_weight", "precision", "target_scale", "checkpoint_every
 
 def _can_be_deep(facts: GraphFacts) -> bool:
     return facts.num_labels >= MANY_LABELS or facts.num_columns <= FEW_COLUMNS
+
+
+def _can_average(facts: GraphFacts) -> bool:
+    alike = facts.assortativity is None or facts.assortativity >= ALIKE
+    return alike and facts.num_columns > 0 and facts.labels_per_class <= FEW_LABELS
 
 
 RECIPES: dict[str, NamedRecipe] = {
@@ -71,6 +79,54 @@ RECIPES: dict[str, NamedRecipe] = {
             model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
         ),
         DEFAULT_RECIPE,
+        undirected=True,
+    ),
+    "averaged": NamedRecipe(
+        "states of the features, averaged over the rounds, with much dropout; random passes agree more sharply",
+        Pipeline(
+            partition="auto",
+            schedule="auto",
+            rounds=6,
+            normalization="symmetric_split",
+            self_loops=True,
+            hidden_channels=128,
+            model_options={
+                "cell": "linear",
+                "predict": "after",
+                "readout": "mean",
+                "cell_options": {"alpha": 0.0},
+                "input_dropout": 0.6,
+                "dropout": 0.7,
+                "drop_node": 0.5,
+            },
+        ),
+        replace(DEFAULT_RECIPE, epochs=500, consistency=1.5, temperature=0.3, weight_decay=2e-4, clip=0.0),
+        suits=_can_average,
+        undirected=True,
+    ),
+    "smoothed": NamedRecipe(
+        "the features themselves, averaged over the rounds and standardised, through two layers; random passes agree",
+        Pipeline(
+            partition="auto",
+            schedule="auto",
+            rounds=5,
+            normalization="symmetric_split",
+            self_loops=True,
+            hidden_channels=32,
+            model_options={
+                "cell": "linear",
+                "predict": "features",
+                "readout": "mean",
+                "norm": "batch",
+                "cell_options": {"alpha": 0.0},
+                "input_dropout": 0.6,
+                "dropout": 0.8,
+                "drop_node": 0.5,
+            },
+        ),
+        replace(DEFAULT_RECIPE, epochs=300, temperature=0.2, weight_decay=1e-3, learning_rate=0.2, clip=0.0),
+        suits=lambda facts: _can_average(facts) and facts.num_columns <= SMALL_VOCABULARY,
+        in_shards=False,
         undirected=True,
     ),
     "gated": NamedRecipe(

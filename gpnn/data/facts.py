@@ -14,6 +14,8 @@ from gpnn.graph import Graph, as_graph
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+LEAST_EDGES = 10  # between training nodes, that tell whether neighbours are alike
+
 
 @dataclass(frozen=True)
 class GraphFacts:
@@ -30,7 +32,8 @@ class GraphFacts:
             where there is no such edge, or numbers are predicted.
         num_validation: labelled validation nodes.
         assortativity: how far the homophily is above that of classes at random among the same ends, 1 at most and 0 for
-            chance (adjusted homophily, Platonov et al. 2023); None where there is none, or nodes have several labels.
+            chance (adjusted homophily, Platonov et al. 2023); None where there are too few such edges to tell, or nodes
+            have several labels.
     """
 
     num_nodes: int
@@ -88,12 +91,15 @@ def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:
 
 
 def assortativity(y: Tensor, graph: Graph, known: Tensor) -> float | None:
-    """(h − c) / (1 − c) for the homophily h and that of random pairs of the same ends, c; None without edges.
+    """(h − c) / (1 − c) for the homophily h and that of random pairs of the same ends, c; None for too few edges.
 
-    >>> assortativity(torch.tensor([0, 0, 1, 1]), Graph([0, 2], [1, 3], num_nodes=4), torch.ones(4, dtype=torch.bool))
+    >>> pairs = Graph([0, 2] * LEAST_EDGES, [1, 3] * LEAST_EDGES, num_nodes=4)
+    >>> assortativity(torch.tensor([0, 0, 1, 1]), pairs, torch.ones(4, dtype=torch.bool))
     1.0
     """
     both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
+    if int(both.sum()) < LEAST_EDGES:
+        return None
     share = torch.bincount(torch.cat([y[graph.src[both]], y[graph.dst[both]]])).double()
     alike, chance = homophily(y, graph, known), float((share / share.sum()).square().sum())
     return None if alike is None or chance == 1 else (alike - chance) / (1 - chance)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gpnn.data.facts import count_entries
 from gpnn.distributed import group_of
-from gpnn.nn import CellBank
+from gpnn.nn import GPNN, CellBank
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
 from gpnn.train.solvers import SOLVERS
@@ -80,5 +80,15 @@ def _state_work(model: nn.Module, plan: Plan) -> float:
     of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters()) / num_cells
     skipped = ("encoder.first", "embedding", "cell")
     others = sum(each.numel() for name, each in model.named_parameters() if not name.startswith(skipped))
-    width = next((each.shape[-1] for each in cell.parameters()), 8) if cell is not None else 8
+    width = _width(model)
     return float(plan.num_updates) * of_cell + plan.num_nodes * others + float(plan.num_messages) * width
+
+
+def _width(model: Any) -> int:
+    """Columns of what propagates: states, scores or features."""
+    if not isinstance(model, GPNN):
+        return 8
+    layers = {"after": model.head.weights[0].shape[0], "before": model.head.weights[-1].shape[1]}
+    return (
+        layers[model.predict] if model.encoder is None or model.predict in layers else len(model.encoder.first.weight)
+    )

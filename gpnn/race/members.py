@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from gpnn.data.facts import GraphFacts
-from gpnn.recipes import DEFAULT, RECIPES
-
-ALIKE = 0.2  # assortativity from which on neighbours are alike
+from gpnn.recipes import ALIKE, DEFAULT, RECIPES
 
 
 def choose_members(facts: GraphFacts) -> list[str]:

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch_geometric.data import Data
 
@@ -25,8 +26,14 @@ def test_facts_by_hand():
         labels_per_class=1.5,
         homophily=1 / 3,
         num_validation=1,
-        assortativity=(1 / 3 - 5 / 9) / (1 - 5 / 9),
     )
+
+
+def test_assortativity_is_the_homophily_above_chance():
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]]).repeat(1, 4)
+    found = GraphFacts.of(graph(edge_index=edges)).assortativity
+    assert found == pytest.approx((1 / 3 - 5 / 9) / (1 - 5 / 9))  # two ends of three are of class 0
+    assert GraphFacts.of(graph(edge_index=edges[:, :9])).assortativity is None
 
 
 def test_labels_outside_the_training_nodes_change_nothing():

@@ -20,6 +20,14 @@ def test_many_rounds_need_many_labels_or_few_columns():
     assert {"gated", "deep"} <= set(choose_members(replace(wide, num_labels=500)))
 
 
+def test_averages_need_few_labels_and_neighbours_that_are_alike():
+    few = replace(FACTS, assortativity=0.5)
+    assert {"averaged", "smoothed"} <= set(choose_members(few))
+    assert "smoothed" not in choose_members(replace(few, num_columns=2000))
+    for other in (replace(few, labels_per_class=200.0), replace(few, assortativity=0.0), replace(few, num_columns=0)):
+        assert not {"averaged", "smoothed"} & set(choose_members(other))
+
+
 def test_where_neighbours_differ_their_average_comes_last():
     assert choose_members(replace(FACTS, assortativity=-0.1))[-1] == "spread"
     assert choose_members(replace(FACTS, assortativity=None))[0] == "spread"
