@@ -101,7 +101,8 @@ def show_race(record: RaceRecord) -> None:
     if not record.rows:
         costs = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in record.costs.items())
         how = "measured" if record.measured else "estimated"
-        console.print(f"race: at most {record.budget:,.0f} s; an epoch of {costs} ({how})", markup=False)
+        takes = f"at most {record.expected:,.0f} s of a budget of {record.budget:,.0f} s"
+        console.print(f"race: {takes}; an epoch of {costs} ({how})", markup=False)
         return
     if record.blend is not None:
         console.print(f"race, blend: {blend_text(record)}", markup=False)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from gpnn.distributed import group_of
-from gpnn.race.budget import allot, default_budget
+from gpnn.race.budget import default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
-from gpnn.race.record import FRACTIONS, RaceRecord, Row
+from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.storage.atomic import make_folder
 from gpnn.train.examples import Examples
 from gpnn.train.fit import ENDS, Callback, FitResult, fit
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "training.safetensors"
 LEAST_EPOCHS = 10  # in the first rung; a recipe that gets fewer tells nothing and does not take part
-FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
 LARGE = 200_000  # nodes from which on the cost of an epoch is measured, whatever the budget
 
 
@@ -93,37 +92,21 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
     """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
 
     Without a budget of the user's, and on a graph of fewer than `LARGE` nodes, costs are nominal and the race is the
-    same on every machine. Else an epoch of each is measured.
+    same on every machine. Else an epoch of each is measured, but for those whose ten epochs would, by their sizes
+    alone, take longer than all is to take.
     """
     record = RaceRecord(0.0, False, "", {}, {})
     for name, start in starts.items():
         trial = start()
         parts = (trial.model, trial.data, trial.plan, trial.recipe)
         num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
+        seconds, cost = budget or default_budget(num_nodes, len(starts)), nominal_seconds(*parts)
         measured = budget is not None or num_nodes >= LARGE
-        cost = measured_seconds(*parts, seed=trial.seed) if measured else nominal_seconds(*parts)
-        record = RaceRecord(
-            budget or default_budget(num_nodes, len(starts)),
-            measured,
-            _metric(trial),
-            {**record.costs, name: cost},
-            {**record.epochs, name: trial.recipe.epochs},
-        )
+        if measured and cost * LEAST_EPOCHS < seconds:
+            cost = measured_seconds(*parts, seed=trial.seed)
+        costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
+        record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
     return _within_budget(record)
-
-
-def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
-    """The epoch to which each training that is left goes in a rung.
-
-    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings.
-    """
-    done = {name: record.epochs_before(rung, name) for name in record.costs}
-    left = record.budget - sum(done[name] * record.costs[name] for name in done)
-    alive = record.alive(rung)
-    shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
-    wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
-    given = allot(max(0.0, left) / (len(FRACTIONS) - rung), record.costs, wanted)
-    return {name: max(1, done[name] + given[name]) for name in alive}
 
 
 def _within_budget(record: RaceRecord) -> RaceRecord:

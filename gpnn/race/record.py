@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gpnn.race.budget import allot
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
 
 Row = dict[str, Any]
+FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
 FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
 KEPT = 0.6  # of the recipes, after each rung: of five three, of four three, of three two; two stay to the end
 _KINDS: dict[str, Any] = {
@@ -21,6 +23,7 @@ _KINDS: dict[str, Any] = {
     "epochs": dict,
     "rows": list | tuple,
     "blend": dict | None,  # versions before it have none
+    "expected": int | float | None,  # follows from the others
 }
 
 
@@ -53,6 +56,19 @@ class RaceRecord:
         blend = None if self.blend is None else self.blend.to_mapping()
         return {name: getattr(self, name) for name in _KINDS} | {"blend": blend}
 
+    @property
+    def expected(self) -> float:
+        """Seconds that the race takes at most by the costs of an epoch, the costliest staying to the end."""
+        record = replace(self, rows=())
+        for rung in range(len(FRACTIONS)):
+            limits = rung_epochs(record, rung)
+            rows: list[Row] = [
+                {"rung": rung, "name": name, "epochs": limits[name], "value": self.costs[name]}
+                for name in record.alive(rung)
+            ]
+            record = replace(record, rows=(*record.rows, *rows))
+        return float(sum(cost * record.last(name)["epochs"] for name, cost in self.costs.items()))
+
     @classmethod
     def from_mapping(cls, value: Any, file: str) -> RaceRecord:
         """The record that :meth:`to_mapping` gave.
@@ -64,7 +80,8 @@ class RaceRecord:
         if wrong is not None:
             raise ValueError(f"{file} must hold a race. Got another {shorten(wrong)}.")
         blend = None if value.get("blend") is None else Blend.from_mapping(value["blend"])
-        return cls(**{**value, "rows": tuple(value["rows"]), "blend": blend})
+        held = {name: each for name, each in value.items() if name != "expected"}
+        return cls(**{**held, "rows": tuple(value["rows"]), "blend": blend})
 
     def find(self, rung: int, name: str) -> Row | None:
         """The row of a training in a rung, or None where it is still to be done."""
@@ -112,6 +129,20 @@ class RaceRecord:
         alive = self.alive(rung)
         found = [row for name in self.costs if name in alive and (row := self.find(rung, name)) is not None]
         return [row["name"] for row in rank(found)] if len(found) == len(alive) else []
+
+
+def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
+    """The epoch to which each training that is left goes in a rung.
+
+    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings.
+    """
+    done = {name: record.epochs_before(rung, name) for name in record.costs}
+    left = record.budget - sum(done[name] * record.costs[name] for name in done)
+    alive = record.alive(rung)
+    shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
+    wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
+    given = allot(max(0.0, left) / (len(FRACTIONS) - rung), record.costs, wanted)
+    return {name: max(1, done[name] + given[name]) for name in alive}
 
 
 def rank(rows: Sequence[Row]) -> list[Row]:

@@ -6,7 +6,9 @@ import torch
 
 from gpnn.pipeline import Pipeline
 from gpnn.race import RaceRecord, Trial, run_race
-from gpnn.race.halving import LEAST_EPOCHS, decide, rung_epochs
+from gpnn.race.cost import measured_seconds
+from gpnn.race.halving import LEAST_EPOCHS, decide
+from gpnn.race.record import rung_epochs
 from gpnn.train import Recipe, fit
 
 RECIPES = {
@@ -131,3 +133,32 @@ def test_who_diverges_is_out(planted, starts, tmp_path):
     assert record.rows[0]["value"] is None
     assert record.rows[0]["stopped"] == "non_finite"
     assert "broken" not in record.alive(1)
+
+
+def test_what_a_race_will_take_is_told_before_it_starts(starts, tmp_path):
+    noted = []
+    record = run_race(starts, tmp_path, on_record=noted.append)
+    assert 0 < noted[0].expected <= noted[0].budget
+    done = sum(cost * record.last(name)["epochs"] for name, cost in record.costs.items())
+    assert done <= noted[0].expected == record.expected == record.to_mapping()["expected"]
+    short = RaceRecord(12.0, True, "accuracy", {"a": 0.1, "b": 1.0}, {"a": 80, "b": 80})
+    assert short.expected <= 12.0 + 1.0
+
+
+def test_what_its_sizes_forbid_is_not_measured(starts, monkeypatch):
+    measured = []
+    monkeypatch.setattr("gpnn.race.halving.measured_seconds", lambda model, *rest, seed: measured.append(model) or 0.01)
+    monkeypatch.setattr(
+        "gpnn.race.halving.nominal_seconds", lambda model, data, plan, recipe: 1.0 if recipe.patience else 1e-3
+    )
+    record = decide(starts, 5.0)
+    assert len(measured) == 2
+    assert "still" not in record.costs
+
+
+def test_a_long_epoch_is_measured_once(planted, monkeypatch):
+    monkeypatch.setattr("gpnn.race.cost.LONG", 0.0)
+    trial, epochs = start(planted, "gru"), []
+    monkeypatch.setattr("gpnn.race.cost.fit", lambda *given, **also: epochs.append(fit(*given, **also)) or epochs[-1])
+    assert measured_seconds(trial.model, trial.data, trial.plan, trial.recipe) > 0
+    assert len(epochs[0].history) == 1

@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
 from gpnn.train.baselines import baseline_note, plain_baselines
+from gpnn.train.columns import ColumnSolver
 from tests.oracle.number_graph import number_graph
 from tests.oracle.planted import planted_graph
 
@@ -77,3 +78,17 @@ def test_a_plain_method_that_is_better_on_validation_is_noted():
     assert note.setting == "recipe=auto tries other families of models"
     less = baseline_note({"metric": "mae", "val_mae": 2.0}, {"mean": {"val_mae": 1.0}, "columns": {"val_mae": 3.0}})
     assert less.what.startswith("the mean number has a better validation mae than this training: 1 against 2")
+
+
+def test_a_large_graph_is_learnt_from_some_of_its_nodes(planted, monkeypatch):
+    sizes = []
+    made = ColumnSolver.of
+    monkeypatch.setattr(ColumnSolver, "of", lambda *given: sizes.append(len(given[2].nodes["train"])) or made(*given))
+    whole = plain_baselines(planted)
+    monkeypatch.setattr("gpnn.train.baselines.WORK", 0.0)
+    monkeypatch.setattr("gpnn.train.baselines.LEAST_NODES", 9)
+    some = plain_baselines(planted)
+    num = int(planted.train_mask.sum())
+    assert sizes == [num, len(range(0, num, -(-num // 9)))]
+    assert some.keys() == whole.keys()
+    assert some["columns"]["test_accuracy"] > some["majority"]["test_accuracy"]

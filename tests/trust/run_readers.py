@@ -218,7 +218,7 @@ def _write_race(folder: Path) -> None:
 
 def _read_race(folder: Path) -> Any:
     from gpnn.build.race import read_race
-    from gpnn.race.halving import rung_epochs
+    from gpnn.race.record import rung_epochs
 
     race = read_race(folder / "race.json")
     if race.record is not None:
