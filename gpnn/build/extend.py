@@ -10,8 +10,9 @@ from gpnn.build.names import load_config
 from gpnn.build.race import unfinished_race
 from gpnn.build.search import check_searched
 from gpnn.build.unchanged import adopt_config
-from gpnn.config import Config, parse_config, read_settings, setting_names, unknown_setting
+from gpnn.config import Config, parse_config, read_settings
 from gpnn.run.folder import RunFolder
+from gpnn.setting_names import unknown_settings
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import flatten, shorten
 from gpnn.train.recipe import Recipe
@@ -62,8 +63,8 @@ def adopt_extension(run: RunFolder, config: Config) -> bool:
 
 def _check_names(names: Sequence[str]) -> None:
     for name in names:
-        if name not in setting_names() and not name.startswith(("data.", "partition.", "schedule.")):  # or an option
-            raise ValueError(unknown_setting(name))
+        if unknown_settings([name]):
+            raise ValueError(unknown_settings([name])[0])
         if name not in EXTENDABLE:
             raise ValueError(
                 "A run goes on with the settings that it began with; only train.epochs, train.patience and budget may "

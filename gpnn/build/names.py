@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.objects import model_options
-from gpnn.config import Config, parse_config, read_settings, unknown_setting
+from gpnn.config import Config, parse_config, read_settings
 from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
 from gpnn.data.load import own_loader, unknown_source
@@ -23,6 +23,7 @@ from gpnn.pipeline import LEARNED, resolve_options
 from gpnn.race import parse_budget
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
+from gpnn.setting_names import unknown_setting
 from gpnn.train.columns.arguments import METHODS as COLUMN_METHODS
 from gpnn.train.learn_partition import PartitionRecipe
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import typer
 
 from gpnn.cli.errors import FAILED, USER_MISTAKE
+from gpnn.progress import Progress
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -75,6 +76,21 @@ def launched(timeout: float) -> Iterator[Launched]:
             yield lost[0]
         except RankFailed:
             raise typer.Exit(USER_MISTAKE) from None
+
+
+def load_library(what: str, *, silent: bool) -> None:
+    """Import what takes seconds, and show at once that something happens: `what`."""
+    if "torch" in sys.modules:
+        return
+    if not silent and not sys.stderr.isatty():
+        typer.echo(what, err=True)
+    with Progress(what, silent=silent):
+        import gpnn.build  # noqa: F401
+
+
+def leads_by_name() -> bool:
+    """Whether this process prints and writes, by what torchrun set, before its group is joined."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def check_command(words: list[str], group: ProcessGroup) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from gpnn.cli.errors import FAILED
 from gpnn.cli.interrupt import Interrupt
-from gpnn.cli.process import Launched, launched, set_process
+from gpnn.cli.process import Launched, launched, leads_by_name, load_library, set_process
 from gpnn.cli.show import headline, messages, print_notes, show_race, show_result, show_trial
 from gpnn.cli.words import (
     Edges,
@@ -21,6 +21,7 @@ from gpnn.cli.words import (
     Nodes,
     Root,
     Words,
+    check_words,
     chooses_model,
     given_settings,
     read_config,
@@ -74,11 +75,12 @@ def train(
 
     `torchrun --nproc-per-node 2 -m gpnn train cora --out runs/two`
     """
-    silent = quiet or json
-    with launched(timeout) as here, Interrupt(silent=silent or not here.leads) as interrupt:
+    silent, what, problem = quiet or json or not leads_by_name(), "reading the graph and preparing the schedule", None
+    check_words(words, leads=leads_by_name())
+    load_library(what, silent=silent)
+    with launched(timeout) as here, Interrupt(silent=silent) as interrupt:
         given = (split_words(words)[0], config, out, root, search, nodes, edges, features)
         path = here.on_rank0(lambda: _find(here, resume, out, alone=not any(given), tensorboard=tensorboard))
-        what, problem = "reading the graph and preparing the schedule", None
         try:
             with Progress(what, silent=interrupt.silent) as progress:
                 if path is not None:

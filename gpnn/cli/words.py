@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from gpnn.cli.errors import USER_MISTAKE
+from gpnn.setting_names import SETTING_NAMES, unknown_settings
+
 if TYPE_CHECKING:
     from gpnn.config import Config
 
@@ -32,9 +35,7 @@ def complete_words(incomplete: str) -> list[str]:
     (['cora', 'cornell'], ['partition.'], ['partition.k='])
     """
     if "." in incomplete:
-        from gpnn.config import setting_names  # which takes seconds
-
-        return [f"{name}=" for name in setting_names() if name.startswith(incomplete)]
+        return [f"{name}=" for name in SETTING_NAMES if name.startswith(incomplete)]
     return [name for name in (*DATASET_NAMES, *SECTION_NAMES) if name.startswith(incomplete)]
 
 
@@ -81,6 +82,18 @@ def split_words(words: Sequence[str] | None) -> tuple[str | None, list[str]]:
     if len(named) > 1:
         raise ValueError(f"There must be one dataset or folder; settings look like key=value. Got {', '.join(named)}.")
     return (named[0] if named else None), [word for word in words or [] if word not in named]
+
+
+def check_words(words: Sequence[str] | None, *, leads: bool = True) -> None:
+    """Raise ValueError for settings that do not exist, before anything that takes seconds is imported.
+
+    A process that does not lead ends without a word.
+    """
+    problems = unknown_settings(word.partition("=")[0].strip() for word in split_words(words)[1])
+    if problems and not leads:
+        raise typer.Exit(USER_MISTAKE)
+    if problems:
+        raise ValueError("\n".join(problems))
 
 
 def read_config(

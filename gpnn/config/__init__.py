@@ -1,6 +1,6 @@
 """Configuration: the sections of a run's TOML file, read and written."""
 
-from gpnn.config.parse import nearest_setting, parse_config, read_settings, setting_names, unknown_setting
+from gpnn.config.parse import parse_config, read_settings, setting_names
 from gpnn.config.sections import SECTIONS, Config, DataConfig, ModelConfig, PartitionConfig, ScheduleConfig
 
 __all__ = [
@@ -10,9 +10,7 @@ __all__ = [
     "ModelConfig",
     "PartitionConfig",
     "ScheduleConfig",
-    "nearest_setting",
     "parse_config",
     "read_settings",
     "setting_names",
-    "unknown_setting",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, get_type_hints
 
 from gpnn.config.sections import SECTIONS, Config
 from gpnn.config.values import convert, describe, parse_literal
+from gpnn.setting_names import unknown_setting
 from gpnn.storage.read import read_toml, shorten
 
 
@@ -69,38 +69,6 @@ def read_settings(file: Path | None, overrides: Sequence[str]) -> dict[str, Any]
                 raise ValueError(f"`{key}` must lie in a section. `{name}` is a value.")
         table[last] = parse_literal(text.strip())
     return settings
-
-
-SYNONYMS = {  # what others call our settings
-    "lr": "train.learning_rate", "wd": "train.weight_decay", "num_epochs": "train.epochs", "max_epochs": "train.epochs",
-    "early_stopping": "train.patience", "optim": "train.optimizer", "hidden": "model.hidden_channels",
-    "hidden_dim": "model.hidden_channels", "hidden_size": "model.hidden_channels", "layers": "schedule.rounds",
-    "num_layers": "schedule.rounds", "depth": "schedule.rounds", "num_parts": "partition.k", "parts": "partition.k",
-    "dropnode": "model.drop_node", "gpu": "device", "cuda": "device", "random_state": "seed", "n_jobs": "threads",
-}  # fmt: skip
-
-
-def unknown_setting(key: str, also: Sequence[str] = ()) -> str:
-    """The sentence for a setting that does not exist, with the nearest that does."""
-    near = nearest_setting(key, also)
-    hint = "`gpnn settings` lists those that there are." if near is None else f"Did you mean `{near}`?"
-    shown = key if len(key) <= 80 else f"{key[:79]}…"
-    return f"`{shown}` is not a setting. {hint}"
-
-
-def nearest_setting(key: str, also: Sequence[str] = ()) -> str | None:
-    """The setting that a wrong name means, if any.
-
-    >>> nearest_setting("lr"), nearest_setting("epoch"), nearest_setting("teapot")
-    ('train.learning_rate', 'train.epochs', None)
-    """
-    last = key.rpartition(".")[2]
-    if last.lower() in SYNONYMS:
-        return SYNONYMS[last.lower()]
-    known = [*setting_names(), *SECTIONS, *also]
-    ends = {name.rpartition(".")[2]: name for name in known}
-    near = difflib.get_close_matches(key, known, 1, 0.75)
-    return next(iter(near or [ends[end] for end in difflib.get_close_matches(last, list(ends), 1, 0.7)]), None)
 
 
 def setting_names() -> list[str]:

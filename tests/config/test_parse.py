@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpnn.config import Config, parse_config, read_settings, setting_names
+from gpnn.setting_names import SETTING_NAMES
 from gpnn.train.recipe import DEFAULT_RECIPE
 
 
@@ -94,6 +95,7 @@ def test_a_file_that_is_missing_or_not_toml_is_refused(tmp_path):
 
 def test_every_setting_has_a_dotted_name():
     names = setting_names()
+    assert names == list(SETTING_NAMES)
     assert {"seed", "device", "data.name", "partition.k", "train.consistency", "model.drop_node"} <= set(names)
     assert not any(name.endswith("options") and name != "model.cell_options" for name in names)
 
