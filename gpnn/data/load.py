@@ -18,6 +18,7 @@ from gpnn.data.formats.database import ENDINGS, database
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
 from gpnn.data.formats.networkx_graph import is_networkx, networkx_graph
 from gpnn.data.formats.ogb import OGB
+from gpnn.data.frames import KINDS, kind_of_frame
 from gpnn.data.generators import chain, digits, grid, planted, rmat
 from gpnn.data.kinds import KIND_READERS
 from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
@@ -144,10 +145,11 @@ def _from_object(source: Any) -> Data:
 
     if isinstance(source, Data | HeteroData):
         return source
-    if not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+    frame = hasattr(source, "__arrow_c_stream__") or kind_of_frame(source) in KINDS
+    if frame or not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
         raise ValueError(
             "`source` must be a dataset's name, a folder, a networkx graph, a PyG Data or a PyG dataset "
-            f"(frames: `gpnn.from_frames`). Got {type(source).__name__}."
+            f"(frames: `gpnn.from_frames(nodes, edges)`). Got {type(source).__name__}."
         )
     if len(source) != 1:
         raise ValueError(f"A dataset object must hold one graph; pass one of its graphs. Got {len(source)} graphs.")
@@ -172,7 +174,7 @@ def check_name(name: str) -> None:
 
 
 def unknown_source(what: str, name: str) -> str:
-    """The error for a name that is not a dataset, folder or file: the choices, and the nearest of them.
+    """The error for a name that is not a dataset, folder or file: where the choices are, and the nearest of them.
 
     Args:
         what: the subject of the sentence, "A dataset" or a setting.
@@ -186,11 +188,11 @@ def unknown_source(what: str, name: str) -> str:
         )
     beside = [each.name for each in path.parent.iterdir() if own_loader(each)] if path.parent.is_dir() else []
     files = f"a folder of tables, or a file that ends in {', '.join((*GRAPH_READERS, *ENDINGS))}"
-    if len(path.parts) > 1 or path.suffix:
+    if path.suffix or any(mark in str(name) for mark in "/\\"):
         there = "is of another kind" if path.exists() else f"does not exist{_nearest(path.name, beside)}"
-        return f"{what} must be a name, {files}. {str(name)!r} {there}."
+        return f"{what} must be a dataset, {files}. {str(name)!r} {there}."
     near = _nearest(name, DATASETS) or _nearest(path.name, beside)
-    return f"{what} must be one of {', '.join(DATASETS)}, {files}. Got {name!r}{near}."
+    return f"{what} must be a dataset (`gpnn data list` has them), {files}. Got {name!r}{near}."
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:

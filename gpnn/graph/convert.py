@@ -43,7 +43,8 @@ def read_edges(data: Data) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None
     if edge_index is None:
         raise ValueError("`data` must have `edge_index`. Got none.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise ValueError(f"`edge_index` must have shape [2, E]. Got {list(edge_index.shape)}.")
+        hint = " (`edge_index.t()` turns it)" if edge_index.dim() == 2 and edge_index.shape[1] == 2 else ""
+        raise ValueError(f"`edge_index` must have shape [2, E]{hint}. Got {list(edge_index.shape)}.")
     return edge_index[0], edge_index[1], data.get("edge_type"), edge_weight(data)
 
 

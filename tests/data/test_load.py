@@ -83,11 +83,9 @@ class TestObjects:
 
 
 class TestNames:
-    def test_an_unknown_name_lists_the_choices_and_the_nearest(self) -> None:
-        with pytest.raises(
-            ValueError,
-            match=r"digits, cora, .*, or a file that ends in \.graph, .*\.db\. Got 'coar' \(the nearest is cora\)\.",
-        ):
+    def test_an_unknown_name_says_where_the_choices_are_and_the_nearest(self) -> None:
+        choices = r"a dataset \(`gpnn data list` has them\), .* or a file that ends in \.graph, .*\.db"
+        with pytest.raises(ValueError, match=rf"{choices}\. Got 'coar' \(the nearest is cora\)\."):
             load_dataset("coar")
         with pytest.raises(ValueError, match=r"or a file that ends in \.graph, .*\.db\. Got 'zzz'\.$"):
             load_dataset("zzz")

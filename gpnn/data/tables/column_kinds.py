@@ -58,7 +58,7 @@ def choose_column(nodes: Table, name: str, *, categorical: Sequence[str] = (), n
         whole = compute.or_(compute.match_substring_regex(values, NUMBER), missing_text(values))
         hint = f", like the others (data.categorical={name} makes all of them categories)"
         nodes.refuse(name, whole.index(False).as_py(), f"must be a finite number{hint}")
-    if len(known) and parse_dates(known) is not None:
+    if len(known) and compute.all(compute.match_substring_regex(known, DATE)).as_py():
         return _number_column(nodes, name, numbers, date=True)
     return TextColumn(name, WIDTH) if _is_text(known) else choose_categories(nodes, name)
 

@@ -261,6 +261,20 @@ def _explain(path: Path, dialect: Dialect, why: str, start: int = 0, width: int 
             if values and len(values) != width:
                 shown = f"{len(values)}: {dialect.delimiter.join(values)[:200]!r}"
                 return f"{path.name}, line {line}: {width} values are expected. Got {shown}."
+    if "UTF8" in why or "utf-8" in why:
+        return _explain_encoding(path, dialect)
     if "straddling" in why:
         return f"{path.name} must have lines of at most {BLOCK >> 20} MiB. Got a longer one."
     return f"{path.name} must be a table in UTF-8 with a header: {why.rstrip('.')}."
+
+
+def _explain_encoding(path: Path, dialect: Dialect) -> str:
+    """The error for text that is neither UTF-8 nor Latin-1 throughout, naming its first line that is not UTF-8."""
+    with _open(path, dialect) as stream:
+        for number, line in enumerate(io.BufferedReader(stream), 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                shown = line.decode(errors="replace").strip()[:80]
+                return f"{path.name}, line {number}: must be text in UTF-8. Got {shown!r}."
+    return f"{path.name} must be text in UTF-8. Got other bytes."

@@ -158,6 +158,9 @@ def _entries(nodes: Table, column: Column, notes: list[str]) -> tuple[np.ndarray
         return known, place[known], np.ones(len(known), np.float32)
     scaled, missing = _scaled(nodes, column)
     gap = np.flatnonzero(missing)
+    if len(gap) and not column.gaps:
+        notes.append(f"column {column.name}: {len(gap)} missing count as the mean; the model was trained without gaps")
+        gap = gap[:0]
     value = np.concatenate([scaled, np.ones(len(gap), np.float32)])
     return np.concatenate([everyone, gap]), np.repeat([0, 1], [len(everyone), len(gap)]), value
 
@@ -166,8 +169,6 @@ def _scaled(nodes: Table, column: NumberColumn) -> tuple[np.ndarray, np.ndarray]
     """The numbers as features, zero where they are missing, and whether they are, `[R]` each."""
     numbers = read_numbers(nodes, column.name, date=column.date)
     missing = np.isnan(numbers)
-    if missing.any() and not column.gaps:
-        nodes.refuse(column.name, int(missing.argmax()), "must not be empty: the model was trained without gaps")
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = _normal_deviates(numbers, column) if column.quantiles else (numbers - column.mean) / column.deviation
         scaled = np.where(missing, 0, scaled).astype(np.float32)

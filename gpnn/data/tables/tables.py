@@ -46,6 +46,7 @@ MATRIX_READERS: dict[str, Callable[[Path, str], Matrix]] = {
     ".csv": read_delimited_matrix,
     ".tsv": read_delimited_matrix,
 }
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 READERS: dict[str, dict[str, Callable[..., Any]]] = {
     "nodes": NODE_READERS,
     "edges": EDGE_READERS,
@@ -153,7 +154,9 @@ def find_files(folder: Path, given: dict[str, str]) -> TableFiles:
         for part in ("nodes", "edges"):
             if not found[part]:
                 choices = " or ".join(part + each for each in READERS[part])
-                raise ValueError(f"{folder} must hold {choices}. Got {_listed(folder)}.")
+                sheets = any(each.suffix.lower() in SPREADSHEETS for each in folder.iterdir())
+                hint = " (save a spreadsheet as CSV)" if sheets else ""
+                raise ValueError(f"{folder} must hold {choices}{hint}. Got {_listed(folder)}.")
     one = {part: paths[0] for part, paths in found.items() if paths and part != "edges"}
     return TableFiles(tuple(found["edges"]), **one)
 
