@@ -92,6 +92,12 @@ SECTIONS: dict[str, list[Mistake]] = {
             call="gpnn train coar --out new",
         ),
         Mistake(
+            "a folder that is called like a dataset",
+            "'people' must be one thing (./people is the folder). Got a dataset and a folder of tables.",
+            files={"../people/nodes.csv": NODES, "../people/edges.csv": EDGES},
+            call="gpnn train people --out new",
+        ),
+        Mistake(
             "one table instead of its folder",
             "`data.name` must be the folder that holds nodes.* and edges.* (or name the files with --nodes and --edges). Got one table, 'friends/nodes.csv'.",
             call="gpnn train friends/nodes.csv --out new",

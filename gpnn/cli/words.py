@@ -121,6 +121,10 @@ def read_config(
     if given:
         settings += _table_settings(name, given)
     elif name is not None:
+        if name in DATASETS and any(Path(name).glob("edges*")):
+            raise ValueError(
+                f"{name!r} must be one thing (./{name} is the folder). Got a dataset and a folder of tables."
+            )
         settings.append(f"data.name={name if name in DATASETS or not Path(name).exists() else Path(name).resolve()}")
     if root is not None:
         settings.append(f"data.root={root.resolve()}")

@@ -10,7 +10,7 @@ from gpnn.build import build, create_run, load_config, train_run
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
-    folder = tmp_path / "people"
+    folder = tmp_path / "friends"
     folder.mkdir()
     rows = "".join(f"{node},{'cat' if node % 2 else 'dog'},{node / 7},{'ab'[node % 2]},1\n" for node in range(30))
     (folder / "nodes.csv").write_text("id,label,age,kind,one\n" + rows)
@@ -39,12 +39,12 @@ def experiment(tmp_path: Path) -> Path:
 COMMANDS = {
     "data list": {"digits", "cora"},
     "data fetch planted": {"planted"},
-    "data check people": {"people"},
-    "data describe people": {"nodes", "edges", "classes", "nodes by class", "GPNN would choose", "notes"},
-    "partition people -k 2": {"k", "method", "edge cut"},
-    "partition people -k 2 --compare": {"k", "methods"},
-    "schedule people -k 2": {"synchronous", "partitioned"},
-    "train people train.epochs=2 model.hidden_channels=4 --out run": {"run", "test_accuracy"},
+    "data check friends": {"friends"},
+    "data describe friends": {"nodes", "edges", "classes", "nodes by class", "GPNN would choose", "notes"},
+    "partition friends -k 2": {"k", "method", "edge cut"},
+    "partition friends -k 2 --compare": {"k", "methods"},
+    "schedule friends -k 2": {"synchronous", "partitioned"},
+    "train friends train.epochs=2 model.hidden_channels=4 --out run": {"run", "test_accuracy"},
     "predict trained --out predicted.csv": {"file", "num_nodes", "num_predictions", "num_new", "notes"},
     "report trained": {"file", "runs"},
     "report trained trained --out both.html": {"file", "runs"},
@@ -93,10 +93,10 @@ def test_an_experiment_in_json_has_fractions(gpnn, experiment) -> None:
 
 
 def test_notes_say_what_was_decided(gpnn, graph) -> None:
-    result = gpnn("data", "describe", "people")
+    result = gpnn("data", "describe", "friends")
     note = "note: split drawn with seed 0, 60/20/20 % of each class: 18 nodes train, 6 validate, 6 test"
     assert note in result.stderr.splitlines()
-    assert note in gpnn("train", "people", "train.epochs=2", "--out", "run").stderr.splitlines()
+    assert note in gpnn("train", "friends", "train.epochs=2", "--out", "run").stderr.splitlines()
 
 
 def test_notes_name_the_setting_that_mends_it(gpnn, graph, tmp_path) -> None:
@@ -104,24 +104,24 @@ def test_notes_name_the_setting_that_mends_it(gpnn, graph, tmp_path) -> None:
     lines = (graph / "edges.csv").read_text().splitlines()
     typed = [f"{line},{('likes', 'knows')[number % 2]}" for number, line in enumerate(lines[1:6])]
     (graph / "edges.csv").write_text("\n".join([f"{lines[0]},type", *typed]) + "\n")
-    described = gpnn("data", "describe", "people")
+    described = gpnn("data", "describe", "friends")
     notes = [line for line in described.stderr.splitlines() if line.startswith("note: ")]
     assert notes[-2].startswith("note: 5 edges have no reverse")
     assert notes[-2].endswith("; data.undirected=true adds it")
     assert notes[-1].startswith("note: 2 edge types count as one")
     assert "model.message=linear" in notes[-1]
-    assert json.loads(gpnn("data", "describe", "people", "--json").stdout)["notes"] == [note[6:] for note in notes]
-    trained = gpnn("train", "people", "train.epochs=2", "--out", "run")
+    assert json.loads(gpnn("data", "describe", "friends", "--json").stdout)["notes"] == [note[6:] for note in notes]
+    trained = gpnn("train", "friends", "train.epochs=2", "--out", "run")
     assert [line for line in trained.stderr.splitlines() if line in notes] == notes
     assert "data.undirected=true adds it" in (tmp_path / "run" / "report.html").read_text()
-    assert gpnn("partition", "people", "-k", 2, "--shards", 1, "--out", "cut", "-q").exit_code == 0
+    assert gpnn("partition", "friends", "-k", 2, "--shards", 1, "--out", "cut", "-q").exit_code == 0
     sharded = gpnn("train", "cut", "train.epochs=2", "--out", "shared", "--no-report")
     assert [line for line in sharded.stderr.splitlines() if line in notes] == notes
 
 
 def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
     (graph / "edges.csv").rename(tmp_path / "links.csv")
-    words = ["--nodes", "people/nodes.csv", "--edges", "links.csv"]
+    words = ["--nodes", "friends/nodes.csv", "--edges", "links.csv"]
     assert json.loads(gpnn("data", "describe", *words, "--json").stdout)["nodes"] == 30
     assert gpnn("train", *words, "train.epochs=2", "--out", "run", "-q").exit_code == 0
     config = (tmp_path / "run" / "config.toml").read_text()
@@ -133,22 +133,22 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--nodes", "people/nodes.csv"], "`--nodes` needs `--edges`, or the folder that holds them."),
-        (["cora", "--edges", "people/edges.csv"], "`--edges` goes with a folder of tables or stands alone."),
+        (["--nodes", "friends/nodes.csv"], "`--nodes` needs `--edges`, or the folder that holds them."),
+        (["cora", "--edges", "friends/edges.csv"], "`--edges` goes with a folder of tables or stands alone."),
         (["--edges", "nowhere.csv"], "`--edges` must be a file."),
-        (["--edges", "people/edges.csv"], "A training needs labels"),
-        (["people", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind, one."),
-        (["people", "data.numbers=odd"], "`numbers` must be one of standard, normal, raw. Got 'odd'."),
-        (["people/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
-        (["peple"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt"),
-        (["peple"], "Got 'peple' (the nearest is people)."),
-        (["people", "seed=-1"], "`seed` must be at least 0. Got -1."),
+        (["--edges", "friends/edges.csv"], "A training needs labels"),
+        (["friends", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind, one."),
+        (["friends", "data.numbers=odd"], "`numbers` must be one of standard, normal, raw. Got 'odd'."),
+        (["friends/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
+        (["freinds"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt"),
+        (["freinds"], "Got 'freinds' (the nearest is friends)."),
+        (["friends", "seed=-1"], "`seed` must be at least 0. Got -1."),
         (["coar"], "Got 'coar' (the nearest is cora)."),
-        (["people", "data.label=one"], "A training needs at least two classes. Got 1 alone."),
+        (["friends", "data.label=one"], "A training needs at least two classes. Got 1 alone."),
     ],
 )
 def test_mistakes(gpnn, graph, tmp_path, words, sentence) -> None:
     result = gpnn("train", *words)
     assert result.exit_code == 2
     assert sentence in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["people"]
+    assert [path.name for path in tmp_path.iterdir()] == ["friends"]

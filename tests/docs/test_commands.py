@@ -45,7 +45,7 @@ def test_there_are_command_lines_to_check():
     assert sum(len(command_lines(path)) for path in PAGES) > 10
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name != "mistakes.md"], ids=lambda path: path.name)
 def test_settings_exist(path, tmp_path):
     known = set(setting_names()) | {f"schedule.{name}" for schedule in SCHEDULES for name in schedule_options(schedule)}
     known |= {f"data.{name}" for dataset in (*DATASETS, str(tmp_path)) for name in dataset_options(dataset)}

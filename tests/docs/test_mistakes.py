@@ -22,7 +22,9 @@ def write_friends(folder: Path, files: Any = ()) -> None:
     for name, content in {"nodes.csv": NODES, "edges.csv": EDGES, **dict(files)}.items():
         if content is not None:
             content = content if isinstance(content, bytes) else content.encode()
-            (folder / "friends" / name).write_bytes(content)
+            path = (folder / "friends" / name).resolve()
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
 
 
 @pytest.fixture(scope="module")

@@ -44,10 +44,11 @@ def test_gaps_in_floats_of_parquet_are_marked(tmp_path):
     assert "column none is empty and left out" in data.notes
 
 
-def test_a_later_gap_in_numbers_without_any_is_named(tmp_path):
+def test_a_later_gap_in_numbers_without_any_counts_as_the_mean(tmp_path):
     data = load_dataset(write(tmp_path, "age", ["1", "3"]))
-    with pytest.raises(ValueError, match=r"nodes\.csv, line 2, column age: must not be empty: the model was trained"):
-        load_dataset(write(tmp_path, "age", ["", "3"]), vocabulary=again(data))
+    later = load_dataset(write(tmp_path, "age", ["", "3"]), vocabulary=again(data))
+    assert later.x.tolist() == [[0.0], [1.0]]
+    assert "column age: 1 missing count as the mean; the model was trained without gaps" in later.notes
 
 
 def test_dates_are_numbers_in_days(tmp_path):
@@ -61,9 +62,11 @@ def test_dates_are_numbers_in_days(tmp_path):
         load_dataset(write(tmp_path, "since", ["2024-01-02", "soon"]), vocabulary=again(data))
 
 
-def test_a_day_that_is_not_in_the_calendar_makes_categories(tmp_path):
-    data = load_dataset(write(tmp_path, "since", ["2024-01-01", "2024-02-31"]))
-    assert data.feature_names == ["since=2024-01-01", "since=2024-02-31"]
+def test_a_day_that_is_not_in_the_calendar_is_named(tmp_path):
+    write(tmp_path, "since", ["2024-01-01", "2024-02-31"])
+    with pytest.raises(ValueError, match=r"nodes\.csv, line 3, column since: must be a date\. Got '2024-02-31'\."):
+        load_dataset(tmp_path)
+    assert load_dataset(tmp_path, categorical="since").feature_names == ["since=2024-01-01", "since=2024-02-31"]
 
 
 def test_dates_of_arrow_are_dates(tmp_path):

@@ -101,5 +101,5 @@ def test_a_small_file_may_not_unpack_without_end(tmp_path: Path, monkeypatch: py
 
 def test_text_that_is_partly_utf8_is_not_taken_for_latin1(tmp_path: Path):
     (tmp_path / "n.csv").write_bytes("id\nø\n".encode() + "ø\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"n\.csv must be a table in UTF-8 with a header"):
+    with pytest.raises(ValueError, match=r"n\.csv, line 3: must be text in UTF-8\. Got '�'\."):
         read_delimited(tmp_path / "n.csv")

@@ -200,7 +200,7 @@ class TestRefusing:
 
     def test_text_that_is_not_utf8(self, tmp_path: Path) -> None:
         (write(tmp_path) / "nodes.csv").write_bytes(b"id\n\xc3\xa9\xff\n")
-        with pytest.raises(ValueError, match=r"nodes\.csv must be a table in UTF-8 with a header"):
+        with pytest.raises(ValueError, match=r"nodes\.csv, line 2: must be text in UTF-8\. Got 'é�'\."):
             load_dataset(tmp_path)
 
     @pytest.mark.parametrize(
