@@ -83,7 +83,7 @@ def join_all(port: int, rank: int, size: int):
     torch.set_num_threads(1)
     from gpnn.distributed.launch import Launch, join
 
-    return join(Launch(rank, size, rank, size), torch.device("cpu"), 600)
+    return join(Launch(rank, size, rank, size), 600).training_group(torch.device("cpu"))
 
 
 def measure(folder: str, name: str, epochs: int, group) -> dict:

@@ -16,11 +16,13 @@ from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
 from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import Estimate, estimate_memory
+from gpnn.memory.source import ends_in_blocks
 from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
 DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
+MANY_NODES = 1 << 22  # from here on a GPU is busy with one block for longer than the CPU takes to start its kernels
 MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
 
 Result = TypeVar("Result")
@@ -203,6 +205,8 @@ def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:
         return [engine]
     fits = {name: each for name, each in ENGINES.items() if each.exact and plan.device.type in each.devices}
     names = [name for name, each in fits.items() if folder is not None or not each.needs_folder]
+    if plan.device.type == "cuda" and plan.num_nodes >= MANY_NODES and ends_in_blocks(plan):
+        names.sort(key=lambda name: name == "fused")  # blocks that are differentiated as they are done stay in cache
     return [name for name in names if plan.runners is None or name in plan.runners]
 
 

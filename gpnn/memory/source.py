@@ -39,7 +39,7 @@ def source_bytes(
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
     stored = [sizes_of[place] for place in places]
-    if rounds > 1 and _ends_in_blocks(plan):
+    if rounds > 1 and ends_in_blocks(plan):
         places[-1], stored[-1] = "here", state  # the working state itself, which the last round only reads
     hosted = places.count("host")
     if on_host and not whole:
@@ -50,7 +50,7 @@ def source_bytes(
         at_hand = places[number] in ("source", "here")
         copied = state if places[number] == "host" or not (at_hand or _in_copy(phases)) else 0.0
         ahead = fetched if number < 2 else state if places[number - 1] == "host" else 0.0
-        backward = state + copied + ahead + _phases_bytes(plan, phases, sizes, state)
+        backward = state + copied + _phases_bytes(plan, phases, sizes, state, ahead)
         peak = max(peak, sum(stored[: number + 1]) + backward)
     kept = sum(stored)
     return SourceBytes(kept, peak - kept, on_host + hosted * state)
@@ -68,7 +68,7 @@ def _place(runner: Streamed, number: int, rounds: int, beside: bool) -> str:
     return "here" if runner.dtype is None else "rounded"
 
 
-def _ends_in_blocks(plan: Plan) -> bool:
+def ends_in_blocks(plan: Plan) -> bool:
     """Whether the last round is differentiated as it is done; nothing of the plan need have been built."""
     phases = plan.rounds[-1] if plan.rounds else ()
     return len(phases) == 1 and phases[0].independent and phases[0].num_rows == plan.num_nodes
@@ -84,10 +84,18 @@ def _in_copy(phases: tuple[AnyPhase, ...]) -> bool:
     return len(phases) > 1 or any(not each.independent and each.repeat > 1 for each in phases)
 
 
-def _phases_bytes(plan: Plan, phases: tuple[AnyPhase, ...], sizes: StateBytes, state: float) -> float:
-    """What going back through a round takes beside the gradient of its states."""
+def _phases_bytes(plan: Plan, phases: tuple[AnyPhase, ...], sizes: StateBytes, state: float, ahead: float) -> float:
+    """What going back through a round takes beside the gradient of its states.
+
+    `ahead` are bytes that are copied to the device while its first phase, the last to be gone through, is at work; the
+    copy that later phases were done in is free by then.
+    """
+    work = [_joint(each, sizes) + piece_bytes(each, sizes, plan.device) for each in phases]
     copy = state if _in_copy(phases) else 0.0
-    return copy + max((_joint(each, sizes) + piece_bytes(each, sizes, plan.device) for each in phases), default=0.0)
+    if len(phases) < 2:
+        return ahead + copy + sum(work)
+    first = state if not phases[0].independent and phases[0].repeat > 1 else 0.0
+    return max(copy + max(work[1:]), ahead + first + work[0])
 
 
 def _joint(phase: AnyPhase, sizes: StateBytes) -> float:

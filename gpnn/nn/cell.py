@@ -65,8 +65,15 @@ class Cell(nn.Module):
         return self.update.visible(working)
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        """The next working state, `[n, s]`, of nodes in `state` that received `messages`, `[n, d]`."""
-        return self.update(state, messages, step)
+        """The next working state, `[n, s]`, of nodes in `state` that received `messages`, `[n, d]`.
+
+        States that are narrower than the parameters are multiplied by them in their own type.
+        """
+        narrow = state.dtype in (torch.bfloat16, torch.float16) and not isinstance(self.update, GRUUpdate)
+        if not narrow or torch.is_autocast_enabled(state.device.type):
+            return self.update(state, messages, step)
+        with torch.autocast(state.device.type, dtype=state.dtype, cache_enabled=False):
+            return self.update(state, messages, step).to(state.dtype)
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         whole = advance_gated(self, block, inputs, step)

@@ -121,18 +121,19 @@ def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_states_in_bfloat16() -> None:
+@pytest.mark.parametrize("cell", ["gru", "lstm", "mlp", "residual", "linear"])
+def test_states_in_bfloat16(cell: str) -> None:
     plan, (x, rows) = plan_of("held_cut"), features()
-    expected = passes(GPNN(7, 16, 3), x, plan, rows, 1)
+    expected = passes(GPNN(7, 16, 3, cell=cell), x, plan, rows, 1)
     for runner in ("fused", *RUNNERS.values()):
         with states_in(torch.bfloat16):
-            ours = passes(GPNN(7, 16, 3, runner=runner), x, plan, rows)
+            ours = passes(GPNN(7, 16, 3, cell=cell, runner=runner), x, plan, rows)
         assert ours[0] is not None
         assert ours[0].dtype == torch.float32
         for mine, theirs in zip(ours, expected, strict=True):
             assert mine is not None
             assert theirs is not None
-            assert float((mine - theirs).norm() / theirs.norm()) < 3e-2
+            assert float((mine - theirs).norm() / theirs.norm()) < (5e-2 if cell == "residual" else 3e-2)
 
 
 def test_a_second_backward_pass_is_refused() -> None:
