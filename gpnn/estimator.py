@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from gpnn.data.arrays import encode_labels, encode_numbers
 from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
 from gpnn.node_input import NodeInput
+from gpnn.train.fit import Callback
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
 
@@ -101,7 +102,14 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     multilabel_: bool
 
     def fit(
-        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        adjacency: Any = None,
+        graph: Any = None,
+        sample_weight: Any = None,
+        callbacks: Sequence[Callback] = (),
     ) -> GPNNClassifier:
         """Learn from `fit(data)`, `fit(X, y, adjacency=A)`, or from nodes of a graph, `fit(nodes, y, graph=data)`.
 
@@ -115,6 +123,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
             graph: a `Data`, a `HeteroData` or a :class:`gpnn.Graph`, whose nodes `X` names: all its edges and features
                 are used, and of labels those of `y` alone. `predict(nodes)` then takes the same graph.
             sample_weight: of each row of `X` in the loss, from 0, `[N]` or `[n]`; 0 leaves a node out.
+            callbacks: each follows the training: `start(history)`, then `epoch(record)`; True ends it
+                (:class:`gpnn.train.fit.Callback`). Of a race they see the training of the best recipe.
 
         Warns:
             NoteWarning: of what is not used, and of an absurd loss, with the argument that mends it
@@ -123,7 +133,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
         """
-        self._fit(X, y, adjacency, graph, sample_weight)
+        self._fit(X, y, adjacency, graph, sample_weight, callbacks)
         return self
 
     def predict_proba(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> np.ndarray:
@@ -221,7 +231,14 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
     task_name = "regression"
 
     def fit(
-        self, X: Any, y: Any = None, *, adjacency: Any = None, graph: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        adjacency: Any = None,
+        graph: Any = None,
+        sample_weight: Any = None,
+        callbacks: Sequence[Callback] = (),
     ) -> GPNNRegressor:
         """Learn from `fit(data)`, `fit(X, y, adjacency=A)` or `fit(nodes, y, graph=data)`.
 
@@ -229,12 +246,12 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
             X: a PyG `Data` with numbers `y` and masks; or features `[N, F]` (None: learn an embedding per node); or
                 nodes of `graph`.
             y: a number per node, `[N]`, NaN, None or "" where it is unknown; −1 is a number.
-            adjacency, graph, sample_weight: as of :meth:`GPNNClassifier.fit`.
+            adjacency, graph, sample_weight, callbacks: as of :meth:`GPNNClassifier.fit`.
 
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
         """
-        self._fit(X, y, adjacency, graph, sample_weight)
+        self._fit(X, y, adjacency, graph, sample_weight, callbacks)
         return self
 
     def predict(

@@ -57,7 +57,7 @@ from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.blend import Blend, blend_predictions, choose_blend
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.fit import FitResult, fit
+from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.notes import Facts, Note, NoteWarning, count_one_way, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 from gpnn.train.target_scale import resolve_target_scale
@@ -170,7 +170,9 @@ class NodeEstimator(BaseEstimator):
         self.disk = disk
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any) -> None:
+    def _fit(
+        self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any, callbacks: Sequence[Callback]
+    ) -> None:
         """Read, check and train."""
         for name in ("graph_", "columns_", "feature_names_in_"):  # of an earlier training
             self.__dict__.pop(name, None)
@@ -191,7 +193,7 @@ class NodeEstimator(BaseEstimator):
         data = hold_out(data, self.validation_fraction, self.seed)
         self._take_classes(data, given.classes)
         with TemporaryDirectory() as folder, Progress("preparing", silent=not self.verbose) as progress:
-            self._train(data, Path(folder), progress)
+            self._train(data, Path(folder), progress, callbacks)
         if graph is not None:
             self.graph_ = graph
         self._learnt_from, self._follower = (X, adjacency, graph), None
@@ -213,13 +215,15 @@ class NodeEstimator(BaseEstimator):
                 raise ValueError(f"`class_weight` must name classes among {shorten(names)}. Got {shorten(name)}.")
         return tuple(float(weight.get(name, 1.0)) for name in names)
 
-    def _train(self, data: Data, folder: Path, progress: Progress) -> None:
+    def _train(self, data: Data, folder: Path, progress: Progress, callbacks: Sequence[Callback]) -> None:
         """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
         name = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
         one_way = name == AUTO and count_one_way(as_graph(data)) > 0
         finalists = self._race(data, folder, one_way, progress) if name == AUTO else {name: self._recipe(name)}
         name, *others = finalists
-        result = self._fit_recipe(name, data, finalists[name], one_way, folder=folder, progress=progress)
+        result = self._fit_recipe(
+            name, data, finalists[name], one_way, folder=folder, progress=progress, callbacks=callbacks
+        )
         if result.problem is not None or result.task is None:
             del self.model_  # what diverged predicts nothing
             raise ValueError(result.problem)
@@ -234,7 +238,15 @@ class NodeEstimator(BaseEstimator):
         self._print(json.dumps(self.metrics_))
 
     def _fit_recipe(
-        self, name: str, data: Data, recipe: Recipe, one_way: bool, *, folder: Path, progress: Progress
+        self,
+        name: str,
+        data: Data,
+        recipe: Recipe,
+        one_way: bool,
+        *,
+        folder: Path,
+        progress: Progress,
+        callbacks: Sequence[Callback] = (),
     ) -> FitResult:
         """Train the model of a recipe, from the checkpoint of a race where there is one."""
         settings = self._data_settings(name, data, one_way)
@@ -251,8 +263,8 @@ class NodeEstimator(BaseEstimator):
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
         checkpoint = folder / name / CHECKPOINT if (folder / name).exists() else None
         progress.stage("training", recipe.epochs)
-        train = partial(fit, recipe=recipe, seed=self.seed, checkpoint=checkpoint, callbacks=[progress])
-        result = train(self.model_, made.data, made.plan)
+        train = partial(fit, recipe=recipe, seed=self.seed, checkpoint=checkpoint, score_interrupted=True)
+        result = train(self.model_, made.data, made.plan, callbacks=[progress, *callbacks])
         self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
         if result.task is not None:
             self.task_ = self.own_task_ = result.task

@@ -21,7 +21,16 @@ from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.engine.device import choose_device
 from gpnn.nn import GPNN
-from gpnn.report import Cost, Record, can_write, check_extra, gather_record, measure_cost, write_report
+from gpnn.report import (
+    Cost,
+    Record,
+    can_write,
+    check_extra,
+    gather_record,
+    measure_cost,
+    write_model_card,
+    write_report,
+)
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import predict_logits
@@ -51,6 +60,8 @@ def report_run(path: Path, out: Path | None = None) -> Path:
     if not run.baselines.exists():
         write_baselines(run, built)
     write_run_report(run, built, out=out)
+    if out is None:
+        write_model_card(run)
     return out or run.report
 
 

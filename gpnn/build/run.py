@@ -23,6 +23,7 @@ from gpnn.build.unchanged import check_unchanged, digests_of, load_trained_confi
 from gpnn.config import Config, parse_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
+from gpnn.report import write_model_card
 from gpnn.run.environment import describe_environment
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
 from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder
@@ -186,6 +187,8 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> FitResult:
     if raced is not None and raced.blend is not None and raced.blend.weights:
         result, noted = blend_run(run, built, result, raced.blend)
     finish_run(run, built, result, noted)
+    if leads:
+        write_model_card(run)
     return result
 
 

@@ -5,6 +5,7 @@ from gpnn.report.content import Chart, Drawing, Listing, Section, Table
 from gpnn.report.cost import Cost, measure_cost
 from gpnn.report.gather import gather_record
 from gpnn.report.html import SECTIONS, advice, can_write, check_extra, write_report
+from gpnn.report.model_card import write_model_card
 from gpnn.report.record import Record
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "gather_record",
     "measure_cost",
     "write_comparison",
+    "write_model_card",
     "write_report",
 ]

@@ -37,9 +37,9 @@ class RunFolder:
     `checkpoint/` fills with the first checkpoint; `model.safetensors` and `predictions.parquet`, which holds
     the subgraph of each node, come at the end and `metrics.json` last: where it stands, the run has results, and is
     finished unless a signal stopped it. A training that diverged leaves `failed.json` in their place: it has no
-    predictions. `report.html` is `gpnn.report`'s, `tensorboard/` is there on request. `race.json` and `search.json`
-    tell what was tried before, `baselines.json` what plain methods reach. Where predictions are a blend, `members/`
-    holds a run for each of the other models.
+    predictions. `report.html` and `model_card.md` are `gpnn.report`'s, `tensorboard/` is there on request. `race.json`
+    and `search.json` tell what was tried before, `baselines.json` what plain methods reach. Where predictions are a
+    blend, `members/` holds a run for each of the other models.
 
     >>> RunFolder(Path("runs/demo")).metrics.name
     'metrics.json'
@@ -100,6 +100,10 @@ class RunFolder:
         return self.path / "report.html"
 
     @property
+    def model_card(self) -> Path:
+        return self.path / "model_card.md"
+
+    @property
     def tensorboard(self) -> Path:
         return self.path / "tensorboard"
 
@@ -124,6 +128,7 @@ class RunFolder:
         """Let the training go on: the run has no results until it ends, but its model still serves predictions."""
         self.metrics.unlink(missing_ok=True)
         self.report.unlink(missing_ok=True)
+        self.model_card.unlink(missing_ok=True)
 
     @classmethod
     def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:

@@ -17,6 +17,7 @@ from gpnn.extra import install_command
 from tests.oracle.multi_hot import multi_hot_graph
 
 FILES = ["checkpoint", "config.toml", "environment.json", "history.jsonl", "metrics.json", "model.safetensors"]
+AT_THE_END = ["baselines.json", "model_card.md", "predictions.csv", "predictions.parquet"]
 TIMED = ("seconds",)
 
 
@@ -66,7 +67,7 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
     ):
         assert words in result.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names - {"report.html"} == {*FILES, "baselines.json", "predictions.csv", "predictions.parquet"}
+    assert names - {"report.html"} == {*FILES, *AT_THE_END}
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert 0 <= metrics["val_accuracy"] <= 1
     assert 0 <= metrics["test_accuracy"] <= 1
@@ -352,13 +353,7 @@ def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "--out", "drawn", "--quiet", "--tensorboard")
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "drawn").iterdir()}
-    assert names - {"report.html"} == {
-        *FILES,
-        "baselines.json",
-        "predictions.csv",
-        "predictions.parquet",
-        "tensorboard",
-    }
+    assert names - {"report.html"} == {*FILES, *AT_THE_END, "tensorboard"}
     assert any((tmp_path / "drawn" / "tensorboard").iterdir())
     for name in ("config.toml", "model.safetensors", "predictions.parquet"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "drawn" / name).read_bytes()
