@@ -153,6 +153,11 @@ SECTIONS: dict[str, list[Mistake]] = {
     ],
     "How text is written": [
         Mistake("semicolons", reads=READ, files=nodes(NODES.replace(",", ";"))),
+        Mistake(
+            "a first line `sep=;`",
+            "nodes.csv, line 1: must name the columns; sep= is a line for spreadsheets, remove it.",
+            files=nodes("sep=;\n" + NODES.replace(",", ";")),
+        ),
         Mistake("tabs in a file that ends in .csv", reads=READ, files=nodes(NODES.replace(",", "\t"))),
         Mistake(
             "decimal commas",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpnn.data.check import check_data
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import plain_table
+from gpnn.data.tables.edge_files import join_edges
+from gpnn.data.tables.headers import name_columns
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
 
@@ -47,7 +50,8 @@ def from_frames(
 
     Args:
         nodes: a row per node; None: the nodes that the edges name.
-        edges: a row per edge; besides its ends it may have `type`, `weight` and features.
+        edges: a row per edge; besides its ends it may have `type`, `weight` and features. A dictionary of frames has
+            the edges of one type each, by its name.
         vocabulary: of the frames that a model was trained on: columns, classes and edge types keep its meaning.
         id: the column of the nodes that names them.
         source: the column of the edges that names the node a message comes from.
@@ -81,9 +85,19 @@ def from_frames(
         id, source, target, type, weight, _names(edge_features),
     )  # fmt: skip
     rows = None if nodes is None else read_frame("nodes", nodes)
-    data = check_data(assemble(rows, read_frame("edges", edges), choices))
-    data.frame_kind = kind_of_frame(edges if nodes is None else nodes)
+    data = check_data(assemble(rows, _read_edges(edges, choices), choices))
+    first = next(iter(edges.values())) if isinstance(edges, dict) else edges
+    data.frame_kind = kind_of_frame(first if nodes is None else nodes)
     return data
+
+
+def _read_edges(edges: Any, choices: Choices) -> Table:
+    if not isinstance(edges, dict):
+        return read_frame("edges", edges)
+    if not edges:
+        raise ValueError("`edges` must hold at least one frame. Got an empty dictionary.")
+    parts = [name_columns(read_frame(f"edges of {name}", each), choices.edge_names) for name, each in edges.items()]
+    return replace(join_edges(parts, [str(name) for name in edges]), notes=())
 
 
 def read_frame(name: str, frame: Any) -> Table:

@@ -100,6 +100,23 @@ def test_columns_by_other_names_are_named_as_the_user_does():
         gpnn.from_frames(both, edges, **names)
 
 
+def test_frames_of_edges_are_edge_types(make):
+    nodes = make({"id": ["a", "b"]})
+    edges = {
+        "likes": make({"from": ["a"], "target": ["b"]}),
+        "knows": make({"from": ["b"], "target": ["a"], "weight": [0.5]}),
+    }
+    data = gpnn.from_frames(nodes, edges, source="from")
+    assert (data.edge_type_names, data.edge_type.tolist()) == (["knows", "likes"], [1, 0])
+    assert data.edge_weight.tolist() == [1.0, 0.5]
+    one = gpnn.from_frames(nodes, {"knows": edges["knows"]}, data.vocabulary, source="from")
+    assert one.edge_type.tolist() == [0]
+    with pytest.raises(ValueError, match=r"edges of likes must have a column start\. Got from, target\."):
+        gpnn.from_frames(nodes, edges, source="start")
+    with pytest.raises(ValueError, match=r"`edges` must hold at least one frame\. Got an empty dictionary\."):
+        gpnn.from_frames(nodes, {})
+
+
 def test_ends_may_be_called_by_each_others_names():
     edges = pyarrow.table({"source": ["b"], "target": ["a"]})
     assert gpnn.from_frames(None, edges, source="target", target="source").edge_index.tolist() == [[0], [1]]

@@ -104,6 +104,8 @@ def _find_dialect(path: Path, size: int, changed: int) -> Dialect:
     except (OSError, UnicodeError) as error:
         kind = compression or ENCODINGS.get(encoding, encoding)
         raise ValueError(f"{path.name} must be an undamaged file of {kind}. Got: {reason(error)}.") from None
+    if sample.removeprefix(codecs.BOM_UTF8).startswith(b"sep="):
+        raise ValueError(f"{path.name}, line 1: must name the columns; sep= is a line for spreadsheets, remove it.")
     return Dialect(compression, encoding, quotes, _find_delimiter(path, sample))
 
 
