@@ -517,7 +517,7 @@ class NodeEstimator(BaseEstimator):
             member.save(run.members / name)
         run.write_model(self.model_.state_dict(), self.model_arguments_)
         nodes, digests = run.path / NODES, self.known_.digests
-        write_predictions(self.known_.to_table(), nodes)
+        write_predictions([self.known_.to_table()], nodes)
         learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
         learned |= {"recipe_": self.recipe_, "undirected_": self.undirected_}
         learned["vocabulary_"] = self.vocabulary_.to_mapping()

@@ -16,7 +16,7 @@ from gpnn.build.objects import (
     resolve,
     resolve_structure,
 )
-from gpnn.build.predict import Trained, predict_run, predict_trained, read_trained, with_graph
+from gpnn.build.predict import Trained, predict_run, predict_tables, predict_trained, read_trained, with_graph
 from gpnn.build.race import Race, race_run
 from gpnn.build.report import report_run
 from gpnn.build.run import begin_run, create_run, open_run, train_run
@@ -47,6 +47,7 @@ __all__ = [
     "open_run",
     "pipeline_of",
     "predict_run",
+    "predict_tables",
     "predict_trained",
     "race_run",
     "read_trained",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from gpnn.memory.available import available_bytes
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.run.predictions import (
+    data_rows,
     known_labels,
     merge_predictions,
-    order_rows,
     predictions_table,
     split_names,
     true_labels,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
 
+TABLE_ROWS = 1 << 20  # of a table of predictions that is made and written at one time
+
 
 def finish_run(run: RunFolder, built: Built, result: FitResult, blend: Mapping[str, Any] | None = None) -> None:
     """Write predictions, weights and, last of all, metrics: where they stand the run is finished; collective.
@@ -53,21 +55,20 @@ def finish_run(run: RunFolder, built: Built, result: FitResult, blend: Mapping[s
     """
     assert result.task is not None
     group, task = group_of(built.plan), result.task
-    predictions = None if result.logits is None else task.predict(result.logits).cpu()
-    weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, predictions)
-    table = _table(built, task, predictions)
+    weights, metrics = _whole_weights(built), result.metrics | describe_sizes(built) | _recall(built, result)
+    tables = _tables(built, task, result.logits)
 
     def write() -> None:
         run.write_model(weights, describe_model(built, task, _row_digests(built), run.predictions, blend))
         run.write_metrics(metrics)
 
-    if group.size == 1:
-        write_both(order_rows(table), run.predictions)
+    if not isinstance(built.plan, ShardedPlan):
+        write_both(tables, run.predictions, built.plan.num_nodes)
         write()
         return
     with group.staging_folder(run.predictions) as place:
         parts = [place / f"{rank}.parquet" for rank in range(group.size)]
-        write_predictions(table, parts[group.rank])
+        write_predictions(tables, parts[group.rank])
         group.barrier()
         if group.rank == 0:
             merge_predictions(parts, run.predictions)
@@ -78,7 +79,8 @@ def finish_run(run: RunFolder, built: Built, result: FitResult, blend: Mapping[s
 def write_baselines(run: RunFolder, built: Built) -> None:
     """Write what plain methods reach on the same data, where one process holds it and memory allows."""
     data, config = built.data, built.config
-    if isinstance(built.plan, ShardedPlan) or _column_bytes(data) > available_bytes() / 2:
+    free = available_bytes() if config.memory == "auto" else min(config.memory * 1e9, available_bytes())
+    if isinstance(built.plan, ShardedPlan) or _column_bytes(data) > free / 2:
         return
     run.write_baselines(plain_baselines(data, config.train, seed=config.seed))
 
@@ -90,35 +92,40 @@ def _column_bytes(data: Data) -> float:
     return 40.0 * (entries + data.num_edges)
 
 
-def _table(built: Built, task: Task, predictions: Tensor | None) -> pyarrow.Table:
-    """The predictions of this process's nodes; where they are a shard's, with the number of each node as `row`."""
-    data, plan = built.data, built.plan
-    names, rows = data.get("node_name"), None if plan.nodes is None else plan.nodes.cpu().numpy()
-    also = {"split": split_names(data)}
-    if rows is not None:
-        also["row"] = rows
-    labels = _subgraphs(built)
-    if labels is not None:
-        also["subgraph"] = labels
-    nodes = rows if names is None else names
-    classes = data.get("class_names")
-    columns = _columns_by_pieces(built, task) if predictions is None else task.columns(predictions, classes)
-    label = true_labels(data, classes)
-    return predictions_table(columns, nodes=nodes, labelled=known_labels(data), label=label, also=also)
+def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow.Table]:
+    """The predictions of this process's nodes, some at a time; a shard's with the number of each node as `row`.
+
+    Without the logits of all nodes there is no column for the probability of each class.
+    """
+    plan, classes, subgraph = built.plan, built.data.get("class_names"), _subgraphs(built)
+    number = np.arange(plan.num_nodes) if plan.nodes is None else plan.nodes.cpu().numpy()
+    for rows, some in _pieces(built, logits):
+        columns = task.columns(task.predict(some).cpu(), classes)
+        data = data_rows(built.data, rows)
+        also = {"split": split_names(data)}
+        if isinstance(plan, ShardedPlan):
+            also["row"] = number[rows]
+        if subgraph is not None:
+            also["subgraph"] = subgraph[rows]
+        yield predictions_table(
+            columns if logits is not None else (columns[0], {}),
+            nodes=data.get("node_name", number[rows]),
+            labelled=known_labels(data),
+            label=true_labels(data, classes),
+            also=also,
+        )
 
 
-def _columns_by_pieces(built: Built, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The prediction's columns alone, in the order of nodes, without ever holding a probability of every class."""
-    import pyarrow
-
+def _pieces(built: Built, logits: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
+    """Ranges of this process's nodes and their logits, `[n, C]`."""
+    if logits is not None:
+        for start in range(0, len(logits), TABLE_ROWS):
+            rows = slice(start, min(start + TABLE_ROWS, len(logits)))
+            yield rows, logits[rows]
+        return
     x, plan, model = built.data.get("x"), built.plan, built.model
     x = None if x is None else x.to(features_device(x, model, plan))
-    tables = []
-    for nodes, logits in predict_pieces(model, x, plan, precision=built.config.train.precision):
-        first, _ = task.columns(task.predict(logits).cpu(), built.data.get("class_names"))
-        tables.append(pyarrow.table({**first, "row": nodes.cpu().numpy()}))
-    table = order_rows(pyarrow.concat_tables(tables))
-    return {name: table[name] for name in table.column_names}, {}
+    yield from predict_pieces(model, x, plan, precision=built.config.train.precision)
 
 
 def _subgraphs(built: Built) -> np.ndarray | None:
@@ -156,10 +163,11 @@ def _whole_weights(built: Built) -> dict[str, Tensor]:
     return weights
 
 
-def _recall(built: Built, scores: Tensor | None) -> dict[str, float]:
+def _recall(built: Built, result: FitResult) -> dict[str, float]:
     """The recall of gold pairs, of data that has any; collective."""
-    if built.data.get("gold_class") is None or scores is None:
+    if built.data.get("gold_class") is None or result.logits is None or result.task is None:
         return {}
+    scores = result.task.predict(result.logits).cpu()
     if isinstance(built.plan, ShardedPlan):
         return {"test_recall": recall_of_shards(built.data, built.plan, scores)}
     return {"test_recall": recall_at_k(built.data, scores)}

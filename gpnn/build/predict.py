@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,11 +29,11 @@ from gpnn.partition import Partition
 from gpnn.recipes import RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
-from gpnn.run.predictions import known_labels, predictions_table, true_labels
+from gpnn.run.predictions import concat, data_rows, known_labels, predictions_table, true_labels
 from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
-from gpnn.train.evaluate import predict_outputs
+from gpnn.train.evaluate import output_pieces
 from gpnn.train.task import Classification, Prediction, Task, parse_task
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Trained:
             return None
         if self.predictions_sha256 not in (None, sha256_of(file)):
             raise ValueError(f"{file} must be as it was written, for the subgraphs in it. Its digest is another.")
-        return KnownNodes.from_table(read_parquet_columns(file), self.digests, file.name)
+        return KnownNodes.from_table(read_parquet_columns(file, ("node", "subgraph")), self.digests, file.name)
 
     def as_read(self, config: Config) -> Config:
         """The configuration to read a graph with: as it is, where members of a blend transform it differently."""
@@ -227,7 +227,12 @@ def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
 
 
 def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
-    """The same with a model that has been read already; `new` marks the nodes that the run did not know.
+    """The same with a model that has been read already, as one table; see :func:`predict_tables`."""
+    return concat(predict_tables(trained, config, data))
+
+
+def predict_tables(trained: Trained, config: Config, data: Data) -> Iterator[pyarrow.Table]:
+    """The predictions, some nodes at a time, in order; `new` marks the nodes that the run did not know.
 
     Known nodes keep the subgraph that they were trained in, whatever else the graph holds; a new one joins that of a
     neighbour. A graph without a known node is divided anew.
@@ -235,18 +240,31 @@ def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Tab
     A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
     neighbours', new ones next to known ones first, or from zeros where it has none.
     """
+    row, pieces = _outputs(trained, config, data)
+    task, classes = trained.task, check_classes(trained)
+    for rows, outputs in pieces:
+        some = data_rows(data, rows)
+        yield predictions_table(
+            task.columns(task.predict(outputs), classes),
+            nodes=some.get("node_name", np.arange(rows.start, rows.stop)),
+            labelled=known_labels(some),
+            label=true_labels(some, data.get("class_names")),
+            also={} if row is None else {"new": row[rows] < 0},
+        )
+
+
+def _outputs(trained: Trained, config: Config, data: Data) -> tuple[np.ndarray | None, Iterable[tuple[slice, Tensor]]]:
+    """Which of the run's nodes the nodes are, and the outputs of ranges of nodes; those of a blend are in one."""
     found, rows = [], []
     for weight, task, member, own, graph in trained.each(config, data):
         model, plan, known, _ = place_trained(member, own, graph)
-        outputs = predict_outputs(model, graph.get("x"), plan, precision=own.train.precision)
+        pieces = output_pieces(model, graph.get("x"), plan, precision=own.train.precision)
+        if not trained.members:
+            return known, ((nodes, _check_width(outputs, trained)) for nodes, outputs in pieces)
+        outputs = torch.cat([each for _, each in pieces])
         found.append(Prediction(weight, task, _check_width(outputs, member)))
         rows.append(known)
-    row, classes = rows[0], check_classes(trained)
-    outputs = trained.task.combine(found) if trained.members else found[0].outputs
-    columns = trained.task.columns(trained.task.predict(outputs), classes)
-    also = {} if row is None else {"new": row < 0}
-    label = true_labels(data, data.get("class_names"))
-    return predictions_table(columns, nodes=data.get("node_name"), labelled=known_labels(data), label=label, also=also)
+    return rows[0], [(slice(0, data.num_nodes), trained.task.combine(found))]
 
 
 def _check_width(outputs: Tensor, trained: Trained) -> Tensor:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpnn.cli.show import messages, print_json, print_notes
 from gpnn.cli.words import METAVAR, Edges, Features, Json, Nodes, Quiet, Root, read_config, split_words
 from gpnn.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def predict(
@@ -46,7 +50,7 @@ def predict(
     With `--update` only what the change may reach is computed again; all else is the run's own prediction. The folder
     may hold `nodes` (new, or with new features), `edges` (new), `removed_nodes` (by `id`) and `removed_edges`.
     """
-    from gpnn.build import build_data, load_run_config, predict_trained, read_trained, update_trained, with_graph
+    from gpnn.build import build_data, load_run_config, predict_tables, read_trained, update_trained, with_graph
     from gpnn.run.predictions import check_suffix, write_predictions
     from gpnn.train import RunFolder
 
@@ -64,30 +68,38 @@ def predict(
         config = with_graph(config, read_config(words, root=root, tables=given).data)
     elif words or root:
         raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
+    if only_new and not folder.predictions.is_file():
+        raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")
     with Progress("reading the graph and predicting", silent=quiet or json):
         if update is not None:
             updated = update_trained(trained, config, update)
-            table, notes = updated.table, updated.notes
+            tables, notes = iter([updated.table]), updated.notes
         else:
             data = build_data(trained.as_read(config), trained.vocabulary)
-            table, notes = predict_trained(trained, config, data), data.get("notes") or []
-    num_nodes = table.num_rows
-    known = "new" in table.column_names
-    if only_new and not known:
-        raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")
-    new = int(table["new"].to_numpy().sum()) if known else None
-    if only_new:
-        table = table.filter(table["new"])
-    write_predictions(table, out)
+            tables, notes = predict_tables(trained, config, data), data.get("notes") or []
+        counts = {"nodes": 0, "written": 0, "new": 0}
+        write_predictions(_counted(tables, counts, only_new), out)
+    new = counts["new"] if folder.predictions.is_file() else None
     if json:
-        counts = {"num_nodes": num_nodes, "num_predictions": table.num_rows, "num_new": new}
+        sizes = {"num_nodes": counts["nodes"], "num_predictions": counts["written"], "num_new": new}
         if updated is not None:
-            counts |= {"num_computed": updated.num_computed, "whole": updated.whole}
-        print_json({"file": str(out), **counts, "notes": notes})
+            sizes |= {"num_computed": updated.num_computed, "whole": updated.whole}
+        print_json({"file": str(out), **sizes, "notes": notes})
         return
     print_notes(notes, messages(silent=quiet))
-    count = "" if new is None else f"; {new:,} of {num_nodes:,} nodes are new to the run"
+    count = "" if new is None else f"; {new:,} of {counts['nodes']:,} nodes are new to the run"
     if updated is not None:
         why = f": {updated.whole}" if updated.whole else ""
         count += f"; {updated.num_computed:,} were computed again{why}"
-    messages(silent=quiet).print(f"{table.num_rows:,} predictions in {out}{count}", markup=False)
+    messages(silent=quiet).print(f"{counts['written']:,} predictions in {out}{count}", markup=False)
+
+
+def _counted(tables: Iterator[pyarrow.Table], counts: dict[str, int], only_new: bool) -> Iterator[pyarrow.Table]:
+    """The tables, or their rows of new nodes, which are counted."""
+    for table in tables:
+        counts["nodes"] += table.num_rows
+        if "new" in table.column_names:
+            counts["new"] += int(table["new"].to_numpy().sum())
+        chosen = table.filter(table["new"]) if only_new else table
+        counts["written"] += chosen.num_rows
+        yield chosen

@@ -102,6 +102,20 @@ class BlockwiseBackward:
         boundary.drop()
         return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
 
+    def through_rows(self, state: Tensor, loss: RowLoss) -> Tensor:
+        """The loss of the states after the last round, `[N + V, s]`, whose gradient is added to that of the states."""
+        shares = []
+        for places in loss.pieces(state.device):
+            rows = loss.rows[places].to(state.device)
+            with torch.enable_grad():
+                states = read_rows(state, rows).requires_grad_()
+                share = loss.share(states, places)
+            grads: list[Tensor | None] = list(torch.autograd.grad(share, [states, *self.parameters], allow_unused=True))
+            add_rows(self.grad, rows, grads.pop(0))
+            self._add_to_parameters(grads)
+            shares.append(share.detach())
+        return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
+
     def _through_loss(
         self, block: Block, number: int, steps: list[Step], loss: RowLoss
     ) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import torch
 from torch import Tensor
@@ -131,7 +131,11 @@ class Plan:
         place[self.order] = torch.arange(self.order.numel(), device=self.device)
         return place
 
-    def rows_of(self, nodes: Tensor) -> Tensor:
+    @overload
+    def rows_of(self, nodes: Tensor) -> Tensor: ...
+    @overload
+    def rows_of(self, nodes: slice) -> Tensor | slice: ...
+    def rows_of(self, nodes: Tensor | slice) -> Tensor | slice:
         """Plan rows of some of the user's nodes, `[n]`."""
         return nodes if self.order is None else self._place[nodes]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,8 @@ from torch.autograd import Function
 
 from gpnn.engine.plan import Plan
 from gpnn.kernels.first_order import first_order
+
+CPU_ROWS, GPU_ROWS = 1 << 16, 1 << 20  # whose share of a loss is taken at one time
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,12 @@ class RowLoss:
         """Where those of a contiguous range of plan rows stand in `rows`."""
         first, last = torch.searchsorted(self._rows_on_host, torch.tensor([rows.start, rows.stop])).tolist()
         return slice(first, last)
+
+    def pieces(self, device: torch.device) -> Iterator[slice]:
+        """All places, as many at a time as a device is given work for."""
+        step = CPU_ROWS if device.type == "cpu" else GPU_ROWS
+        for start in range(0, len(self.rows), step):
+            yield slice(start, min(start + step, len(self.rows)))
 
     def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
         """The share of a block, given the states of all its rows, `[k, s]`."""

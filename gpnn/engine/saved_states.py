@@ -59,6 +59,7 @@ class Boundary:
         copy: bool,
         once: bool = False,
     ) -> None:
+        copy = copy and folder is None  # a file is a copy
         stored = state.to(device=device or state.device, dtype=dtype or state.dtype, copy=copy)
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)

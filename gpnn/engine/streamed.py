@@ -25,7 +25,7 @@ from gpnn.engine.blockwise_backward import BlockwiseBackward, add_gradient
 from gpnn.engine.parameter_hooks import without_hooks
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, round_steps
-from gpnn.engine.row_loss import Differentiated, RowLoss
+from gpnn.engine.row_loss import Differentiated, RowLoss, ends_in_blocks
 from gpnn.engine.rows import read_rows
 from gpnn.engine.saved_states import Boundary, HostState, SavedState
 from gpnn.engine.source import GivenState, Source
@@ -90,10 +90,11 @@ class Streamed:
         return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
 
     def differentiate(self, cell: CellLike, plan: Plan, source: Source, loss: RowLoss) -> Tensor:
-        """A loss of the states after the last round of a plan that :func:`ends_in_blocks`, with its gradients.
+        """A loss of the states after the last round, with its gradients.
 
-        Forward and backward pass are one: the blocks of the last round are computed once, and differentiated at once.
-        The value is a scalar whose backward pass hands on what was found.
+        Forward and backward pass are one: the loss is differentiated a range of rows at a time, and nothing of it is
+        kept. Where a plan :func:`ends_in_blocks`, those of the last round are computed once, and differentiated at
+        once. The value is a scalar whose backward pass hands on what was found.
 
         Args:
             cell: how nodes send, aggregate and update; without initial residual and random numbers.
@@ -168,8 +169,7 @@ class _Propagation(Function):
         working, boundaries, outputs, kept = run.source.new_state(), [], [], None
         rounds = run.recomputation.rounds
         for number in range(len(rounds)):
-            boundary = run.boundary(number, working)
-            kept = _advance_round(run, number, working, initial, run.source if number == 0 else boundary)
+            boundary, kept = _advance_round(run, number, working, initial)
             boundaries.append(boundary)
             last = number + 1 == len(rounds)
             if run.collect or last:
@@ -206,13 +206,15 @@ class _Propagation(Function):
 
 
 def _advance_round(
-    run: _Run, number: int, working: Tensor, initial: Tensor | None, boundary: SavedState | None
-) -> Tensor | None:
-    """Turn the state before a round into that after it, in `working`; the round begins from `boundary`, if given.
+    run: _Run, number: int, working: Tensor, initial: Tensor | None
+) -> tuple[SavedState | None, Tensor | None]:
+    """Turn the state before a round into that after it, in `working`.
 
-    Returns what is kept of it for the backward pass: the rows that a phase reads, `[m, s]`, or None.
+    Returns what is kept of it for the backward pass: the state before the round, and the rows that a phase reads,
+    `[m, s]`, or None.
     """
-    kept = None
+    kept, stored = None, run.boundary(number, working)
+    boundary = run.source if number == 0 else stored
     phases, before = run.recomputation.rounds[number], None if boundary is None else boundary.peek()
     if number == 0 and (before is None or not phases or phases[0].num_rows < len(working)):
         run.source.load(working)
@@ -223,26 +225,35 @@ def _advance_round(
         if boundary is not None and not (number == 0 and run.source.kept):
             boundary.release()
         boundary = None
-    return kept
+    return stored, kept
 
 
 def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:
     """The loss, and the gradients of the source's tensors and of the parameters."""
-    working, boundaries = None, []
-    last = len(run.recomputation.rounds) - 1
-    for number in range(last):
+    working, boundaries, kept = None, [], None
+    at_once = ends_in_blocks(run.recomputation.plan)
+    before_loss = len(run.recomputation.rounds) - at_once  # rounds
+    for number in range(before_loss):
         working = run.source.new_state() if working is None else working
-        boundary = run.boundary(number, working)
+        boundary, kept = _advance_round(run, number, working, None)
         assert boundary is not None
-        _advance_round(run, number, working, None, boundary)
         boundaries.append(boundary)
-    ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
-    del working
-    if not last:
-        ending.fetch()
-    backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state())
-    value = backward.through_last_round(ending, loss)
-    for number in reversed(range(last)):
+    if at_once:
+        ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
+        del working
+        if not before_loss:
+            ending.fetch()
+        backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state())
+        value = backward.through_last_round(ending, loss)
+    else:
+        assert working is not None
+        backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state().zero_())
+        value = backward.through_rows(working, loss)
+        backward.kept = kept
+        del working, kept
+        if before_loss == 1:
+            boundaries[0].fetch()
+    for number in reversed(range(before_loss)):
         backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
     return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
 

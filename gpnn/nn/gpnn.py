@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
-from gpnn.engine.row_loss import RowLoss, ends_in_blocks
+from gpnn.engine.row_loss import RowLoss
+from gpnn.engine.rows import read_rows
 from gpnn.nn.cell import build_cell, share_cells
 from gpnn.nn.dropped_cell import DroppedCell
 from gpnn.nn.encoded_source import EncodedSource, row_slices
@@ -211,7 +212,7 @@ class GPNN(nn.Module):
         x = self._check_features(x, plan)
         if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
             return None
-        if not ends_in_blocks(plan) or torch.is_autocast_enabled(plan.device.type):
+        if not plan.num_rounds or torch.is_autocast_enabled(plan.device.type):
             return None
         placed, order = plan.rows_of(rows).sort()
 
@@ -260,16 +261,16 @@ class GPNN(nn.Module):
         return self._by_rows(self._score, [final, self._beside(own, own_key)], own_key)
 
     @torch.no_grad()
-    def score_pieces(self, x: Tensor | None, plan: Plan) -> Iterator[tuple[Tensor, Tensor]]:
-        """The nodes and their scores, `[n]` and `[n, C]`, a piece at a time, without gradients and random masks."""
+    def score_pieces(self, x: Tensor | None, plan: Plan) -> Iterator[tuple[slice, Tensor]]:
+        """The scores of all nodes, `[n, C]`, a range at a time, in order, without gradients and random masks."""
         runner = streamed_runner(self.runner)
         if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
-            yield torch.arange(plan.num_nodes, device=plan.device), self(x, plan)
+            yield slice(0, plan.num_nodes), self(x, plan)
             return
         (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
-        for rows in row_slices(plan.num_nodes, state.device):
-            nodes = torch.arange(rows.start, rows.stop, device=state.device) if plan.order is None else plan.order[rows]
-            final = self.readout([self.cell.finish(state[rows]).to(self.head.weights[0].dtype)])
+        for nodes in row_slices(plan.num_nodes, state.device):
+            own = self.cell.finish(read_rows(state, plan.rows_of(nodes)))
+            final = self.readout([own.to(self.head.weights[0].dtype)])
             if self.predict == "after":
                 final = self._score(final, self._beside_rows(x, nodes, plan, None), None)
             yield nodes, final
@@ -282,7 +283,7 @@ class GPNN(nn.Module):
                 large = plan.num_nodes * scores.shape[1] * scores.element_size() > LARGE_SCORES
                 device = torch.device("cpu") if large else scores.device
                 out = torch.empty(plan.num_nodes, scores.shape[1], dtype=scores.dtype, device=device)
-            out[nodes.to(out.device)] = scores.to(out.device)
+            out[nodes] = scores.to(out.device)
         assert out is not None
         return out
 
@@ -292,11 +293,12 @@ class GPNN(nn.Module):
             return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
         return x if self.concat == "features" else None
 
-    def _beside_rows(self, x: Tensor, nodes: Tensor, plan: Plan, key: MaskKey | None) -> Tensor | None:
+    def _beside_rows(self, x: Tensor, nodes: Tensor | slice, plan: Plan, key: MaskKey | None) -> Tensor | None:
         """The same of some nodes; features that lie on the host are not asked for where nothing stands beside."""
         if self.concat == "none":
             return None
-        return self._beside(mark_dense(x.index_select(0, nodes.to(x.device)).to(plan.device)), key)
+        own = x[nodes] if isinstance(nodes, slice) else x.index_select(0, nodes.to(x.device))
+        return self._beside(mark_dense(own.to(plan.device)), key)
 
     def _source(self, x: Tensor, plan: Plan, key: MaskKey | None, runner: Streamed) -> EncodedSource:
         """The states before the first round, of nodes with these features."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,17 @@ def predictions_table(
     return pyarrow.table(all_columns | (also or {}) | dict(last))
 
 
+def data_rows(data: Data, rows: slice) -> Data:
+    """The labels, masks and names of some nodes."""
+    from torch_geometric.data import Data
+
+    chosen = Data(num_nodes=rows.stop - rows.start)
+    for name in ("y", "node_name", *(f"{split}_mask" for split in SPLITS)):
+        if data.get(name) is not None:
+            chosen[name] = data[name][rows]
+    return chosen
+
+
 def known_labels(data: Data) -> np.ndarray:
     """Whether each node came with a label, bool `[N]`."""
     y = data.get("y")
@@ -95,24 +107,35 @@ def split_names(data: Data) -> np.ndarray:
     return names
 
 
-def write_predictions(table: pyarrow.Table, path: Path) -> None:
-    """Write the table atomically, as Parquet or CSV by the name's ending.
+def write_predictions(tables: Iterable[pyarrow.Table], path: Path) -> None:
+    """Write tables one after the other to one file, atomically, as Parquet or CSV by the name's ending.
 
     In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    Args:
+        tables: at least one, all with the same columns; none is held longer than it takes to write it.
+        path: the file.
 
     Raises:
         ValueError: for another ending.
     """
     check_suffix(path)
-    if path.suffix == ".csv":
-        from pyarrow import csv
+    rest = iter(tables)
+    first = next(rest)
+    replace_file(path, lambda partial: _write_all(first, rest, partial, path.suffix))
 
-        safe = _without_formulas(table)
-        replace_file(path, lambda partial: csv.write_csv(safe, partial))
+
+def _write_all(first: pyarrow.Table, rest: Iterator[pyarrow.Table], path: Path, suffix: str) -> None:
+    from pyarrow import csv, parquet
+
+    if suffix == ".csv":
+        with csv.CSVWriter(path, first.schema) as lines:
+            for table in chain([first], rest):
+                lines.write_table(_without_formulas(table))
     else:
-        from pyarrow import parquet
-
-        replace_file(path, lambda partial: parquet.write_table(table, partial, write_page_checksum=True))
+        with parquet.ParquetWriter(path, first.schema, write_page_checksum=True) as groups:
+            for table in chain([first], rest):
+                groups.write_table(table)
 
 
 def _without_formulas(table: pyarrow.Table) -> pyarrow.Table:
@@ -125,12 +148,23 @@ def _without_formulas(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def write_both(table: pyarrow.Table, path: Path) -> list[Path]:
-    """Write a run's table as Parquet at `path` and, unless it is very large, as CSV beside it; the files written."""
-    paths = [path] if table.num_rows * table.num_columns > CSV_CELLS else [path.with_suffix(".csv"), path]
-    for each in paths:
-        write_predictions(table, each)
-    return paths
+def write_both(tables: Iterable[pyarrow.Table], path: Path, num_rows: int) -> None:
+    """Write a run's tables as Parquet at `path` and, unless they are very large, as CSV beside it."""
+    rest = iter(tables)
+    first = next(rest)
+    if num_rows * first.num_columns > CSV_CELLS:
+        write_predictions(chain([first], rest), path)
+        return
+    whole = concat([first, *rest])
+    for each in (path.with_suffix(".csv"), path):
+        write_predictions([whole], each)
+
+
+def concat(tables: Iterable[pyarrow.Table]) -> pyarrow.Table:
+    """The tables as one."""
+    from pyarrow import concat_tables
+
+    return concat_tables(tables).combine_chunks()
 
 
 def check_suffix(path: Path) -> None:
@@ -152,24 +186,16 @@ def merge_predictions(parts: Sequence[Path], path: Path) -> None:
             node, which orders the rows and is left out.
         path: the Parquet file to write.
     """
-    from pyarrow import concat_tables, parquet
+    from pyarrow import parquet
 
-    if sum(parquet.read_metadata(part).num_rows for part in parts) <= SORTED_ROWS:
-        write_both(order_rows(concat_tables([parquet.read_table(part) for part in parts])), path)
+    num_rows = sum(parquet.read_metadata(part).num_rows for part in parts)
+    tables = (parquet.read_table(part) for part in parts)
+    if num_rows <= SORTED_ROWS:
+        write_both([order_rows(concat(tables))], path, num_rows)
     else:
-        replace_file(path, lambda partial: _follow(parts, partial))
+        write_predictions((table.drop_columns("row") for table in tables), path)
 
 
 def order_rows(table: pyarrow.Table) -> pyarrow.Table:
-    """The rows in the order of nodes, by the column `row`, which is left out; a table without it is in order."""
-    return table.sort_by("row").drop_columns("row") if "row" in table.column_names else table
-
-
-def _follow(parts: Sequence[Path], path: Path) -> None:
-    from pyarrow import parquet
-
-    schema = parquet.read_schema(parts[0])
-    kept = schema.remove(schema.get_field_index("row"))
-    with parquet.ParquetWriter(path, kept, write_page_checksum=True) as writer:
-        for part in parts:
-            writer.write_table(parquet.read_table(part).drop_columns("row"))
+    """The rows in the order of nodes, by the column `row`, which is left out."""
+    return table.sort_by("row").drop_columns("row")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -162,16 +163,20 @@ def _digest_in_one(tensors: Mapping[str, Tensor], description: Mapping[str, Any]
 
 
 def map_tensor(tensor: Tensor, folder: Path | str) -> Tensor:
-    """A copy of the tensor in a memory-mapped file that has no name any more, so that nothing is left behind.
+    """A copy of the tensor in a memory-mapped file; see :func:`map_empty`."""
+    return map_empty(tuple(tensor.shape), tensor.dtype, folder).copy_(tensor)
+
+
+def map_empty(shape: tuple[int, ...], dtype: torch.dtype, folder: Path | str) -> Tensor:
+    """A tensor in a memory-mapped file that has no name any more, so that nothing is left behind.
 
     Room for all of it is reserved first: a mapped page that finds none would kill the process.
 
     Raises:
         OSError: naming the folder, when the disk is full.
     """
-    size = tensor.numel()
+    size = math.prod(shape)
     with naming(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
         if size and hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size * tensor.element_size())
-        mapped = torch.from_file(file.name, shared=True, size=size, dtype=tensor.dtype).view(tensor.shape)
-    return mapped.copy_(tensor)
+            os.posix_fallocate(file.fileno(), 0, size * dtype.itemsize)
+        return torch.from_file(file.name, shared=True, size=size, dtype=dtype).view(shape)

@@ -103,8 +103,9 @@ def blend_predictions(
     """The task and outputs of a blend, calibrated as a whole, and its metrics on each split; collective."""
     outputs = _fresh(predictions[0].task).combine(predictions)
     examples = Examples.from_data(data, outputs.device)
-    splits = {split: outputs[nodes] for split, nodes in examples.nodes.items()}
-    task, scores = calibrated_scores(splits, _fresh(predictions[0].task), examples, group)
+    task, scores = calibrated_scores(
+        lambda split: outputs[examples.nodes[split]], _fresh(predictions[0].task), examples, group
+    )
     return task, outputs, scores
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
 from gpnn.nn.state_type import states_in
+from gpnn.storage.tensors import map_empty
 from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import METRICS
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from gpnn.nn import MaskKey
 
 CALIBRATED = ("log_loss", "calibration_error")  # what a temperature is to lower
+FINITE_ROWS = 1 << 16  # that are looked at at one time
 
 
 def call_model(
@@ -66,15 +69,19 @@ def predict_logits(
 
 def predict_pieces(
     model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32"
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Nodes and their logits, `[n]` and `[n, C]`, a piece at a time, where those of all are too many to hold.
+) -> Iterator[tuple[slice, Tensor]]:
+    """The logits of all nodes, `[n, C]`, a range at a time, in order; a model without `score_pieces` gives all at once.
 
     Args:
-        model: one that has `score_pieces`, as :class:`gpnn.nn.GPNN`; its mode is left as it was found.
+        model: its mode is left as it was found.
         x: features where :func:`features_device` has them, or None.
         plan: the lowered schedule.
         precision: as of :class:`gpnn.train.Recipe`.
     """
+    if not hasattr(model, "score_pieces"):
+        logits = predict_logits(model, x, plan, precision=precision)
+        yield slice(0, len(logits)), logits
+        return
     training = model.training
     model.eval()
     try:
@@ -83,6 +90,22 @@ def predict_pieces(
                 yield nodes, full_precision(scores)
     finally:
         model.train(training)
+
+
+def map_logits(model: nn.Module, x: Tensor | None, plan: Plan, folder: Path, *, precision: str = "float32") -> Tensor:
+    """The logits of every node, `[N, C]`, in a file in `folder` that is mapped and has no name; see predict_pieces."""
+    out = None
+    for nodes, scores in predict_pieces(model, x, plan, precision=precision):
+        if out is None:
+            out = map_empty((plan.num_nodes, scores.shape[1]), scores.dtype, folder)
+        out[nodes] = scores
+    assert out is not None
+    return out
+
+
+def all_finite(outputs: Tensor) -> bool:
+    """Whether all outputs, `[N, C]`, are numbers; looked at a range of rows at a time."""
+    return all(bool(rows.isfinite().all()) for rows in outputs.split(FINITE_ROWS))
 
 
 def probabilities(logits: Tensor, *, multi_label: bool = False) -> Tensor:
@@ -97,11 +120,24 @@ def predict_outputs(model: nn.Module, x: Tensor | None, plan: Plan, *, precision
         ValueError: when one is not a number, naming the node: a class with confidence NaN is no prediction.
     """
     x = None if x is None else x.to(features_device(x, model, plan))
-    found = predict_logits(model, x, plan, precision=precision).cpu()
-    if not bool(found.isfinite().all()):
-        node = int((~found.isfinite()).any(1).nonzero()[0])
+    return _checked(predict_logits(model, x, plan, precision=precision).cpu())
+
+
+def output_pieces(
+    model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32"
+) -> Iterator[tuple[slice, Tensor]]:
+    """The same by :func:`predict_pieces`, a range of nodes at a time, in order."""
+    x = None if x is None else x.to(features_device(x, model, plan))
+    for nodes, found in predict_pieces(model, x, plan, precision=precision):
+        yield nodes, _checked(found.cpu(), nodes.start)
+
+
+def _checked(outputs: Tensor, first: int = 0) -> Tensor:
+    """The outputs of nodes from `first` on."""
+    if not all_finite(outputs):
+        node = first + int((~outputs.isfinite()).any(1).nonzero()[0])
         raise ValueError(f"Predictions must be numbers. Got nan at node {node}; try features of a smaller scale.")
-    return found
+    return outputs
 
 
 def features_device(x: Tensor | None, model: nn.Module, plan: Plan | None) -> torch.device:
@@ -154,7 +190,7 @@ def score_split(
 
 
 def calibrated_scores(
-    outputs: Mapping[str, Tensor], task: Task, examples: Examples, group: ProcessGroup = SINGLE
+    outputs: Callable[[str], Tensor], task: Task, examples: Examples, group: ProcessGroup = SINGLE
 ) -> tuple[Task, dict[str, float]]:
     """The task calibrated on the validation nodes, and the loss and metrics of each split; collective.
 
@@ -162,20 +198,22 @@ def calibrated_scores(
     `{split}_calibration_error_before`, those of the model itself.
 
     Args:
-        outputs: of the nodes of each split, `[n, num_outputs]`.
+        outputs: gives those of the nodes of a split, `[n, num_outputs]`.
         task: what they mean.
         examples: targets and nodes.
         group: the processes whose nodes count.
     """
     if group.all_reduce(torch.tensor(examples.nodes["val"].numel())):
-        task = task.calibrate(outputs["val"], examples.target("val").to(outputs["val"].device), group)
+        found = outputs("val")
+        task = task.calibrate(found, examples.target("val").to(found.device), group)
+        del found
     scores: dict[str, float] = {}
     before = task.uncalibrated()
     for split in SPLITS:
-        scores |= score_split(outputs[split], task, examples, split, group=group)
+        scores |= score_split(outputs(split), task, examples, split, group=group)
         if before is not None:
-            found = score_split(outputs[split], before, examples, split, CALIBRATED, group)
-            scores |= {f"{key}_before": found[key] for name in CALIBRATED if (key := f"{split}_{name}") in found}
+            plain = score_split(outputs(split), before, examples, split, CALIBRATED, group)
+            scores |= {f"{key}_before": plain[key] for name in CALIBRATED if (key := f"{split}_{name}") in plain}
     return task, scores
 
 

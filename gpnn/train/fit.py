@@ -20,10 +20,12 @@ from gpnn.nn import MaskKey
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
 from gpnn.train.evaluate import (
+    all_finite,
     autocast,
     calibrated_scores,
     call_model,
     features_device,
+    map_logits,
     predict_logits,
     products,
     score_split,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 Record: TypeAlias = dict[str, Any]
 ENDS = ("epochs", "patience")  # the reasons to stop that leave predictions
 MOST_LOGITS = 1 << 31  # outputs of all nodes that a result holds
+MAPPED_LOGITS = 1 << 26  # more lie in a file, where there is a folder for it
 
 
 class Callback(Protocol):
@@ -72,8 +75,9 @@ class FitResult:
             and, with patience, `patience_left`, ….
         stopped: why it ended: "epochs", "patience", "non_finite" or "interrupted".
         problem: one sentence when it diverged ("non_finite"), else None.
-        logits: the outputs for every node with the best weights, `[N, C]`, on the model's device; None where there are
-            no metrics, or where they would be very large: predictions are then made by pieces.
+        logits: the outputs for every node with the best weights, `[N, C]`, on the model's device, or in a mapped file
+            where they are many; None where there are no metrics, or where they would be very large: predictions are
+            then made by pieces.
         task: what they mean: `task.predict(logits)` gives probabilities, or numbers in the user's unit.
     """
 
@@ -139,7 +143,7 @@ def fit(
     metrics: dict[str, Any] = {}
     logits = None
     if stopped in ENDS or (score_interrupted and stopped == "interrupted" and progress.epoch):
-        logits = trainer.predict() if trainer.holds_logits else None
+        logits = trainer.predict_all(None if checkpoint is None else checkpoint.parent)
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
     release_pages()
@@ -217,11 +221,17 @@ class _Trainer:
                 return "interrupted", None
         return ("patience" if self._out_of_patience() else "epochs"), None
 
-    @property
-    def holds_logits(self) -> bool:
-        """Whether the outputs of all nodes fit in memory, or the model cannot give those of some alone."""
-        selects = getattr(self.model, "selects_rows", False) and self.plan is not None and self.group.size == 1
-        return not selects or holds_logits(self.plan.num_nodes, self.task.num_outputs)
+    def predict_all(self, folder: Path | None) -> Tensor | None:
+        """The outputs of all nodes, `[N, C]`, in a file in `folder` where they are many; None: they are too many."""
+        if not getattr(self.model, "selects_rows", False) or self.plan is None or self.group.size > 1:
+            return self.predict()
+        number = self.plan.num_nodes * self.task.num_outputs
+        if number > MOST_LOGITS:
+            return None
+        if folder is None or number <= MAPPED_LOGITS or self.plan.device.type != "cpu":
+            return self.predict()
+        release_pages()
+        return map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)
 
     def finish(self, stopped: str, logits: Tensor | None) -> tuple[dict[str, Any], str | None]:
         """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.
@@ -229,8 +239,8 @@ class _Trainer:
         Weights of a last step that nothing validated, or nodes outside all splits, may be the first to show it.
         """
         progress, outputs = self.progress, self._split_outputs(logits)
-        shown = outputs.values() if logits is None else [logits]
-        if self.group.any(not all(bool(each.isfinite().all()) for each in shown))[0]:
+        shown = map(outputs, SPLITS) if logits is None else [logits]
+        if self.group.any(not all(map(all_finite, shown)))[0]:
             loss = progress.history[-1]["loss"] if progress.history else math.nan
             return {}, divergence("prediction", progress.epoch, loss, self.rate(progress.epoch))
         self.task, scores = calibrated_scores(outputs, self.task, self.examples, self.group)
@@ -244,15 +254,15 @@ class _Trainer:
         }
         return scores | totals, None
 
-    def _split_outputs(self, logits: Tensor | None) -> dict[str, Tensor]:
-        """The outputs of each split's nodes; without those of all nodes they take one pass."""
+    def _split_outputs(self, logits: Tensor | None) -> Callable[[str], Tensor]:
+        """Gives the outputs of a split's nodes; without those of all nodes they take one pass."""
         nodes = self.examples.nodes
         if logits is not None:
-            return {split: logits[nodes[split].to(logits.device)] for split in SPLITS}
+            return lambda split: logits[nodes[split].to(logits.device)]
         rows, place = torch.cat([nodes[split] for split in SPLITS]).unique(return_inverse=True)
-        places = place.split([len(nodes[split]) for split in SPLITS])
+        places = dict(zip(SPLITS, place.split([len(nodes[split]) for split in SPLITS])))
         outputs = self.predict(rows)
-        return {split: outputs[each] for split, each in zip(SPLITS, places)}
+        return lambda split: outputs[places[split]]
 
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""

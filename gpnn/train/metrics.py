@@ -40,10 +40,13 @@ def macro_f1(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE
     >>> round(macro_f1(torch.eye(3)[[0, 1, 1]], torch.tensor([0, 1, 2])), 3)
     0.556
     """
-    num_classes = probabilities.shape[1]
-    relevant = _one_hot(target, num_classes)
-    predicted = _one_hot(probabilities if target.dim() == 2 else probabilities.argmax(1), num_classes)
-    counts = torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])  # [2, C]
+    if target.dim() == 2:
+        relevant, predicted = target > 0.5, probabilities > 0.5
+        counts = torch.stack([(predicted & relevant).sum(0), predicted.sum(0) + relevant.sum(0)])  # [2, C]
+    else:
+        chosen = probabilities.argmax(1)
+        of = lambda classes: torch.bincount(classes, minlength=probabilities.shape[1])  # noqa: E731
+        counts = torch.stack([of(target[chosen == target]), of(chosen) + of(target)])
     true, both = group.all_reduce(counts).double()
     return float((2 * true[both > 0] / both[both > 0]).mean())
 
@@ -85,12 +88,12 @@ def log_loss(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE
 
     Probabilities count as at least 1e-15, so that one wrong certainty does not make the mean infinite.
     """
-    p = probabilities.double().clamp(1e-15, 1.0)
     if target.dim() == 2:
-        right = torch.where(target > 0.5, p, (1 - probabilities.double()).clamp(1e-15, 1.0)).flatten()
+        p = probabilities.double()
+        right = torch.where(target > 0.5, p, 1 - p).flatten()
     else:
-        right = p.gather(1, target[:, None]).flatten()
-    return mean_of(-right.log(), group)
+        right = probabilities.gather(1, target[:, None]).flatten().double()
+    return mean_of(-right.clamp(1e-15, 1.0).log(), group)
 
 
 def r2(predicted: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
@@ -196,21 +199,16 @@ def _mean_rank(values: Tensor) -> Tensor:
     return (count.cumsum(0).double() - (count.double() - 1) / 2)[level]
 
 
-def _one_hot(target: Tensor, num_classes: int) -> Tensor:
-    if target.dim() == 2:
-        return target > 0.5
-    return torch.nn.functional.one_hot(target, num_classes).bool()
-
-
 def _mean_over_classes(
     metric: Callable[[Tensor, Tensor], float], probabilities: Tensor, target: Tensor, group: ProcessGroup
 ) -> float:
     """The mean of a metric of one class's scores over the classes that have both positives and negatives."""
-    relevant = _one_hot(target, probabilities.shape[1])
-    if target.dim() == 1 and probabilities.shape[1] == 2:  # two classes are one question
-        probabilities, relevant = probabilities[:, 1:], relevant[:, 1:]
+    single = target.dim() == 1
     values = []
-    for score, label in zip(probabilities.unbind(1), relevant.unbind(1)):
+    for number, score in enumerate(probabilities.unbind(1)):
+        if single and number == 0 and probabilities.shape[1] == 2:  # two classes are one question
+            continue
+        label = target == number if single else target[:, number] > 0.5
         positive = torch.cat(group.all_gather(label.to(torch.uint8))).bool()
         if positive.any() and not positive.all():
             values.append(metric(torch.cat(group.all_gather(score.double())), positive))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -56,19 +57,22 @@ class Objective:
 
     def share(self, logits: Tensor, places: Tensor) -> Tensor:
         """The share of the loss that some of `rows` have, by their places in it; the shares of all make up the loss."""
-        target, recipe = self.examples.target("train"), self.recipe
-        total = self.weight
-        if total is None:
-            total = self.task.own_weight(target, self.class_weight, self.examples.train_weight())
         loss = self.task.loss(
             full_precision(logits),
-            target[places],
+            self.examples.y[self.examples.nodes["train"][places]],
             class_weight=self.class_weight,
-            label_smoothing=recipe.label_smoothing,
+            label_smoothing=self.recipe.label_smoothing,
             weight=self.examples.train_weight(places),
-            total=total,
+            total=self._total,
         )
-        return loss / recipe.passes
+        return loss / self.recipe.passes
+
+    @cached_property
+    def _total(self) -> Tensor:
+        """What shares are divided by, float64."""
+        if self.weight is not None:
+            return self.weight
+        return self.task.own_weight(self.examples.target("train"), self.class_weight, self.examples.train_weight())
 
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits of `rows`, `[n, C]`."""

@@ -69,8 +69,11 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
 
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-@pytest.mark.parametrize("schedule", ["held_cut", "inside"])
-def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(schedule: str, cell: str, rounds: int) -> None:
+@pytest.mark.parametrize("schedule", ["held_cut", "inside", "partitioned", "synchronous"])
+def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(
+    schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpnn.engine.row_loss.CPU_ROWS", 2)
     plan, (x, rows) = plan_of(schedule, rounds), features()
     options = {**MODELS[cell], "readout": "last"}
     factor = torch.linspace(-1, 1, ROWS * 3).view(ROWS, 3)
@@ -91,11 +94,9 @@ def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(schedule: str, cell: st
             torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_plans_without_a_loss_by_rows() -> None:
+def test_the_fused_runner_has_no_loss_by_rows() -> None:
     x, rows = features()
     share = lambda y, at: y.sum()  # noqa: E731
-    for schedule in ("synchronous", "partitioned"):
-        assert GPNN(7, 8, 3, runner="streamed").loss(x, plan_of(schedule), rows, share) is None
     assert GPNN(7, 8, 3).loss(x, plan_of("held_cut"), rows, share) is None
 
 

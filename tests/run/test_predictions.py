@@ -30,8 +30,8 @@ def test_columns(table):
 
 
 def test_parquet_and_csv_hold_the_same(table, tmp_path):
-    write_predictions(table, tmp_path / "a.parquet")
-    write_predictions(table, tmp_path / "a.csv")
+    write_predictions([table], tmp_path / "a.parquet")
+    write_predictions([table], tmp_path / "a.csv")
     assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == table.to_pylist()
     assert csv.read_csv(tmp_path / "a.csv").to_pylist() == table.to_pylist()
 
@@ -42,7 +42,7 @@ def test_the_users_ids_are_kept():
 
 def test_another_ending_is_refused(table, tmp_path):
     with pytest.raises(ValueError, match=r"must end in .parquet or .csv. Got 'a.txt'"):
-        write_predictions(table, tmp_path / "a.txt")
+        write_predictions([table], tmp_path / "a.txt")
 
 
 def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
@@ -51,7 +51,7 @@ def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
 
     labels = np.arange(1000) % 7
     write_predictions(
-        predictions_table(({"prediction": labels, "confidence": labels}, {}), also={"subgraph": labels}),
+        [predictions_table(({"prediction": labels, "confidence": labels}, {}), also={"subgraph": labels})],
         tmp_path / "p.parquet",
     )
     assert read_parquet_columns(tmp_path / "p.parquet")["subgraph"].to_pylist() == labels.tolist()
@@ -67,8 +67,8 @@ def test_a_damaged_page_is_refused_when_it_is_read_back(tmp_path):
 def test_text_that_a_spreadsheet_would_run_is_not_a_formula(tmp_path):
     nodes = ["=1+1", "+7", "-x", "@a", "a=b", "plain"]
     table = predictions_table(({"prediction": nodes, "confidence": [-0.5] * 6}, {}), nodes=nodes)
-    write_predictions(table, tmp_path / "p.csv")
-    write_predictions(table, tmp_path / "p.parquet")
+    write_predictions([table], tmp_path / "p.csv")
+    write_predictions([table], tmp_path / "p.parquet")
     written = csv.read_csv(tmp_path / "p.csv", convert_options=csv.ConvertOptions(column_types={"node": "string"}))
     assert written["node"].to_pylist() == ["'=1+1", "'+7", "'-x", "'@a", "a=b", "plain"]
     assert written["confidence"].to_pylist() == [-0.5] * 6

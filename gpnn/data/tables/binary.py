@@ -6,6 +6,7 @@ import math
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -174,20 +175,26 @@ def check_distinct(file: str, names: list[str]) -> None:
         raise ValueError(f"{file}: every column must have a name of its own. Got {', '.join(names)[:200]!r}.")
 
 
-def read_parquet_columns(path: Path) -> pyarrow.Table:
-    """The columns of a Parquet file in arrow's own types, names distinct, size checked while it is read."""
+def read_parquet_columns(path: Path, wanted: Sequence[str] | None = None) -> pyarrow.Table:
+    """The columns of a Parquet file in arrow's own types, names distinct, size checked while it is read.
+
+    Args:
+        path: the file.
+        wanted: the names of columns to read, where there are such; None: all.
+    """
     import pyarrow
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:  # of pages that have one
             check_distinct(path.name, file.schema_arrow.names)
-            batches, size = [], 0
-            for batch in file.iter_batches(batch_size=ROWS):
+            batches, size, schema = [], 0, file.schema_arrow
+            names = [name for name in schema.names if wanted is None or name in wanted]
+            for batch in file.iter_batches(batch_size=ROWS, columns=names):
                 size += batch.nbytes
                 check_size(path.name, size)
                 batches.append(batch)
-            return pyarrow.Table.from_batches(batches, file.schema_arrow)
+            return pyarrow.Table.from_batches(batches, pyarrow.schema([schema.field(name) for name in names]))
     except FileNotFoundError:
         raise
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeError) as error:
