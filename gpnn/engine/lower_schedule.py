@@ -7,12 +7,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gpnn.check import check_choice
 from gpnn.engine.block import BlockBuilder
 from gpnn.engine.lowered_phase import LoweredPhase
 from gpnn.engine.lowered_rows import ROW_RULES, LoweredRows
-from gpnn.engine.normalize import bind_rule
+from gpnn.engine.normalize import NORMALIZATIONS, bind_rule
 from gpnn.engine.plan import Plan
 from gpnn.engine.row_blocks import RowLayout
+from gpnn.engine.row_messages import RowMessages, needs_messages
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import Schedule
 from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
@@ -74,8 +76,9 @@ def lower(
     edge_digest = _user_digest(schedule)
     if shard is not None:
         return shard.lower(schedule, device, normalization, self_loops=self_loops, edge_digest=edge_digest)
-    if (rows := _row_phases(schedule, normalization, self_loops)) is not None:
-        return _lower_rows(schedule, rows, torch.device(device), normalization, edge_digest)
+    check_choice("normalization", normalization, NORMALIZATIONS)
+    if (rows := _row_phases(schedule)) is not None:
+        return _lower_rows(schedule, rows, torch.device(device), normalization, self_loops, edge_digest)
     rule = bind_rule(normalization, schedule.graph, _virtual(schedule), self_loops)
     order = _plan_order(schedule)
     place = _invert(order, schedule.graph.num_nodes)
@@ -97,41 +100,49 @@ def lower(
     )
 
 
-def _row_phases(schedule: Schedule, normalization: str, self_loops: bool) -> list[RowPhase] | None:
-    """The phases of a schedule over rows that is lowered without a list of edges; None: it needs one.
-
-    Edges of several types, weights and loops of every node do.
-    """
-    graph, phases = schedule.graph, list(schedule.distinct_phases())
-    if normalization not in ROW_RULES or self_loops or graph.edge_weight is not None or graph.num_edge_types > 1:
-        return None
+def _row_phases(schedule: Schedule) -> list[RowPhase] | None:
+    """The phases of a schedule over rows, which is lowered without a list of edges; None: it needs one."""
+    phases = list(schedule.distinct_phases())
     rows = [phase for phase in phases if isinstance(phase, RowPhase)]
     return rows if rows and len(rows) == len(phases) else None
 
 
 def _lower_rows(
-    schedule: Schedule, phases: list[RowPhase], device: torch.device, normalization: str, edge_digest: int | None
+    schedule: Schedule,
+    phases: list[RowPhase],
+    device: torch.device,
+    normalization: str,
+    self_loops: bool,
+    edge_digest: int | None,
 ) -> Plan:
-    """The plan of phases over rows, which all have the same partition, if any."""
-    assert schedule.graph.rows is not None
-    rows, parts, crossings = schedule.graph.rows.to(device), phases[0].parts, phases[0].crossings
+    """The plan of phases over rows, which all have the same partition, if any.
+
+    Messages that have weights, types or loops are made on the CPU, and moved.
+    """
+    graph, parts, crossings = schedule.graph, phases[0].parts, phases[0].crossings
+    assert graph.rows is not None
+    plain = not needs_messages(graph, normalization, self_loops, ROW_RULES)
+    rows = graph.rows.to(device if plain else "cpu")
     order = None if parts is None or _in_order(parts.order) else parts.order
     ends = range(0, rows.num_nodes, CHUNK_ROWS) if parts is None else parts.ptr.tolist()[:-1]
     sends = None
     if crossings is not None and not rows.symmetric:
         sends = (crossings.roles & SENDS_CUT) != 0
-        sends = (sends if order is None else sends[order]).to(device)
-    order = None if order is None else order.to(device)
-    layout = RowLayout(rows.ptr, rows.col, rows.symmetric, order, (*ends, rows.num_nodes), sends)
-    lowered = {id(phase): LoweredRows(phase, layout, normalization) for phase in phases}
+        sends = (sends if order is None else sends[order]).to(rows.ptr.device)
+    placed = None if order is None else order.to(rows.ptr.device)
+    layout = RowLayout(rows.ptr, rows.col, rows.symmetric, placed, (*ends, rows.num_nodes), sends)
+    messages = None
+    if not plain:
+        messages = RowMessages(graph, layout, normalization, self_loops, BlockBuilder(graph, device))
+    lowered = {id(phase): LoweredRows(phase, layout, normalization, messages) for phase in phases}
     return Plan(
         rounds=tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds),
-        order=order,
+        order=None if order is None else order.to(device),
         device=device,
         normalization=normalization,
         num_nodes=rows.num_nodes,
         num_virtual=0,
-        num_edge_types=1,
+        num_edge_types=graph.num_edge_types,
         source=schedule,
         edge_digest=edge_digest,
     )

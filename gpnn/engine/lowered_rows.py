@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import BuiltPhase, Halo, halo_of, join_rows, rows_read
 from gpnn.engine.row_blocks import RowLayout
+from gpnn.engine.row_messages import RowMessages
 from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
 
 ROW_RULES = ("phase", "graph")  # of normalisation that need no weight per edge
@@ -23,12 +24,14 @@ class LoweredRows:
     Attributes:
         phase: what was lowered.
         layout: the graph's rows in plan order.
-        normalization: "phase" or "graph".
+        normalization: a rule of :mod:`gpnn.engine.normalize`.
+        messages: makes blocks where messages have weights, types or loops; None: `layout` does.
     """
 
     phase: RowPhase
     layout: RowLayout
     normalization: str
+    messages: RowMessages | None = None
 
     @property
     def kind(self) -> str:
@@ -54,7 +57,8 @@ class LoweredRows:
 
     @property
     def weighted(self) -> bool:
-        return False
+        """Whether each message has a weight of its own."""
+        return self.phase.graph.edge_weight is not None or self.normalization.startswith("symmetric")
 
     @property
     def num_held(self) -> int:
@@ -100,11 +104,15 @@ class LoweredRows:
     @cached_property
     def whole(self) -> Block:
         """The phase as one block: the fused runner's form."""
+        if self.messages is not None:
+            return self.messages.whole(self.phase.spec)
         return self.layout.whole(self.phase.spec, self.normalization)
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
         """A block for each range of rows: independent, or runs of receivers that read each other."""
+        if self.messages is not None:
+            return self.messages.blocks(self.phase.spec)
         return self.layout.blocks(self.phase.spec, self.normalization)
 
     @property
@@ -116,7 +124,7 @@ class LoweredRows:
     def row_index(self) -> Tensor:
         """Plan rows that the phase writes, `[n]`, in the order of `whole` and of the pieces one after the other."""
         found = [self.whole] if "whole" in vars(self) else self.chunks
-        return join_rows([block.rows for block in found], self.layout.ptr.device)
+        return join_rows([block.rows for block in found], found[0].operators[0].ptr.device)
 
     @cached_property
     def input_rows(self) -> Tensor:
@@ -125,5 +133,5 @@ class LoweredRows:
 
     def build(self, runner: str) -> BuiltPhase:
         """The form that "fused" or "streamed" takes, alone, without what it was built from."""
-        blocks = (self.whole,) if runner == "fused" else self.chunks
+        blocks = tuple(replace(block, edges=None) for block in ((self.whole,) if runner == "fused" else self.chunks))
         return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -56,7 +57,7 @@ class RowLayout:
         """The edges into each range that has rows."""
         for first, last in pairwise(self.ends):
             if last > first:
-                yield self._gather(first, last)
+                yield self.gather(first, last)
 
     def blocks(self, spec: PhaseSpec, rule: str) -> tuple[Block, ...]:
         """A block of a phase's edges into each range; none where no row of it updates."""
@@ -74,24 +75,37 @@ class RowLayout:
         held = spec.kind == "held" and spec.repeat > 1
         return _block(0, Kept(*joined), copies=held, split=held, symmetric=self.symmetric)
 
-    def _gather(self, first: int, last: int) -> Piece:
-        device = self.ptr.device
+    def gather(self, first: int, last: int) -> Piece:
+        """The edges into the plan rows `first:last`."""
+        degree, row, entry = self.entries(first, last, listed=self.order is not None)
         if self.order is None:
-            begin, degree = self.ptr[first:last], self.ptr[first : last + 1].diff()
-            sender = self.col[int(begin[0]) : int(self.ptr[last])]
-            row = torch.repeat_interleave(torch.arange(last - first, device=device), degree)
+            sender = self.col[int(self.ptr[first]) : int(self.ptr[last])]
         else:
             assert self.place is not None
-            nodes = self.order[first:last]
-            begin = self.ptr[nodes].long()
-            degree = self.ptr[nodes + 1].long() - begin
-            row = torch.repeat_interleave(torch.arange(last - first, device=device), degree)
-            start = begin - (degree.cumsum(0) - degree)
-            entry = torch.arange(len(row), device=device) + start[row]
             sender = self.place[self.col[entry].long()]
         sends = None if self.sends is None else self.sends[first:last]
         crosses = (sender < first) | (sender >= last)
         return Piece(first, last, row, sender, crosses, degree, sends, self.symmetric)
+
+    def entries(self, first: int, last: int, *, listed: bool = True) -> Entries:
+        """Where the edges into the plan rows `first:last` stand in `col`; unless `listed`, their rows alone."""
+        device, nodes = self.ptr.device, slice(first, last) if self.order is None else self.order[first:last]
+        after = slice(first + 1, last + 1) if isinstance(nodes, slice) else nodes + 1
+        begin = self.ptr[nodes].long()
+        degree = self.ptr[after].long() - begin
+        row = torch.repeat_interleave(torch.arange(last - first, device=device), degree)
+        if not listed:
+            return Entries(degree, row, row[:0])
+        start = begin - (degree.cumsum(0) - degree)
+        return Entries(degree, row, torch.arange(len(row), device=device) + start[row])
+
+
+class Entries(NamedTuple):
+    """The edges into a range of plan rows, by receiver."""
+
+    degree: Tensor  # [n] edges into each row
+    row: Tensor  # [e] receiver, counted from the first row
+    entry: Tensor  # [e] where the edge stands in `col`, which is its id
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +147,15 @@ class Piece:
         """This range's share of the digest of the graph's edges, in plan rows, as states and features stand."""
         return sum_of_hashes(self.sender, self.row + self.first)
 
+    def chosen(self, spec: PhaseSpec) -> Tensor | slice:
+        """Which of the edges a phase has, `[e]`."""
+        if spec.kind not in ("inside", "cut"):
+            return slice(None)
+        return self.crosses if spec.kind == "cut" else ~self.crosses
+
     def kept(self, spec: PhaseSpec, rule: str) -> Kept:
         """A phase's edges into this range."""
-        chosen = {"inside": ~self.crosses, "cut": self.crosses}.get(spec.kind, slice(None))
+        chosen = self.chosen(spec)
         counts = torch.bincount(self.row[chosen], minlength=self.last - self.first)
         updates = torch.ones_like(counts, dtype=torch.bool)
         if spec.kind == "cut" or spec.update == "receivers":  # in a symmetric graph what sends over the cut receives

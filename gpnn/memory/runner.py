@@ -120,8 +120,10 @@ def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str) -> float
 def _row_phase_bytes(phase: LoweredRows) -> float:
     """The same over a graph in CSR form, which has no edge ids; where it is symmetric, inside edges are their own
     transpose."""
-    own = 4 if phase.kind == "inside" and phase.layout.symmetric else 8
-    return own * phase.num_edges + _ROW_HELD * phase.num_held + _NODE * phase.num_rows
+    own = 4 if phase.kind == "inside" and phase.layout.symmetric and phase.messages is None else 8
+    extra = 0 if phase.messages is None else 4 + (_WEIGHT if phase.weighted else 0)  # edge ids, which may be freed
+    own_edges = (own + extra) * phase.num_edges
+    return own_edges + (_ROW_HELD + extra) * phase.num_held + _NODE * phase.num_rows
 
 
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:

@@ -7,7 +7,8 @@ import torch
 import gpnn
 from gpnn import Graph
 from gpnn.engine import LoweredRows, propagate
-from gpnn.nn.cell import Cell
+from gpnn.engine.normalize import NORMALIZATIONS
+from gpnn.nn.cell import Cell, build_cell
 from gpnn.nn.message import IdentityMessage
 from gpnn.nn.update import UPDATES
 from gpnn.partition.neighbours import neighbours
@@ -15,19 +16,26 @@ from gpnn.partition.neighbours import neighbours
 NUM_NODES = 60
 
 
-def pair(*, symmetric: bool, seed: int = 0) -> tuple[Graph, Graph]:
-    """The same multigraph with loops and isolated nodes: an edge list by receiver and sender, and rows."""
+def pair(*, symmetric: bool, seed: int = 0, weighted: bool = False, num_types: int = 1) -> tuple[Graph, Graph]:
+    """The same multigraph with loops and isolated nodes: an edge list by receiver and sender, and rows.
+
+    An edge and its reverse have the same weight and type.
+    """
     rng = np.random.default_rng(seed)
     src, dst = torch.from_numpy(rng.integers(0, NUM_NODES - 3, (2, 150)))
     if symmetric:
         proper = src != dst
         src, dst = torch.cat([src, dst[proper]]), torch.cat([dst, src[proper]])
     order = torch.from_numpy(np.lexsort((src, dst)))
-    listed = Graph(src[order], dst[order], NUM_NODES)
+    src, dst = src[order], dst[order]
+    weight = torch.sin(1.0 + src * dst + src + dst).double() if weighted else None  # some are negative
+    kind = (src + dst) % num_types if num_types > 1 else None
+    listed = Graph(src, dst, NUM_NODES, kind, weight)
     ptr, col, _ = listed.in_edges(with_edge=False)
     back = listed.out_edges(with_edge=False)
     out = None if symmetric else (torch.from_numpy(back.ptr), torch.from_numpy(back.index))
-    return listed, Graph.from_csr(torch.from_numpy(ptr), torch.from_numpy(col), symmetric=symmetric, out=out)
+    arrays = torch.from_numpy(ptr), torch.from_numpy(col)
+    return listed, Graph.from_csr(*arrays, symmetric=symmetric, out=out, edge_type=kind, edge_weight=weight)
 
 
 SCHEDULES = {
@@ -89,15 +97,36 @@ def test_neighbours_of_rows(symmetric):
     assert all(np.array_equal(here, there) for here, there in zip(found, wanted))
 
 
-@pytest.mark.parametrize("rule", ["split", "symmetric"])
-def test_what_needs_a_weight_per_edge_makes_the_edge_list(rule):
-    listed, rows = pair(symmetric=True)
-    labels = torch.arange(NUM_NODES) % 3
-    plans = [gpnn.lower(gpnn.schedule.partitioned(each, labels, 2), normalization=rule) for each in (listed, rows)]
-    cell = make_cell(4, "linear")
-    state = torch.randn(NUM_NODES, 4, generator=torch.Generator().manual_seed(2))
-    wanted, found = (propagate(cell, plan, state) for plan in plans)
-    assert torch.equal(found, wanted)
+@pytest.mark.thorough
+@pytest.mark.parametrize("rule", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", ["plain", "loops", "weighted", "typed", "all"])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_every_rule_weighs_messages_of_every_kind_like_the_edge_list(rule, kind, symmetric):
+    check_messages(rule, kind, symmetric)
+
+
+@pytest.mark.parametrize(("rule", "kind"), [("symmetric_phase", "all"), ("split", "typed"), ("graph", "loops")])
+def test_messages_with_weights_types_and_loops_are_those_of_the_edge_list(rule, kind):
+    check_messages(rule, kind, symmetric=kind == "typed")
+
+
+def check_messages(rule, kind, symmetric):
+    """Results and gradients under every schedule and runner, without making the edge list."""
+    own = {"weighted": kind in ("weighted", "all"), "num_types": 3 if kind in ("typed", "all") else 1}
+    listed, rows = pair(symmetric=symmetric, **own)
+    labels, loops = torch.arange(NUM_NODES) * 7 % 4, kind in ("loops", "all")
+    cell = build_cell("linear", "gru", "mean", {}, 4, listed.num_edge_types, torch.Generator().manual_seed(0)).double()
+    state = torch.randn(NUM_NODES, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for make in SCHEDULES.values():
+        plans = [gpnn.lower(make(graph, labels), normalization=rule, self_loops=loops) for graph in (listed, rows)]
+        assert plans[0].num_edge_types == plans[1].num_edge_types
+        for runner in ("fused", "streamed"):
+            wanted, found = (run(plan, cell, state, runner) for plan in plans)
+            for here, there in zip(found, wanted):
+                torch.testing.assert_close(here, there, rtol=1e-11, atol=1e-11)
+        built = plans[1].build("streamed")
+        torch.testing.assert_close(run(built, cell, state, "streamed")[0], found[0], rtol=0, atol=0)
+    assert "src" not in vars(rows)
 
 
 def test_virtual_nodes_and_other_schedules_over_rows():
