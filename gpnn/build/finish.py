@@ -15,6 +15,7 @@ from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
 from gpnn.distributed.quality import recall_of_shards
+from gpnn.graph import as_graph
 from gpnn.memory.available import available_bytes
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
@@ -89,7 +90,7 @@ def _column_bytes(data: Data) -> float:
     """Bytes of the features with their means over neighbours, and of what a solver holds besides, roughly."""
     x = data.get("x")
     entries = 0 if x is None else x.numel() if x.layout == torch.strided else x.values().numel()
-    return 40.0 * (entries + data.num_edges)
+    return 100.0 * entries + 40.0 * as_graph(data).num_edges
 
 
 def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow.Table]:
