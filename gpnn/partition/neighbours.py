@@ -147,3 +147,20 @@ def place_row_ends(ptr, index, cursor, out):  # type: ignore[no-untyped-def]
             cursor[u] += 1
             out[cursor[v]] = u
             cursor[v] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_unanswered(ptr, sender, out_ptr, receiver):  # type: ignore[no-untyped-def]
+    """How many distinct edges, loops aside, lack their reverse, given the rows of receivers and of senders."""
+    count = 0
+    for node in range(len(ptr) - 1):
+        given = np.sort(receiver[out_ptr[node] : out_ptr[node + 1]])
+        before, at = -1, 0
+        for other in np.sort(sender[ptr[node] : ptr[node + 1]]):
+            if other in (before, node):
+                continue
+            before = other
+            while at < len(given) and given[at] < other:
+                at += 1
+            count += at == len(given) or given[at] != other
+    return count

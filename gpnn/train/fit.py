@@ -225,10 +225,10 @@ class _Trainer:
         """The outputs of all nodes, `[N, C]`, in a file in `folder` where they are many; None: they are too many."""
         if not getattr(self.model, "selects_rows", False) or self.plan is None or self.group.size > 1:
             return self.predict()
-        number = self.plan.num_nodes * self.task.num_outputs
-        if number > MOST_LOGITS:
+        if not holds_logits(self.plan.num_nodes, self.task.num_outputs):
             return None
-        if folder is None or number <= MAPPED_LOGITS or self.plan.device.type != "cpu":
+        few = self.plan.num_nodes * self.task.num_outputs <= MAPPED_LOGITS
+        if folder is None or few or self.plan.device.type != "cpu":
             return self.predict()
         release_pages()
         return map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)

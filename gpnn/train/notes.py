@@ -198,10 +198,13 @@ def count_one_way(graph: Graph) -> int:
     >>> count_one_way(Graph([0, 1, 1, 1], [1, 0, 2, 1], num_nodes=3))
     1
     """
-    from gpnn.partition.neighbours import survey
+    from gpnn.partition.neighbours import count_unanswered, survey
 
     if graph.rows is not None and graph.rows.symmetric:
         return 0
+    if graph.rows is not None and graph.rows.by_sender is not None:
+        arrays = (graph.rows.ptr, graph.rows.col, *graph.rows.by_sender)
+        return int(count_unanswered(*(each.cpu().numpy() for each in arrays)))
     src, dst = graph.src.numpy(), graph.dst.numpy()
     if survey(src, dst)[0]:  # one pass; what follows sorts
         return 0

@@ -5,10 +5,21 @@ import json
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+from pyarrow import concat_tables
 
-from gpnn.build import begin_run, load_config, train_run
+from gpnn.build import (
+    begin_run,
+    build_data,
+    load_config,
+    load_run_config,
+    open_run,
+    predict_tables,
+    read_trained,
+    train_run,
+)
 from gpnn.data.convert import ConvertSettings, convert
 from gpnn.data.stored import open_stored
+from gpnn.run.folder import RunFolder
 
 SETTINGS = ["train.epochs=4", "model.hidden_channels=8", "partition.k=4", "model.dropout=0.0", "seed=2"]
 
@@ -76,3 +87,57 @@ def test_labels_and_numbers(tmp_path):
         metrics, losses, _ = train(tmp_path / name, tmp_path / f"run-{name}", "engine=streamed")
         assert metric in metrics, metrics
         assert losses[-1] < losses[0]
+
+
+class Stop:
+    """Ends a training after an epoch."""
+
+    def start(self, history):
+        return False
+
+    def epoch(self, record):
+        return record["epoch"] == 2
+
+
+@pytest.mark.parametrize("engine", ["streamed", "streamed_features", "streamed_host"])
+def test_a_resumed_run_ends_at_the_same_bits(tmp_path, engine):
+    write_tables(tmp_path, undirected=True)
+    convert(tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "graph")
+    settings = (f"engine={engine}", "model.cell=gru", "schedule.name=held_cut", "schedule.rounds=3")
+    wanted = train(tmp_path / "graph", tmp_path / "whole", *settings)
+    words = [f"data.name={tmp_path / 'graph'}", *SETTINGS, *settings]
+    run, built = begin_run(lambda: load_config(None, words), tmp_path / "parts")
+    assert train_run(run, built, [Stop()], report=False).stopped == "interrupted"
+    run, built = open_run(tmp_path / "parts")
+    train_run(run, built, report=False)
+    history = [json.loads(line)["loss"] for line in run.history.read_text().splitlines()]
+    assert history == wanted[1]
+    assert parquet.read_table(run.predictions).to_pydict() == wanted[2]
+
+
+@pytest.mark.parametrize("limit", ["MAPPED_LOGITS", "MOST_LOGITS"])
+def test_predictions_of_many_nodes_are_made_and_written_in_pieces(tmp_path, monkeypatch, limit):
+    """From a mapped file, or without ever holding the probabilities of all classes; then the same by `predict`."""
+    write_tables(tmp_path, undirected=True)
+    convert(tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "graph")
+    settings = ("engine=streamed", "model.cell=gru")
+    wanted = train(tmp_path / "graph", tmp_path / "whole", *settings)
+    for name, value in {"train.fit": limit, "build.finish": "TABLE_ROWS", "nn.encoded_source": "CHUNK_ROWS"}.items():
+        monkeypatch.setattr(f"gpnn.{name}.{value}", 7 if value.endswith("ROWS") else 0)
+    found = train(tmp_path / "graph", tmp_path / "pieces", *settings)
+    assert found[2].keys() == {name for name in wanted[2] if limit == "MAPPED_LOGITS" or not name.startswith("p_")}
+    for name, values in found[2].items():
+        if isinstance(values[0], float):
+            np.testing.assert_allclose(values, wanted[2][name], rtol=1e-5, atol=1e-6)
+        else:
+            assert values == wanted[2][name], name
+    assert parquet.read_metadata(tmp_path / "pieces" / "predictions.parquet").num_rows == 80
+    for name, value in wanted[0].items():
+        if name.startswith(("val_", "test_", "train_")):
+            assert found[0][name] == pytest.approx(value, rel=1e-5), name
+    run = RunFolder.open(tmp_path / "pieces")
+    again, config = read_trained(run), load_run_config(run)
+    data = build_data(config)
+    tables = list(predict_tables(again, config, data))
+    assert len(tables) == 12
+    assert concat_tables(tables)["prediction"].to_pylist() == wanted[2]["prediction"]
