@@ -13,7 +13,7 @@ from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.row_loss import RowLoss
-from gpnn.engine.rows import Rows, add_rows, read_rows, take_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
 from gpnn.kernels.gated import differentiated_at_once, for_gradients
@@ -102,18 +102,22 @@ class BlockwiseBackward:
         boundary.drop()
         return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
 
-    def through_rows(self, state: Tensor, loss: RowLoss) -> Tensor:
-        """The loss of the states after the last round, `[N + V, s]`, whose gradient is added to that of the states."""
-        shares = []
-        for places in loss.pieces(state.device):
-            rows = loss.rows[places].to(state.device)
+    def through_rows(self, loss: RowLoss) -> Tensor:
+        """The loss of the states after the last round, which stand where their gradient will and give way to it."""
+        shares, first = [], 0
+        for places in loss.pieces(self.grad.device):
+            rows = loss.rows[places]
+            own, last = rows.to(self.grad.device), int(rows[-1]) + 1
             with torch.enable_grad():
-                states = read_rows(state, rows).requires_grad_()
+                states = read_rows(self.grad, own).requires_grad_()
                 share = loss.share(states, places)
             grads: list[Tensor | None] = list(torch.autograd.grad(share, [states, *self.parameters], allow_unused=True))
-            add_rows(self.grad, rows, grads.pop(0))
+            self.grad[first:last] = 0  # rows rise: no later one is among these
+            add_rows(self.grad, own, grads.pop(0))
             self._add_to_parameters(grads)
             shares.append(share.detach())
+            first = last
+        self.grad[first:] = 0
         return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
 
     def _through_loss(
@@ -213,17 +217,17 @@ class BlockwiseBackward:
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
         """One step whose blocks read each other's rows: take all their gradients before any is replaced."""
         pieces = self.recomputation.pieces(phase)
-        received: list[Tensor | None]
         if phase.num_rows == len(self.grad):
-            received = [read_rows(self.grad, block.rows) for block in pieces]
-            self.grad = empty_like(self.grad).zero_()
+            before, self.grad = self.grad, empty_like(self.grad).zero_()
+            received = lambda number: read_rows(before, pieces[number].rows)  # noqa: E731
         else:
-            received = [take_rows(self.grad, block.rows) for block in pieces]
+            held = HeldRows(pieces, self.grad)
+            for number, block in enumerate(pieces):
+                held.put(number, take_rows(self.grad, block.rows))
+            received = held.pop
 
         def through(number: int, block: Block) -> tuple[Tensor | None, list[Tensor | None]]:
-            given, received[number] = received[number], None
-            assert given is not None
-            return self._through_block(block, number, [step], given)
+            return self._through_block(block, number, [step], received(number))
 
         for block, (grad, grads) in zip(pieces, self.recomputation.each(phase, through)):
             add_rows(self.grad, block.inputs, grad)

@@ -14,7 +14,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.rows import Rows, read_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 from gpnn.kernels.execution import share_calls
@@ -95,15 +95,20 @@ class Recomputation:
             source = state if before is None else before
             write_rows(state, block.rows, written(steps, source, number, block))
 
+        def hold(steps: list[Step], held: HeldRows, number: int, block: Block) -> None:
+            held.put(number, written(steps, state, number, block))
+
         alone = self.finishes_blocks(phase)
         if alone or before is not None:  # nothing that is read is written
             for _ in self.each(phase, partial(finish, steps if alone else steps[:1])):
                 pass
             steps = [] if alone else steps[1:]
         for step in steps:  # blocks read each other's rows: all are computed before any is written
-            updated = list(self.each(phase, partial(written, [step], state)))
-            for block, rows in zip(self.pieces(phase), updated):
-                write_rows(state, block.rows, rows)
+            updated = HeldRows(self.pieces(phase), state)
+            for _ in self.each(phase, partial(hold, [step], updated)):
+                pass
+            for number, block in enumerate(self.pieces(phase)):
+                write_rows(state, block.rows, updated.pop(number))
 
     def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""

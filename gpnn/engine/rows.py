@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -160,3 +161,32 @@ class _Write(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rest = empty_like(grad).copy_(grad)
         return rest, None, take_rows(rest, ctx.rows)
+
+
+class HeldRows:
+    """Rows of the blocks of a phase that are set aside until all blocks are done.
+
+    On a CPU they share one piece of memory on large pages, which later tensors use again; many small ones would stay
+    in the allocator's heap.
+
+    Args:
+        blocks: each holds its own rows.
+        like: a state, `[N + V, s]`.
+    """
+
+    def __init__(self, blocks: Sequence[Block], like: Tensor) -> None:
+        self._ends = np.cumsum([block.num_rows for block in blocks]).tolist()
+        self._shared = empty_like(like[: self._ends[-1]]) if blocks and like.device.type == "cpu" else None
+        self._rows: list[Tensor | None] = [None] * len(blocks)
+
+    def put(self, number: int, rows: Tensor) -> None:
+        """Set the rows of a block aside, `[n, s]`."""
+        if self._shared is not None:
+            rows = self._shared[self._ends[number] - len(rows) : self._ends[number]].copy_(rows)
+        self._rows[number] = rows
+
+    def pop(self, number: int) -> Tensor:
+        """The rows of a block, once."""
+        rows, self._rows[number] = self._rows[number], None
+        assert rows is not None
+        return rows

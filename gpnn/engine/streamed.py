@@ -247,9 +247,8 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
         value = backward.through_last_round(ending, loss)
     else:
         assert working is not None
-        backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state().zero_())
-        value = backward.through_rows(working, loss)
-        backward.kept = kept
+        backward = BlockwiseBackward(run.recomputation, run.parameters, None, working)
+        value, backward.kept = backward.through_rows(loss), kept
         del working, kept
         if before_loss == 1:
             boundaries[0].fetch()

@@ -1,6 +1,7 @@
 """A training on a converted graph is that on its tables."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -123,7 +124,7 @@ def test_predictions_of_many_nodes_are_made_and_written_in_pieces(tmp_path, monk
     settings = ("engine=streamed", "model.cell=gru")
     wanted = train(tmp_path / "graph", tmp_path / "whole", *settings)
     for name, value in {"train.fit": limit, "build.finish": "TABLE_ROWS", "nn.encoded_source": "CHUNK_ROWS"}.items():
-        monkeypatch.setattr(f"gpnn.{name}.{value}", 7 if value.endswith("ROWS") else 0)
+        monkeypatch.setattr(import_module(f"gpnn.{name}"), value, 7 if value.endswith("ROWS") else 0)
     found = train(tmp_path / "graph", tmp_path / "pieces", *settings)
     assert found[2].keys() == {name for name in wanted[2] if limit == "MAPPED_LOGITS" or not name.startswith("p_")}
     for name, values in found[2].items():
