@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -81,7 +81,11 @@ def predict(
         write_predictions(_counted(tables, counts, only_new), out)
     new = counts["new"] if folder.predictions.is_file() else None
     if json:
-        sizes = {"num_nodes": counts["nodes"], "num_predictions": counts["written"], "num_new": new}
+        sizes: dict[str, Any] = {
+            "num_nodes": counts["nodes"],
+            "num_predictions": counts["written"],
+            "num_new": new,
+        }
         if updated is not None:
             sizes |= {"num_computed": updated.num_computed, "whole": updated.whole}
         print_json({"file": str(out), **sizes, "notes": notes})
