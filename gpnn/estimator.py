@@ -175,7 +175,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
             X: the graph, as of :meth:`predict_proba`.
             node: the user's id of the node, or its row where nodes have none.
             num: how many of each to list, at most.
-            adjacency, graph: as of :meth:`fit`.
+            adjacency: as of :meth:`fit`.
+            graph: likewise.
 
         Raises:
             ValueError: when there is no such node.
@@ -246,7 +247,10 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
             X: a PyG `Data` with numbers `y` and masks; or features `[N, F]` (None: learn an embedding per node); or
                 nodes of `graph`.
             y: a number per node, `[N]`, NaN, None or "" where it is unknown; −1 is a number.
-            adjacency, graph, sample_weight, callbacks: as of :meth:`GPNNClassifier.fit`.
+            adjacency: as of :meth:`GPNNClassifier.fit`.
+            graph: likewise.
+            sample_weight: likewise.
+            callbacks: likewise.
 
         Raises:
             ValueError: when there is nothing to learn from, or the training diverged.
@@ -261,7 +265,8 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
 
         Args:
             X: the graph, as of :meth:`GPNNClassifier.predict_proba`.
-            adjacency, graph: as of :meth:`fit`.
+            adjacency: as of :meth:`fit`.
+            graph: likewise.
             interval: the probability with which the interval holds the number, such as 0.9.
         """
         outputs = self._outputs(self._read(X, None, adjacency, graph))
