@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import torch
 
 import gpnn
+from tests.trust.data_readers import sound_data
 from tests.trust.reader import Reader
 
 
@@ -56,10 +60,6 @@ def _plain(shard: Any, columns: dict[str, torch.Tensor]) -> dict[str, Any]:
 
 def _read_forged_shards(folder: Path) -> list[dict[str, Any]]:
     """What is read of shards with right digests over what they hold."""
-    import json
-    import shutil
-    import tempfile
-
     from gpnn.storage.blocks import digest_blocks
     from gpnn.storage.read import read_json
     from gpnn.storage.seal import seal
@@ -137,10 +137,56 @@ def _sound_probabilities(probability: Any) -> None:
     assert len(probability) == 60
 
 
+def _write_converted(folder: Path) -> None:
+    """Two graphs on the disk: text ids, categories, types and weights; and rows of a matrix in 8 bits, symmetric."""
+    from gpnn.data.convert import ConvertSettings, convert
+
+    with tempfile.TemporaryDirectory() as root:
+        nodes, edges, other = (Path(root) / name for name in ("nodes.csv", "edges.csv", "numbers.csv"))
+        rows = [f"p{n},{'ab'[n % 2]},{'rgb'[n % 3]},{n}.5" for n in range(20)]
+        nodes.write_text("\n".join(["id,label,colour,size", *rows]) + "\n")
+        rows = [f"p{n},p{n * 7 % 20},{'xy'[n % 2]},{n % 3 + 1}" for n in range(20)]
+        edges.write_text("\n".join(["source,target,type,weight", *rows]) + "\n")
+        convert(edges, nodes, folder / "text")
+        other.write_text("source,target\n" + "".join(f"{n},{n + 1}\n" for n in range(9)))
+        np.save(Path(root) / "x.npy", np.arange(30, dtype=np.float32).reshape(10, 3) % 7)
+        settings = ConvertSettings(undirected=True, dtype="int8")
+        convert(other, None, folder / "numbers", features=Path(root) / "x.npy", settings=settings)
+
+
+def _read_converted(folder: Path) -> list[Any]:
+    """What is read of graphs whose `graph.json` was signed anew, as a forger would."""
+    from gpnn.storage.read import read_json
+    from gpnn.storage.seal import seal
+
+    with tempfile.TemporaryDirectory() as root:
+        copied = Path(root) / "copy"
+        shutil.copytree(folder, copied)
+        for path in sorted(copied.glob("*/graph.json")):
+            facts = read_json(path)
+            facts.pop("sha256", None)
+            path.write_text(json.dumps(seal(facts)))
+        graphs = [gpnn.load_dataset(path) for path in sorted(copied.iterdir())]
+        for data in graphs:
+            _sound_converted(data)  # while its files are there
+        return graphs
+
+
+def _sound_converted(data: Any) -> None:
+    """A sound graph; values of features, which are mapped and not read, may be any."""
+    if data.get("x") is not None:
+        data = data.clone()
+        data.x = torch.nan_to_num(data.x.to_dense())
+    sound_data(data)
+    names = data.get("node_name")
+    assert names is None or len([str(name) for name in names]) == data.num_nodes
+
+
 STORED_READERS: dict[str, Reader] = {
     "partition": Reader(_write_partitions, _read_partitions, _sound_partitions),
     "shards": Reader(_write_shards, _read_shards, _sound_shards, sealed=True),
     "forged shards": Reader(_write_shards, _read_forged_shards, _sound_shards),
+    "converted": Reader(_write_converted, _read_converted, lambda graphs: None),
     "experiment": Reader(_write_experiment, _read_experiment, _sound_experiment),
     "results": Reader(_write_results, _read_results, _sound_results),
     "classifier": Reader(_write_classifier, _read_classifier, _sound_probabilities),

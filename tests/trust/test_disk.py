@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpnn import Partition
+from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
 from gpnn.storage.tensors import read_tensors
 from tests.trust.consistent import check_run
 from tests.trust.nursery import context, kill_when, run, start
@@ -109,6 +110,38 @@ def test_a_run_that_finds_no_room_leaves_nothing(disk: Path) -> None:
     sentence = fail([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk, FULL)
     assert sentence == "gpnn: run: no space left on device."
     assert [path.name for path in disk.iterdir()] == ["ballast"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("room", [0, 40_000, 120_000])
+def test_a_conversion_goes_on_when_there_is_room_again(disk: Path, room: int) -> None:
+    edges, nodes = disk.parent / "edges.csv", disk.parent / "nodes.csv"
+    edges.write_text("source,target\n" + "".join(f"{n},{n * 7 % 4000}\n" for n in range(4000)))
+    nodes.write_text("id,label,size\n" + "".join(f"{n},{'ab'[n % 2]},{n}.5\n" for n in range(4000)))
+    ballast = fill(disk, room)
+    words = ["data", "convert", str(edges), str(nodes), "graph", "--quiet"]
+    assert "no space left on device." in fail(words, disk, FULL)
+    assert not is_stored(disk / "graph")
+    ballast.unlink()
+    run(words, disk)
+    assert set(check_stored(open_stored(disk / "graph")).values()) == {"ok"}
+    assert not (disk / "graph" / "unfinished").exists()
+
+
+@pytest.mark.thorough
+def test_a_race_goes_on_when_there_is_room_again(disk: Path) -> None:
+    words = ["train", *GRAPH, "recipe=auto", "train.epochs=8", "--quiet", "--no-report", "--out", "run"]
+    process = start(words, disk)
+    while not (disk / "run" / "race.json").exists():
+        assert process.is_alive(), (disk.parent / "output.txt").read_text()
+        time.sleep(0.01)
+    ballast = keep_full(disk, process)
+    output = (disk.parent / "output.txt").read_text()
+    assert process.exitcode == 1, output
+    assert re.fullmatch(r"gpnn: run/.*: no space left on device.\n", output), output
+    ballast.unlink()
+    run(["train", "--quiet", "--no-report", "--resume", "run"], disk)
+    check_run(disk / "run")
 
 
 def test_a_partition_that_finds_no_room_leaves_the_old_one(disk: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import sys
 from pathlib import Path
+from tokenize import TokenError
 from types import TracebackType
 from typing import IO, NamedTuple
 
@@ -44,12 +46,12 @@ def read_header(path: Path) -> NpyHeader:
             start = file.tell()
     except FileNotFoundError:
         raise
-    except (ValueError, KeyError, OSError, SyntaxError, TypeError, EOFError) as error:
+    except (ValueError, KeyError, OSError, SyntaxError, TypeError, EOFError, TokenError) as error:
         raise ValueError(f"{path.name} must be an array as numpy saves it. Got: {reason(error)}.") from None
     if dtype.kind not in KINDS or (by_columns and len(shape) > 1):
         order = " in Fortran order" if by_columns else ""
         raise ValueError(f"{path.name} must hold numbers in C order. Got {dtype}{order}.")
-    size = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    size = start + dtype.itemsize * math.prod(shape)
     if path.stat().st_size != size:
         raise ValueError(f"{path.name} must have the {size:,} bytes of its header. Got {path.stat().st_size:,}.")
     return NpyHeader(dtype, tuple(shape), start)

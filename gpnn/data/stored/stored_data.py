@@ -14,6 +14,7 @@ from gpnn.data.features import csr_tensor
 from gpnn.data.stored.stored_graph import StoredGraph, open_stored
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.graph import EdgeDigest, Graph
+from gpnn.storage.read import reason
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -73,14 +74,26 @@ def stored_rows(stored: StoredGraph) -> Graph:
 def stored_names(stored: StoredGraph) -> np.ndarray | None:
     """The id of each node, `[N]`, int64 or text; None where they are the numbers of the rows."""
     if (numbers := stored.get("ids")) is not None:
+        _check_length(stored, "ids", numbers, stored.num_nodes)
         return numbers
     if (ptr := stored.get("id_ptr")) is None:
         return None
     import pyarrow
 
+    _check_length(stored, "id_ptr", ptr, stored.num_nodes + 1)
     buffers = [None, pyarrow.py_buffer(ptr), pyarrow.py_buffer(stored.array("id_text"))]
-    text = pyarrow.Array.from_buffers(pyarrow.large_string(), stored.num_nodes, buffers)
+    try:
+        text = pyarrow.Array.from_buffers(pyarrow.large_string(), stored.num_nodes, buffers)
+        text.validate(full=True)  # offsets outside the text would be read wherever they point
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{stored.folder / 'id_ptr.npy'} must point into id_text.npy. Got: {reason(error)}.") from None
     return text.to_numpy(zero_copy_only=False)
+
+
+def _check_length(stored: StoredGraph, name: str, values: np.ndarray, length: int) -> None:
+    if values.dtype != np.int64 or values.shape != (length,):
+        found = f"{values.dtype} {list(values.shape)}"
+        raise ValueError(f"{stored.folder / name}.npy must hold int64 [{length}]. Got {found}.")
 
 
 def _features(stored: StoredGraph) -> Tensor | None:

@@ -20,6 +20,15 @@ from gpnn.storage.read import read_json, shorten
 from gpnn.storage.seal import digest_json, seal, unseal
 
 INDEX, FORMAT, VERSION = "graph.json", "gpnn graph", 1
+KINDS: dict[str, type] = {  # of the facts that every graph has
+    "num_nodes": int,
+    "num_edges": int,
+    "symmetric": bool,
+    "arrays": dict,
+    "edge_digest": list,
+    "notes": list,
+    "vocabulary": dict,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +98,28 @@ def open_stored(folder: str | Path) -> StoredGraph:
     if (facts.get("format"), facts.get("version")) != (FORMAT, VERSION):
         found = f"{shorten(facts.get('format'))}, version {shorten(facts.get('version'))}"
         raise ValueError(f"{folder / INDEX} must be of the format {FORMAT!r}, version {VERSION}. Got {found}.")
+    wrong = _first_wrong(facts)
+    if wrong is not None:
+        raise ValueError(f"{folder / INDEX} must hold a graph. Got another {shorten(wrong)}.")
     for name, array in facts["arrays"].items():
         _check_header(folder / f"{name}.npy", array)
     return StoredGraph(folder, facts)
+
+
+def _first_wrong(facts: Mapping[str, Any]) -> Any:
+    """What of the facts is of another kind than was written; None where nothing is."""
+    for name, kind in KINDS.items():
+        if type(facts.get(name)) is not kind:
+            return name
+    if facts["num_nodes"] < 1 or facts["num_edges"] < 0:
+        return "number of nodes or edges"
+    if len(facts["edge_digest"]) != 2 or not all(type(part) is int for part in facts["edge_digest"]):
+        return "edge_digest"
+    for name, array in facts["arrays"].items():
+        if not name.isidentifier() or not isinstance(array, dict) or not {"dtype", "shape", "digests"} <= set(array):
+            return name
+    ptr = facts["arrays"].get("in_ptr")
+    return None if ptr is not None and ptr["shape"] == [facts["num_nodes"] + 1] else "in_ptr"
 
 
 def _check_header(path: Path, array: Mapping[str, Any]) -> None:
