@@ -304,8 +304,7 @@ class NodeEstimator(BaseEstimator):
 
     def _race(self, data: Data, folder: Path, one_way: bool, progress: Progress) -> dict[str, Recipe]:
         """How the finalists of a race are trained, the best first."""
-        facts = GraphFacts.of(data)
-        names = choose_members(facts) if facts.num_validation else [DEFAULT]
+        names = choose_members(GraphFacts.of(data))
         recipes = {name: self._recipe(name) for name in names}
         if len(names) == 1:
             return recipes

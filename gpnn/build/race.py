@@ -10,24 +10,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
+
 from gpnn.build.blend import write_member
 from gpnn.build.keep import keep_training
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, parse_config
-from gpnn.data.facts import GraphFacts
+from gpnn.data.facts import GraphFacts, count_entries, split_mask
 from gpnn.data.features import transform_data
 from gpnn.distributed import ShardedPlan, group_of
 from gpnn.graph import as_graph
-from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race, shard_members
+from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
-from gpnn.recipes import DEFAULT, RECIPES, NamedRecipe
+from gpnn.recipes import RECIPES, NamedRecipe
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.blend import Blend, choose_blend
 from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.notes import count_one_way
+from gpnn.train.task import task_of
 
 
 @dataclass(frozen=True)
@@ -285,11 +288,28 @@ class _Variants:
 
 
 def _members(begun: Built) -> list[str]:
-    """The recipes that can be tried; without validation nodes the default alone."""
+    """The recipes that can be tried; collective."""
     if isinstance(begun.plan, ShardedPlan):
-        return shard_members()
-    facts = GraphFacts.of(begun.data)
-    return choose_members(facts) if facts.num_validation else [DEFAULT]
+        return choose_members(_shard_facts(begun), in_shards=True)
+    return choose_members(GraphFacts.of(begun.data))
+
+
+def _shard_facts(begun: Built) -> GraphFacts:
+    """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
+    data, totals, x = begun.data, begun.totals, begun.data.get("x")
+    own = [int(split_mask(data, "train").sum()), int(split_mask(data, "val").sum()), count_entries(x)]
+    num_labels, num_validation, entries = group_of(begun.plan).all_reduce(torch.tensor(own)).tolist()
+    width = 0 if x is None else x.shape[1]
+    return GraphFacts(
+        num_nodes=totals.num_nodes,
+        num_columns=width,
+        density=entries / max(1, totals.num_nodes * width),
+        mean_degree=totals.num_edges / totals.num_nodes,
+        num_labels=num_labels,
+        labels_per_class=num_labels / task_of(data).num_outputs,
+        homophily=None,
+        num_validation=num_validation,
+    )
 
 
 def _adopt(run: RunFolder, built: Built) -> None:

@@ -2,7 +2,7 @@
 
 from gpnn.race.budget import default_budget, parse_budget
 from gpnn.race.halving import Trial, run_race
-from gpnn.race.members import choose_members, shard_members
+from gpnn.race.members import choose_members
 from gpnn.race.record import RaceRecord
 
-__all__ = ["RaceRecord", "Trial", "choose_members", "default_budget", "parse_budget", "run_race", "shard_members"]
+__all__ = ["RaceRecord", "Trial", "choose_members", "default_budget", "parse_budget", "run_race"]

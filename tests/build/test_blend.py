@@ -24,6 +24,7 @@ from gpnn.config import parse_config
 from gpnn.recipes import RECIPES
 from gpnn.train import RunFolder
 from gpnn.train.blend import Blend
+from tests.oracle.run_cases import race_case
 
 
 @pytest.fixture(autouse=True)
@@ -170,3 +171,23 @@ def test_a_user_may_want_one_model(tmp_path):
     race_run(run, begun)
     assert read_race(run.race).record.blend == Blend({})
     assert not run.members.exists()
+
+
+SHARED = ["data.name=planted", "data.num_nodes=90", "data.num_classes=3", "data.num_features=8", "data.label_rate=0.3"]
+SHARED += ["recipe=auto", "device=cpu", "partition.k=4"]
+
+
+@pytest.mark.thorough
+def test_several_processes_race_stop_go_on_and_blend(processes, tmp_path):
+    whole, parts = (processes(race_case, tmp_path / name, SHARED, name == "parts") for name in ("whole", "parts"))
+    assert all(each == whole[0] for each in (*whole, *parts))
+    winner, (rows, blend) = whole[0]
+    assert len({row["name"] for row in rows}) > 2
+    assert next(iter(blend.weights)) == winner
+    run = RunFolder.open(tmp_path / "whole")
+    assert predictions(run).equals(predictions(RunFolder.open(tmp_path / "parts")))
+    config, trained = load_run_config(run), read_trained(run)
+    assert len(trained.members) == 1
+    again = predict_run(run, config, build_data(trained.as_read(config)))
+    table = predictions(run)
+    assert again["p_0"].to_pylist() == pytest.approx(table["p_0"].to_pylist(), abs=1e-4)

@@ -178,6 +178,7 @@ def test_a_race_of_one_way_edges_that_was_stopped_goes_on_from_its_own_data(tmp_
         open_run(run.path)
 
 
+@pytest.mark.filterwarnings("ignore::gpnn.train.notes.NoteWarning")
 def test_labels_of_test_nodes_change_nothing(planted):
     other = planted.clone()
     other.y[other.test_mask] = other.y[other.test_mask].flip(0)

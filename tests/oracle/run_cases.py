@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpnn.build import begin_run, load_config, open_run, train_run
+from gpnn.build import Race, begin_run, load_config, open_run, race_run, train_run
 from gpnn.config import Config
 from gpnn.distributed import ProcessGroup
 from gpnn.distributed.launch import Launch, Processes
@@ -59,3 +59,35 @@ def schedule_case(group: ProcessGroup, path: Path, settings: list[str]) -> tuple
     notes = [note.what for note in built.notes if "schedule" in note.what]
     train_run(run, built, report=False)
     return built.config.schedule.name, built.plan.num_rounds, built.plan.schedule.num_steps, notes
+
+
+def race_case(group: ProcessGroup, path: Path, settings: list[str], stops: bool = False) -> tuple[str, Any]:
+    """Race recipes of few epochs, blend the finalists, and train; the winner and the rows of the race without times.
+
+    One that `stops` is interrupted in its first epoch and goes on.
+    """
+    from dataclasses import replace
+    from unittest.mock import patch
+
+    from gpnn.build.race import read_race
+    from gpnn.recipes import RECIPES
+    from gpnn.train.blend import Blend
+
+    def choose(results: Any, *rest: Any) -> Blend:
+        return Blend(dict(zip(results, (0.7, 0.3))), 0.02, 0.01)
+
+    processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
+    short = {name: replace(each, train=replace(each.train, epochs=4, patience=0)) for name, each in RECIPES.items()}
+    with patch.dict(RECIPES, short), patch("gpnn.build.race.choose_blend", choose):
+        before = lambda config: Race(config.to_toml(), ())  # noqa: E731
+        run, begun = begin_run(lambda: load_config(overrides=settings), path, processes, before=before)
+        if stops:
+            assert race_run(run, begun, callbacks=[StopAfter(1)]) is None
+            run, begun = open_run(path, processes)
+        built = race_run(run, begun)
+        assert built is not None
+        train_run(run, built, report=False)
+    record = read_race(run.race).record
+    assert record is not None
+    rows = [{name: value for name, value in row.items() if name != "seconds"} for row in record.rows]
+    return built.config.recipe, (rows, record.blend)

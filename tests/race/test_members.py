@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gpnn.data.facts import GraphFacts
-from gpnn.race import choose_members, shard_members
+from gpnn.race import choose_members
 from gpnn.recipes import RECIPES
 
 FACTS = GraphFacts(100, 8, 1.0, 4.0, 30, 10.0, 0.8, 20)
@@ -34,5 +34,10 @@ def test_where_neighbours_differ_their_average_comes_last():
 
 
 def test_what_needs_all_nodes_is_not_for_shards():
-    assert "spread" in shard_members()
-    assert "gated" not in shard_members()
+    assert "spread" in choose_members(FACTS, in_shards=True)
+    assert "gated" not in choose_members(FACTS, in_shards=True)
+    assert set(choose_members(FACTS, in_shards=True)) < set(choose_members(FACTS))
+
+
+def test_without_validation_nodes_there_is_nothing_to_choose_by():
+    assert choose_members(replace(FACTS, num_validation=0)) == ["spread"]
