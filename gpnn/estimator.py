@@ -168,12 +168,15 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         predicted = self._predict(given)
         return accuracy_score(truth[known], predicted[known], sample_weight=_pick(sample_weight, known))
 
-    def explain(self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None, graph: Any = None) -> Explanation:
+    def explain(
+        self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None, graph: Any = None
+    ) -> Explanation | list[Explanation]:
         """Why a node gets its class: the edges, neighbours and columns whose deletion costs it most probability.
 
         Args:
             X: the graph, as of :meth:`predict_proba`.
-            node: the user's id of the node, or its row where nodes have none.
+            node: the user's id of the node, or its row where nodes have none; a list of them gives a list, and
+                predicts the graph as it is once.
             num: how many of each to list, at most.
             adjacency: as of :meth:`fit`.
             graph: likewise.
@@ -181,9 +184,10 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is no such node.
         """
-        members = list(self._explained(self._read(X, None, adjacency, graph).data))
-        row = find_node(members[0].data, node)
-        return explain_node(members, row, task=self.task_, classes=self._class_names(), num=num)
+        members, several = list(self._explained(self._read(X, None, adjacency, graph).data)), isinstance(node, list)
+        rows = [find_node(members[0].data, each) for each in (node if several else [node])]
+        found = [explain_node(members, row, task=self.task_, classes=self._class_names(), num=num) for row in rows]
+        return found if several else found[0]
 
     def _explained(self, graph: Data) -> Iterator[Explained]:
         """Its own model and those of the other members, each with the graph as it takes it."""

@@ -13,7 +13,7 @@ from gpnn.engine.device import choose_device
 from gpnn.incremental.change import Change
 from gpnn.incremental.live_graph import LiveGraph
 from gpnn.incremental.reach import Round, affected, local_round, required
-from gpnn.incremental.region import Region
+from gpnn.incremental.region import GraphView, Region, States
 from gpnn.incremental.tape import Recorder, Tape
 from gpnn.memory.available import available_bytes
 from gpnn.nn import GPNN
@@ -166,17 +166,32 @@ class Predictor:
 
     def _run(self, rows: list[np.ndarray], tape: Tape | None, wanted: np.ndarray) -> Tensor:
         """The outputs of the wanted nodes, `[n, C]`, after their rows were computed step by step."""
+        x = self.graph.take_features(np.union1d(rows[0], wanted))
+        return self.run(self.graph.edges, rows, tape, wanted, x)
+
+    def run(
+        self, graph: GraphView, rows: list[np.ndarray], tape: States | None, wanted: np.ndarray, x: Tensor | None
+    ) -> Tensor:
+        """The outputs of wanted nodes, `[n, C]`.
+
+        Args:
+            graph: the graph, or one with further slots.
+            rows: the slots to set at the start, and to compute in each step, rising.
+            tape: as of :class:`Region`.
+            wanted: the slots to give, rising.
+            x: the features of the rows at the start and of the wanted ones, rising, `[m, F]`.
+        """
         assert self.round is not None
         region = Region(
-            self.graph.edges,
+            graph,
             self.round,
             rows,
+            wanted,
             normalization=self.pipeline.normalization,
             self_loops=self.pipeline.self_loops,
             device=self.device,
             tape=tape,
         )
-        x = self.graph.take_features(region.nodes)
         plan = Plan(
             rounds=((),) * self.round.number,
             order=None,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpnn.incremental.dynamic_graph import DynamicGraph
+from gpnn.incremental.ragged import distinct
 from gpnn.schedule import PhaseSpec, held_cut_phases, partitioned_phases, synchronous_phases
 
 # schedules whose phases follow from the subgraphs of an edge's two ends: what is far from a change does not see it
@@ -89,7 +90,7 @@ class _Growth:
                     reached.append(edges.dst[(labels[edges.src] != labels[edges.dst]) == bool(side)])
         none = self.nodes[:0]
         left = [none if sent else before for before, sent in zip(self.waiting, sends)]
-        fresh = np.unique(np.concatenate(reached))
+        fresh = distinct(np.concatenate(reached))
         fresh = fresh[~self.member[fresh]]
         self.member[fresh] = True
         self.nodes = np.union1d(self.nodes, fresh) if len(fresh) else self.nodes
@@ -113,5 +114,5 @@ def required(graph: DynamicGraph, round: Round, wanted: np.ndarray) -> list[np.n
             held = sent if held is None else np.concatenate([held, sent])
             if repeat == 0:
                 senders, held = np.concatenate([senders, held]), None
-        found.append(np.union1d(found[-1], senders))
+        found.append(distinct(np.concatenate([found[-1], senders])))
     return found[::-1]

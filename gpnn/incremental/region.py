@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -16,10 +17,35 @@ from gpnn.engine.normalize import Normalizer
 from gpnn.engine.recompute import Recomputation
 from gpnn.engine.step import CellLike, Step
 from gpnn.graph import Graph
-from gpnn.incremental.dynamic_graph import DynamicGraph
+from gpnn.incremental.dynamic_graph import Edges
+from gpnn.incremental.ragged import distinct
 from gpnn.incremental.reach import SENDS, Round
 from gpnn.incremental.tape import Tape
 from gpnn.schedule import Phase, PhaseSpec
+
+
+class GraphView(Protocol):
+    """What a region reads of a graph; see :class:`gpnn.incremental.dynamic_graph.DynamicGraph`."""
+
+    labels: np.ndarray
+    inside: np.ndarray
+    cut: np.ndarray
+    receives_inside: np.ndarray
+    receives_cut: np.ndarray
+    at_cut: np.ndarray
+
+    @property
+    def num_slots(self) -> int: ...
+
+    def edges_into(self, nodes: np.ndarray) -> Edges: ...
+
+
+class States(Protocol):
+    """What a region reads of a tape, and writes; see :class:`gpnn.incremental.tape.Tape`."""
+
+    def read(self, step: int, slots: np.ndarray) -> Tensor: ...
+
+    def write(self, step: int, slots: np.ndarray, values: Tensor) -> None: ...
 
 
 class Region:
@@ -31,40 +57,42 @@ class Region:
     Args:
         graph: the graph.
         round: its schedule.
-        rows: the slots to set at the start, and to compute in each step, rising; of the steps each holds the next or
-            each is held by the next.
+        rows: the slots to set at the start, and to compute in each step, rising.
+        wanted: the slots whose states are asked for, rising.
         normalization: the rule of the messages' weights.
         self_loops: whether every node also receives its own message.
         device: where states are computed.
         tape: holds the rows that are read and not written; None: a new one, where all that is read is also written.
 
     Attributes:
-        nodes: the slots whose initial states the runner takes, rising, `[n]`.
+        nodes: the slots whose initial states the runner takes, and whose states it gives, rising, `[n]`.
     """
 
     def __init__(
         self,
-        graph: DynamicGraph,
+        graph: GraphView,
         round: Round,
         rows: Sequence[np.ndarray],
+        wanted: np.ndarray,
         *,
         normalization: str,
         self_loops: bool,
         device: torch.device,
-        tape: Tape | None = None,
+        tape: States | None = None,
     ) -> None:
         self.graph, self.round, self.rows, self.tape = graph, round, rows, tape
         self.rule, self.loop, self.device = normalization, float(self_loops), device
-        self.own = max(rows[1:], key=len) if len(rows) > 1 else rows[0]
-        self.nodes = np.union1d(rows[0], self.own)
-        self._blocks: dict[tuple[PhaseSpec, int], Block] = {}
+        self.own = _union(rows[1:]) if len(rows) > 1 else rows[0]
+        self.nodes = np.union1d(rows[0], wanted)
+        self._blocks: dict[tuple[PhaseSpec, bytes], Block] = {}
 
     def __call__(
         self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
     ) -> list[Tensor]:
         """The states of `nodes` after each round, or after the last one only."""
         if self.tape is None:
-            self.tape = Tape([torch.zeros_like(state) for _ in self.rows], self.nodes)
+            slots = np.union1d(self.nodes, self.own)
+            self.tape = Tape([state.new_zeros(len(slots), state.shape[1]) for _ in self.rows], slots)
         tape, computation, ends = self.tape, Recomputation(cell, plan, None), []
         tape.write(0, self.rows[0], state[torch.from_numpy(np.searchsorted(self.nodes, self.rows[0]))])
         first = 0  # the step that the present phase began after
@@ -76,7 +104,7 @@ class Region:
             if block.num_rows:
                 local = join_rows([block.inputs], "cpu").numpy()
                 written = self.local[local[: block.num_rows]]
-                own = None if initial is None else initial[torch.from_numpy(np.searchsorted(self.nodes, written))]
+                own = None if initial is None else cell.finish(tape.read(0, written))
                 step = Step(number, phase.kind, repeat, phase=position, closing=phase.closing)
                 tape.write(
                     done + 1, written, computation.advance(block, 0, self._read(local, done, first), [step], own)
@@ -95,7 +123,7 @@ class Region:
         return torch.cat([now, self.tape.read(first, self.held[local[~present] - len(self.local)])])
 
     @cached_property
-    def edges(self):  # type: ignore[no-untyped-def]
+    def edges(self) -> Edges:
         """The edges into the rows that are computed, by slots."""
         return self.graph.edges_into(self.own)
 
@@ -107,7 +135,13 @@ class Region:
     @cached_property
     def local(self) -> np.ndarray:
         """The slot of each local id but those of held senders."""
-        return np.concatenate([self.own, np.setdiff1d(self.edges.src, self.own)])
+        return np.concatenate([self.own, self._others()])
+
+    def _others(self) -> np.ndarray:
+        """The slots of senders that are not computed, rising."""
+        computed = np.zeros(self.graph.num_slots, bool)
+        computed[self.own] = True
+        return distinct(self.edges.src[~computed[self.edges.src]])
 
     @cached_property
     def held(self) -> np.ndarray:
@@ -132,8 +166,8 @@ class Region:
         return BlockBuilder(self._structure, self.device)
 
     def _block(self, phase: PhaseSpec, rows: np.ndarray) -> Block:
-        """What a step of the phase does for these rows, which their number identifies."""
-        key = (phase, len(rows))
+        """What a step of the phase does for these rows."""
+        key = (phase, rows.tobytes())
         if key not in self._blocks:
             messages, chosen = self._messages[phase], torch.zeros(len(self.own), dtype=torch.bool)
             chosen[torch.from_numpy(np.searchsorted(self.own, rows))] = True
@@ -170,3 +204,8 @@ class Region:
         elif phase.kind == "inside" and phase.update == "receivers":
             updates = graph.receives_inside[self.own]
         return torch.from_numpy(np.flatnonzero(updates))
+
+
+def _union(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """The distinct slots of all, rising."""
+    return distinct(np.concatenate(rows))

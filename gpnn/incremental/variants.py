@@ -1,0 +1,206 @@
+"""Variants: a node's outputs in many graphs that each lack a little, in one pass over what differs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.data.features import csr_tensor, scale_rows
+from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
+from gpnn.incremental.predictor import Predictor
+from gpnn.incremental.ragged import distinct
+from gpnn.incremental.reach import SENDS, Round, required
+from gpnn.incremental.tape import Tape
+
+
+class Deletions(NamedTuple):
+    """What each variant of a graph lacks, `[V]` each.
+
+    Attributes:
+        one: a node, or -1.
+        other: the edges between it and this node go, either way; -1: all edges of `one`.
+        column: the feature of the predicted node that is 0, or -1.
+    """
+
+    one: np.ndarray
+    other: np.ndarray
+    column: np.ndarray
+
+    def lacks(self, variant: np.ndarray, edges: Edges) -> np.ndarray:
+        """Whether the edge is not there in the variant, `[e]`."""
+        one, other = self.one[variant], self.other[variant]
+        whole = other < 0
+        out = (edges.src == one) & (whole | (edges.dst == other))
+        return (one >= 0) & (out | ((edges.dst == one) & (whole | (edges.src == other))))
+
+
+def predict_variants(predictor: Predictor, node: int, deletions: Deletions, *, scaled: bool = False) -> Tensor:
+    """The outputs of a node in each variant, `[V, C]`.
+
+    What differs from the graph as it is, and may reach the node, is computed for all variants together.
+
+    Args:
+        predictor: of the graph, whose states it keeps.
+        node: the slot of the node.
+        deletions: the variants.
+        scaled: whether rows of features sum to one, as they do again without a column.
+    """
+    assert predictor.tape is not None
+    assert predictor.outputs is not None
+    assert predictor.round is not None
+    number = len(deletions.one)
+    outputs = predictor.outputs[node].repeat(number, 1)
+    symmetric = predictor.pipeline.normalization.startswith("symmetric")
+    if not ((deletions.one >= 0) | (deletions.column >= 0)).any():
+        return outputs
+    keys = _differing(predictor.graph.edges, predictor.round, node, deletions, symmetric)
+    copies = VariantGraph(predictor.graph.edges, deletions, distinct(np.concatenate(keys)))
+    rows = [copies.slots_of(each) for each in keys[:-1]]
+    wanted = copies.slots_of(keys[-2][keys[-2] % copies.size == node])
+    if len(wanted):
+        tape = VariantTape(predictor.tape, copies)
+        x = _features(predictor, copies, np.union1d(rows[0], wanted), deletions, scaled)
+        found = predictor.run(copies, rows, tape, wanted, x)
+        outputs[torch.from_numpy(copies.variant[wanted - copies.size])] = found
+    return outputs
+
+
+def _differing(graph: DynamicGraph, round: Round, node: int, deletions: Deletions, symmetric: bool) -> list[np.ndarray]:
+    """Variant · S + slot of states that differ and matter: at the start, after each step; then ends of what is gone."""
+    size, needed = graph.num_slots, required(graph, round, np.array([node]))
+    inside = np.zeros((len(needed), size), bool)
+    for step, nodes in enumerate(needed):
+        inside[step, nodes] = True
+    concerned, touched = _concerned(graph, deletions, symmetric)
+    found = [np.flatnonzero(deletions.column >= 0) * size + node]
+    first = found[0]
+    for done, (_, _, phase, repeat) in enumerate(round.steps()):
+        first = found[-1] if repeat == 0 else first
+        sends = SENDS[phase.kind]
+        reached = [found[-1], concerned]
+        for side, sent in enumerate(sends):
+            keys = first if phase.kind == "held" and side else found[-1]
+            if sent and len(keys):
+                reached.append(_receivers(graph, keys, side))
+        keys = distinct(np.concatenate(reached))
+        found.append(keys[inside[done + 1][keys % size]])
+    return [*found, touched[inside[0][touched % size]]]
+
+
+def _concerned(graph: DynamicGraph, deletions: Deletions, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of nodes that receive otherwise in a variant, and of those whose own edges differ."""
+    size, variants = graph.num_slots, np.flatnonzero(deletions.one >= 0)
+    one, other = deletions.one[variants], deletions.other[variants]
+    keys = [variants * size + one, (variants * size + other)[other >= 0]]
+    for variant in variants[other < 0]:
+        keys.append(variant * size + graph.neighbours(deletions.one[[variant]]))
+    touched = np.unique(np.concatenate(keys)) if len(variants) else np.zeros(0, np.int64)
+    if not symmetric:
+        return touched, touched
+    return np.union1d(touched, np.concatenate([_receivers(graph, touched, side) for side in range(2)])), touched
+
+
+def _receivers(graph: DynamicGraph, keys: np.ndarray, crosses: int) -> np.ndarray:
+    """Keys of the nodes that nodes send to, inside their subgraph or over the cut."""
+    counts, (dst, *_) = graph.outgoing.gather(keys % graph.num_slots)
+    source = np.repeat(keys, counts)
+    chosen = (graph.labels[source % graph.num_slots] != graph.labels[dst]) == bool(crosses)
+    return (source - source % graph.num_slots + dst)[chosen]
+
+
+class VariantGraph:
+    """A graph, and after its slots copies of nodes whose surroundings differ in a variant, as a region reads it.
+
+    Args:
+        graph: as it is.
+        deletions: the variants.
+        keys: variant · S + slot of each copy, rising, `[M]`.
+    """
+
+    def __init__(self, graph: DynamicGraph, deletions: Deletions, keys: np.ndarray) -> None:
+        self.size, self.keys = graph.num_slots, keys
+        self.variant, self.node = keys // self.size, keys % self.size
+        self.num_slots = self.size + len(keys)
+        self.labels = np.concatenate([graph.labels, graph.labels[self.node]])
+        counts, columns = graph.incoming.gather(self.node)
+        copy = np.repeat(np.arange(len(keys)), counts)
+        src, *values = columns
+        types = values.pop(0) if graph.typed else None
+        edges = Edges(src, self.node[copy], types, values[0] if values else None)
+        left = ~deletions.lacks(self.variant[copy], edges)
+        edges, self._copy = edges.select(left), copy[left]
+        crosses = graph.labels[edges.src] != graph.labels[edges.dst]
+        sender = np.searchsorted(keys, sent := self.variant[self._copy] * self.size + edges.src)
+        same = keys[np.minimum(sender, len(keys) - 1)] == sent
+        self._edges = edges._replace(src=np.where(same, self.size + sender, edges.src), dst=self.size + self._copy)
+        weight = None if edges.weight is None else np.abs(edges.weight).astype(np.float64)
+        place, cells = 2 * self._copy + crosses, 2 * len(keys)
+        sums = np.bincount(place, weight, cells).reshape(-1, 2)
+        found = np.bincount(place, None, cells).reshape(-1, 2) > 0
+        self.inside, self.cut = (np.concatenate(both) for both in zip((graph.inside, graph.cut), sums.T))
+        self.receives_inside = np.concatenate([graph.receives_inside, found[:, 0]])
+        self.receives_cut = np.concatenate([graph.receives_cut, found[:, 1]])
+        self.at_cut = np.concatenate([graph.at_cut, found[:, 1] | self._sends(graph, deletions)])
+
+    def _sends(self, graph: DynamicGraph, deletions: Deletions) -> np.ndarray:
+        """Which copies send over the cut, `[M]`."""
+        counts, (dst, *_) = graph.outgoing.gather(self.node)
+        copy = np.repeat(np.arange(len(self.keys)), counts)
+        edges = Edges(self.node[copy], dst)
+        crosses = (graph.labels[edges.src] != graph.labels[dst]) & ~deletions.lacks(self.variant[copy], edges)
+        return np.bincount(copy[crosses], None, len(self.keys)) > 0
+
+    def slots_of(self, keys: np.ndarray) -> np.ndarray:
+        """The slots of copies, `[n]`."""
+        return self.size + np.searchsorted(self.keys, keys)
+
+    def edges_into(self, slots: np.ndarray) -> Edges:
+        """The edges into copies, rising."""
+        chosen = np.zeros(len(self.keys), bool)
+        chosen[slots - self.size] = True
+        return self._edges.select(chosen[self._copy])
+
+
+class VariantTape:
+    """The states of a tape, and those of copies, which begin as their nodes' are."""
+
+    def __init__(self, base: Tape, graph: VariantGraph) -> None:
+        self.base, self.size = base, graph.size
+        self.own = [base.read(step, graph.node) for step in range(len(base.states))]
+
+    def read(self, step: int, slots: np.ndarray) -> Tensor:
+        """The states of some slots after a step, `[n, s]`."""
+        found = self.base.read(step, np.where(slots < self.size, slots, 0))
+        copies = np.flatnonzero(slots >= self.size)
+        found[torch.from_numpy(copies)] = self.own[step][torch.from_numpy(slots[copies] - self.size)]
+        return found
+
+    def write(self, step: int, slots: np.ndarray, values: Tensor) -> None:
+        """Set those of copies."""
+        self.own[step][torch.from_numpy(slots - self.size)] = values.to(self.own[step].dtype)
+
+
+def _features(
+    predictor: Predictor, graph: VariantGraph, slots: np.ndarray, deletions: Deletions, scaled: bool
+) -> Tensor | None:
+    """The features of copies, `[n, F]`, where a variant lacks a column of one, without it."""
+    x = predictor.graph.take_features(graph.node[slots - graph.size])
+    if x is None:
+        return None
+    columns = deletions.column[graph.variant[slots - graph.size]]
+    changed = np.flatnonzero(columns >= 0)
+    if x.layout == torch.strided:
+        rows = torch.from_numpy(changed)
+        x[rows, torch.from_numpy(columns[changed])] = 0
+        x[rows] = scale_rows(x[rows]) if scaled else x[rows]
+        return x
+    ptr, index, values = (each.numpy() for each in (x.crow_indices(), x.col_indices(), x.values().clone()))
+    for row in changed:
+        entries = slice(ptr[row], ptr[row + 1])
+        values[entries][index[entries] == columns[row]] = 0
+        total = np.abs(values[entries]).sum()
+        values[entries] /= total if scaled and total > 0 else 1
+    return csr_tensor(ptr, index, values, (x.shape[0], x.shape[1]))

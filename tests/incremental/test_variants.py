@@ -1,0 +1,82 @@
+"""A node's outputs without an edge, a node's edges or a column equal those of the graph that lacks it."""
+
+import numpy as np
+import pytest
+import torch
+
+from gpnn.data.features import scale_rows
+from gpnn.engine.normalize import NORMALIZATIONS
+from gpnn.graph import Graph
+from gpnn.incremental import LiveGraph, Predictor
+from gpnn.incremental.variants import Deletions, predict_variants
+from gpnn.nn import GPNN, UPDATES
+from gpnn.partition import Partition
+from gpnn.pipeline import Pipeline
+from gpnn.train.evaluate import predict_outputs
+
+SIZE, PARTS = 18, 3
+SCHEDULES = [
+    ("synchronous", {}),
+    ("partitioned", {"intra": 2}),
+    ("partitioned", {"update": "receivers"}),
+    ("held_cut", {"intra": 3}),
+]
+
+
+def draw(seed: int, *, typed: bool, weighted: bool) -> tuple[Graph, torch.Tensor, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(0, SIZE, (2, 40))
+    src, dst = np.append(src, dst[:20]), np.append(dst, src[:20])  # some go both ways
+    types = torch.from_numpy(rng.integers(0, 2, 60)) if typed else None
+    weight = torch.from_numpy(rng.random(60)) if weighted else None
+    graph = Graph(torch.from_numpy(src), torch.from_numpy(dst), SIZE, types, weight)
+    return graph, torch.from_numpy(rng.random((SIZE, 4))), rng.integers(0, PARTS, SIZE)
+
+
+def whole(model, pipeline, graph, x, labels, node, one, other, column) -> torch.Tensor:
+    if one >= 0:
+        out, into = (graph.src == one), (graph.dst == one)
+        gone = out | into if other < 0 else (out & (graph.dst == other)) | (into & (graph.src == other))
+        graph = graph.select_edges(~gone)
+    if column >= 0:
+        x = x.clone()
+        x[node, column] = 0
+        x[node] = scale_rows(x[node][None])[0]
+    part = None if pipeline.schedule == "synchronous" else Partition(torch.from_numpy(labels), PARTS)
+    return predict_outputs(model, x, pipeline.lower_again(graph.to_data(), part))[node]
+
+
+def check(seed: int, schedule: int, *, typed=False, weighted=False, rule="symmetric_split", **options) -> None:
+    graph, x, labels = draw(seed, typed=typed, weighted=weighted)
+    name, own = SCHEDULES[schedule]
+    pipeline = Pipeline(
+        schedule=name, schedule_options=own, rounds=2, k=PARTS, normalization=rule, self_loops=True, device="cpu"
+    )
+    model = GPNN(4, 5, 3, num_rounds=2, num_edge_types=graph.num_edge_types, **options).double()
+    x = scale_rows(x)
+    live = LiveGraph(graph, x, [str(i) for i in range(SIZE)], labels=None if name == "synchronous" else labels)
+    predictor = Predictor(model, live, pipeline)
+    predictor.predict()
+    pairs = [(int(a), int(b), -1) for a, b in zip(graph.src, graph.dst)]
+    cases = [(-1, -1, -1), *pairs[:12], *((i, -1, -1) for i in range(SIZE)), *((-1, -1, i) for i in range(4))]
+    for node in (0, 7):
+        found = predict_variants(predictor, node, Deletions(*np.array(cases).T), scaled=True)
+        wanted = torch.stack([whole(model, pipeline, graph, x, labels, node, *case) for case in cases])
+        torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", range(len(SCHEDULES)))
+def test_every_local_schedule(schedule):
+    check(schedule, schedule, cell="gru")
+    check(schedule + 9, schedule, cell="linear", typed=True, weighted=True, message="linear")
+
+
+@pytest.mark.parametrize("cell", sorted(UPDATES))
+def test_every_cell(cell):
+    check(3, 1, cell=cell)
+
+
+@pytest.mark.parametrize("rule", NORMALIZATIONS)
+def test_every_normalization(rule):
+    check(4, 1, rule=rule, cell="gru", weighted=True)
+    check(5, 3, rule=rule, cell="linear", predict="before", readout="learned")
