@@ -21,8 +21,8 @@ class DataConfig:
         name: a dataset, or the path of a folder of tables or of a graph file.
         root: folder of downloaded data; empty: GPNN_DATA, else the user's cache.
         undirected: add the reverse of every edge that lacks it; "typed": add that of every edge, as another type.
-        scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where no
-            feature is negative.
+        scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where
+            there are several and none is negative.
     """
 
     name: str = "digits"

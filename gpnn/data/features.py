@@ -67,13 +67,16 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
 def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose magnitude would be lost.
 
-    Scaled rows have no negative values where the others had none, so that the choice stays the same.
+    A single column is left as it is: scaled, it would be 1 for every node. Scaled rows have no negative values where
+    the others had none, so that the choice stays the same.
 
     >>> choose_scale(torch.tensor([[1.0, 3.0]])), choose_scale(torch.tensor([[1.0, -3.0]]))
     ('rows', 'none')
     """
-    values = None if x is None else x if x.layout == torch.strided else x.values()
-    return "none" if values is None or (values.numel() and values.min() < 0) else "rows"
+    if x is None or x.shape[1] == 1:
+        return "none"
+    values = x if x.layout == torch.strided else x.values()
+    return "none" if values.numel() and values.min() < 0 else "rows"
 
 
 def scale_rows(x: Tensor) -> Tensor:

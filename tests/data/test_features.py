@@ -71,6 +71,7 @@ def test_measurements_keep_their_size_and_counts_are_scaled() -> None:
     assert transform_data(data, scale_features="auto").x.tolist() == [[0.25, 0.75], [0, 0], [0.5, 0.5]]
     assert choose_scale(csr_tensor(np.array([0, 1]), np.array([0]), np.array([-1.0], np.float32), (1, 2))) == "none"
     assert choose_scale(None) == "none"
+    assert choose_scale(torch.tensor([[31.0], [45.0]])) == "none"  # else both would be 1
 
 
 MATRIX = csr_matrix(np.array([[1, 0, 3], [0, 0, 0], [0, 2, 0]], np.int64))
