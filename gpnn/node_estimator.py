@@ -43,6 +43,7 @@ from gpnn.node_input import (
     read_graph,
     read_nodes,
 )
+from gpnn.notebook import in_notebook
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline, Sizes
 from gpnn.progress import Progress
@@ -57,7 +58,7 @@ from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.blend import Blend, blend_predictions, choose_blend
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.fit import Callback, FitResult, fit
+from gpnn.train.fit import Callback, FitResult, fit, training_html
 from gpnn.train.notes import Facts, Note, NoteWarning, count_one_way, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 from gpnn.train.target_scale import resolve_target_scale
@@ -192,7 +193,10 @@ class NodeEstimator(BaseEstimator):
             self.columns_, data = fit_columns(self.columns, data)
         data = hold_out(data, self.validation_fraction, self.seed)
         self._take_classes(data, given.classes)
-        with TemporaryDirectory() as folder, Progress("preparing", silent=not self.verbose) as progress:
+        with (
+            TemporaryDirectory() as folder,
+            Progress("preparing", silent=not (self.verbose or in_notebook())) as progress,
+        ):
             self._train(data, Path(folder), progress, callbacks)
         if graph is not None:
             self.graph_ = graph
@@ -604,6 +608,13 @@ class NodeEstimator(BaseEstimator):
             return read_nodes(X, y, graph, self.task_name, sample_weight)
         x = X if adjacency is None else check_features(self, X, reset=reset)
         return read_arrays(x, y, adjacency, self.task_name, sample_weight)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """scikit-learn's picture of the estimator and, once it is fitted, of its training."""
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle and hasattr(self, "history_"):
+            bundle["text/html"] += training_html(self.metrics_, self.history_)
+        return bundle
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

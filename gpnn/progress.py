@@ -1,4 +1,4 @@
-"""Progress: what a run does now, for its user: a bar on a terminal, else lines."""
+"""Progress: what a run does now, for its user: a bar on a terminal or in a notebook, else lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
+from gpnn.notebook import NotebookBar, in_notebook
 from gpnn.text import metric_text, percent
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ Record = Mapping[str, Any]
 class Progress:
     """The one display of what takes its time: a stage, or the epochs of a training, whose callback it is.
 
-    On a terminal it is a bar with the best validation so far, the patience and the time that are left. Elsewhere it is
-    a line for every tenth of the epochs, and at least one every half minute, whatever takes so long.
+    On a terminal and in a notebook it is a bar with the best validation so far, and the patience that is left.
+    Elsewhere it is a line for every tenth of the epochs, and at least one every half minute, whatever takes so long.
 
     Args:
         what: is done first.
@@ -38,15 +39,15 @@ class Progress:
         self.epochs, self.best = 0, ""
         self._checked: dict[str, Any] = {}  # the last epoch that was validated
         self._last = ""  # what was known after the last epoch
-        self._bar: RichProgress | None = None
+        self._bar: RichProgress | NotebookBar | None = None
         self._lock, self._end = RLock(), Event()
         self._began = self._printed = time.monotonic()
 
     def __enter__(self) -> Self:
         if self.silent:
             return self
-        if sys.stderr.isatty():
-            self._bar = _make_bar()
+        if sys.stderr.isatty() or in_notebook():
+            self._bar = NotebookBar() if in_notebook() else _make_bar()
             self._bar.start()
             self._bar.add_task(self.what, total=None, facts="")
         else:

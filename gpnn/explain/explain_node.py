@@ -14,6 +14,7 @@ from gpnn.explain.explained import Explained, row_of
 from gpnn.explain.links import Links, rank_links
 from gpnn.graph import Graph
 from gpnn.incremental.variants import Deletions
+from gpnn.notebook import table_html
 from gpnn.run.known_nodes import find_nodes, node_ids
 from gpnn.train.task import Classification, Task
 
@@ -47,6 +48,13 @@ class Explanation:
     edges: tuple[tuple[Any, Any, float], ...]
     neighbours: tuple[tuple[Any, float], ...]
     columns: tuple[tuple[Any, float], ...]
+
+    def _repr_html_(self) -> str:
+        rows = [("edge", f"{source} → {target}", effect) for source, target, effect in self.edges]
+        rows += [("neighbour", *each) for each in self.neighbours]
+        rows += [("column", *each) for each in self.columns]
+        title = f"{self.node}: {self.prediction}, probability {self.probability:.4f}"
+        return table_html(["without", "", "probability lost"], rows, title)
 
 
 def explain_node(

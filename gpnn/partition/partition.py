@@ -17,11 +17,14 @@ from torch import Tensor
 from gpnn.check import check_count
 from gpnn.csr import compress, pointers
 from gpnn.graph import GraphLike
+from gpnn.notebook import bars_html
 from gpnn.storage.atomic import replace_file
 from gpnn.storage.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from gpnn.partition.quality import Quality
+
+MOST_BARS = 100  # subgraphs that a notebook shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,10 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition(num_nodes={self.num_nodes}, num_parts={self.num_parts})"
+
+    def _repr_html_(self) -> str:
+        sizes = self.sizes.sort(descending=True).values[:MOST_BARS].tolist()
+        return f"{self!r}<br>" + bars_html(sizes, "nodes of the largest subgraphs")
 
     @property
     def num_nodes(self) -> int:

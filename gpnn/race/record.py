@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpnn.notebook import table_html
 from gpnn.race.budget import allot
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
@@ -50,6 +51,11 @@ class RaceRecord:
     rows: tuple[Row, ...] = ()
     interrupted: Row | None = None
     blend: Blend | None = None
+
+    def _repr_html_(self) -> str:
+        head = ("rung", "name", "epochs", "seconds", "value")
+        rows = [[each["rung"] + 1, *(each.get(name) for name in head[1:])] for each in self.rows]
+        return table_html(["rung", "recipe", "epochs", "seconds", f"validation {self.metric}"], rows)
 
     def to_mapping(self) -> dict[str, Any]:
         """The record as JSON holds it."""

@@ -43,6 +43,12 @@ class Schedule:
             f"messages={self.num_messages}, updates={self.num_updates})"
         )
 
+    def _repr_html_(self) -> str:
+        from gpnn.schedule.draw import MAX_NODES, draw_schedule
+
+        drawn = self.graph.rows is None and self.graph.num_nodes - self.num_virtual <= MAX_NODES
+        return draw_schedule(self) if drawn else repr(self)
+
     def check_unchanged(self) -> None:
         """Raise ValueError where the graph's edges were changed in place since the schedule was made.
 

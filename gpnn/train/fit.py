@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -17,8 +17,10 @@ from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import MaskKey
+from gpnn.notebook import curves_html, table_html
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
+from gpnn.text import metric_text
 from gpnn.train.evaluate import (
     all_finite,
     autocast,
@@ -87,6 +89,26 @@ class FitResult:
     problem: str | None = None
     logits: Tensor | None = field(default=None, repr=False, compare=False)
     task: Task | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        return training_html(self.metrics, self.history)
+
+
+def training_html(metrics: Mapping[str, Any], history: Sequence[Record]) -> str:
+    """A training as a notebook shows it: the metrics of each split, and curves of loss and validation."""
+    names = [name.removeprefix("train_") for name in metrics if name.startswith("train_")]
+    rows = [[name.replace("_", " "), *(_metric(metrics, split, name) for split in SPLITS)] for name in names]
+    shown = ("loss", "val_loss", f"val_{metrics.get('metric')}")
+    curves = {
+        name: [(each["epoch"], each[name]) for each in history if each.get(name) is not None]
+        for name in dict.fromkeys(shown)
+    }
+    ended = f"{metrics.get('epochs', len(history))} epochs, the best is {metrics.get('best_epoch', '–')}"
+    return table_html(["", *SPLITS], rows, ended) + curves_html(curves, "loss and validation by epoch")
+
+
+def _metric(metrics: Mapping[str, Any], split: str, name: str) -> str:
+    return metric_text(name, metrics.get(f"{split}_{name}"))
 
 
 def holds_logits(num_nodes: int, num_outputs: int) -> bool:
