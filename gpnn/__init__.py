@@ -3,8 +3,13 @@
 The public names load on first use, so that `import gpnn` costs little more than `import torch`.
 """
 
+import os
 from importlib import import_module
 from typing import Any
+
+# Threads of OpenMP that wait in a loop take the cores from those that work: on a busy machine a training took several
+# times as long. It is read when torch is loaded, so that who imports torch first, or sets it, decides otherwise.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"
 

@@ -11,5 +11,5 @@ def test_the_folder_is_a_dataset_and_follows_the_seed(tmp_path):
     data = load_dataset(tmp_path / "a")
     assert (data.num_nodes, data.num_edges, data.x.shape[1]) == (1000, 5000, WORDS)
     assert int(data.edge_type.max()) + 1 == len(TYPES)
-    assert len(data.class_names) == CLASSES
+    assert 0.9 * CLASSES <= len(data.class_names) <= CLASSES  # rare ones may have no labelled node
     assert 0.2 < float((data.y >= 0).float().mean()) < 0.4
