@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 # The names of gpnn.data.DATASETS and gpnn.divide.METHODS, whose import takes seconds; a test compares them.
 DATASET_NAMES = (
     "digits", "cora", "citeseer", "pubmed", "nell", "diel", "babi", "planted", "people", "rmat", "grid", "chain",
-    "diel_like", "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "mesh_eccentricity", "amazon_cs",
-    "blogcatalog", "flickr", "facebook_pages", "chameleon_filtered", "texas", "cornell", "wisconsin", "wiki_chameleon",
-    "twitch_de", "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
+    "diel_like", "eccentricity", "shortest_path", "diameter", "ring_transfer", "tree_match", "mesh_eccentricity",
+    "amazon_cs", "blogcatalog", "flickr", "facebook_pages", "chameleon_filtered", "texas", "cornell", "wisconsin",
+    "wiki_chameleon", "twitch_de", "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-papers100M",
 )  # fmt: skip
 SECTION_NAMES = ("data.", "partition.", "schedule.", "model.", "train.")
 METHOD_NAMES = (

@@ -55,7 +55,7 @@ class Facts:
         largest_part: share of the nodes in the largest of them.
         message: the model's message function, a name of :data:`gpnn.nn.MESSAGES`.
         num_unseen_classes: classes of validation or test nodes that no training node has.
-        num_rare_classes: classes that have a training node, but fewer than `FEW`.
+        num_rare_classes: classes that have a training node, but fewer than `FEW` and than half of the mean class.
     """
 
     num_one_way: int
@@ -244,7 +244,8 @@ def _count_rare(data: Data) -> int:
         return 0
     known = y[mask & labelled_nodes(y)]
     counts = known.bincount() if y.dim() == 1 else (known == 1).sum(0)
-    return int(((counts > 0) & (counts < FEW)).sum())
+    mean = counts.double().sum() / max(1, int((counts > 0).sum()))
+    return int(((counts > 0) & (counts < FEW) & (counts < mean / 2)).sum())
 
 
 def _classes_in(y: Tensor, mask: Tensor) -> set[int]:
@@ -253,7 +254,7 @@ def _classes_in(y: Tensor, mask: Tensor) -> set[int]:
     return set((known.unique() if y.dim() == 1 else (known == 1).any(0).nonzero()[:, 0]).tolist())
 
 
-FEW = 5  # training nodes below which a class is rare
+FEW = 5  # training nodes below which a class is rare, where others have more
 RISE, LONG = 2.0, 20  # a validation loss that rose again by so much, over so many epochs, shows overfitting
 FAR = 10.0  # a last loss of so many times that of guessing is absurd
 TRY = "a smaller gradient norm (`clip`), float32 precision, or features of a smaller scale"

@@ -53,11 +53,13 @@ NOTED = {
 
 
 def test_a_rare_class_has_few_training_nodes_and_not_none():
-    y, mask = torch.tensor([0] * 5 + [1] * 4 + [2] * 9), torch.ones(18, dtype=torch.bool)
-    mask[9:] = False
+    y, mask = torch.tensor([0] * 15 + [1] * 4 + [2] * 9), torch.ones(28, dtype=torch.bool)
+    mask[19:] = False
     edge_index = torch.zeros(2, 0, dtype=torch.int64)
-    data = Data(y=y, train_mask=mask, num_nodes=18, edge_index=edge_index)
+    data = Data(y=y, train_mask=mask, num_nodes=28, edge_index=edge_index)
     assert Facts.of(data).num_rare_classes == 1
+    data.train_mask[4:15] = False  # where all have few, none is rare
+    assert Facts.of(data).num_rare_classes == 0
 
 
 @pytest.mark.parametrize("name", CHECKS)
