@@ -102,16 +102,24 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# An sdist of the tree, and a wheel of that sdist.
 wheel: $(SETUP)
-	$(BIN)/python -m build --wheel
+	rm -rf dist
+	$(BIN)/python -m build
 
-# A wheel built from the tree installs into a clean environment and trains there.
+# The wheel in a clean environment, outside the tree: it trains, then passes the suite of the sdist, whose package gives way
+# to the installed one. What a newcomer has who takes both. TESTS chooses, as above.
 test-wheel: wheel
-	rm -rf build/clean
+	rm -rf build/clean build/sdist
 	$(PYTHON) -m venv build/clean
 	build/clean/bin/python -m pip install --quiet --constraint constraints.txt torch
-	build/clean/bin/python -m pip install --quiet --constraint constraints.txt dist/gpnn-*.whl
+	build/clean/bin/python -m pip install --quiet --constraint constraints.txt "$$(echo dist/gpnn-*.whl)[dev,metis]"
 	cd build && clean/bin/gpnn train train.epochs=5 --out clean/run
+	mkdir build/sdist && tar --extract --gzip --file dist/gpnn-*.tar.gz --directory build/sdist --strip-components 1
+	rm -r build/sdist/gpnn
+	ln -s "$$(cd build && clean/bin/python -c 'import gpnn; print(*gpnn.__path__)')" build/sdist/gpnn
+	cd build/sdist && OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 ../clean/bin/python -m pytest --numprocesses $(WORKERS) \
+		--dist loadfile $(TESTS)
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache

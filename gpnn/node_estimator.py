@@ -446,7 +446,8 @@ class NodeEstimator(BaseEstimator):
             X: the graph, as of :meth:`fit`. Frames that came later are read with the meaning of those learnt from:
                 `gpnn.from_frames(nodes, edges, vocabulary=classifier.vocabulary_)`. None: the graph as :meth:`update`
                 left it.
-            adjacency, graph: as of :meth:`fit`.
+            adjacency: as of :meth:`fit`.
+            graph: likewise.
 
         Raises:
             ValueError: when the columns of the graph's tables were given another meaning.
@@ -479,7 +480,8 @@ class NodeEstimator(BaseEstimator):
             X: the graph, as of :meth:`fit`.
             file: ending in `.pt2`: write the module there, too, as a program that `torch.export.load` reads where gpnn
                 is not installed; its `gpnn.json` names the classes.
-            adjacency, graph: as of :meth:`fit`.
+            adjacency: as of :meth:`fit`.
+            graph: likewise.
 
         Raises:
             ValueError: when there is a transformer of columns, or dense features would take too much memory.
