@@ -174,8 +174,13 @@ def choose_engine(
             return choice
     if engine != "auto":
         return choice
-    rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak
-    raise DoesNotFit(_refusal(choice, budget, plan, folder, rounded <= budget), choice.estimate, budget)
+    rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak <= budget
+    ways = ["engine=streamed_bf16, which rounds the states between rounds"] if rounded and plan.runners is None else []
+    if recipe.consistency:
+        single = replace(recipe, passes=1, consistency=0.0)
+        if estimate_memory(model, x, plan, single, choice.runner, rows=rows).peak <= budget:
+            ways.append("train.passes=1 train.consistency=0, which needs no outputs of all nodes at once")
+    raise DoesNotFit(_refusal(choice, budget, plan, folder, ways), choice.estimate, budget)
 
 
 def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:
@@ -216,14 +221,12 @@ def _without_features(estimate: Estimate, x: Tensor) -> Estimate:
     return replace(estimate, resident=max(0.0, estimate.resident - held))
 
 
-def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str | None, rounded: bool) -> str:
-    """Why nothing fits, and what would; `rounded`: rounded states would."""
+def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str | None, others: list[str]) -> str:
+    """Why nothing fits, and what would: `others`, and what is known from the estimate."""
     estimate = least.estimate
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
     share = (budget - fixed) / max(1.0, estimate.peak - fixed)
-    ways = [f"{estimate.peak / 1e9:.1f} GB of memory"]
-    if rounded and plan.runners is None:
-        ways.append("engine=streamed_bf16, which rounds the states between rounds")
+    ways = [f"{estimate.peak / 1e9:.1f} GB of memory", *others]
     if folder is None and plan.runners is None:
         ways.append("disk=FOLDER, which lets states and features lie in files")
     if share > 0.05:

@@ -101,7 +101,9 @@ def estimate_memory(
     streamed = streamed_runner(runner)
     if x is not None and streamed is not None and model.makes_states_again(x, plan, streamed):
         wanted = num_nodes if rows is None or recipe.consistency else rows
-        return _from_features(model, x, plan, recipe, streamed, each, sizes, wanted * (each.by_model + outputs))
+        by_rows = not recipe.consistency and not model.readout.collects and recipe.precision != "bf16"
+        kept = 0.0 if by_rows else wanted * (each.by_model + outputs)  # by rows the loss is differentiated at once
+        return _from_features(model, x, plan, recipe, streamed, each, sizes, kept, 1 if by_rows else recipe.passes)
     held, work = runner_bytes(plan, sizes, recomputes=streams)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
     held += num_nodes * (each.by_model + outputs) + order
@@ -135,8 +137,12 @@ def _from_features(
     each: NodeBytes,
     sizes: StateBytes,
     outputs: float,
+    passes: int,
 ) -> Estimate:
-    """The same where initial states are made of features; `outputs` are bytes of the rows that the head sees."""
+    """The same where initial states are made of features.
+
+    `outputs` are bytes of the rows that the head sees, and of `passes` at a time is kept what they need.
+    """
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
     found = source_bytes(plan, sizes, runner, stored_bytes(x, width), whole=comes_whole(x, model.state_channels))
     own = plan.device.type == "cuda"
@@ -148,7 +154,7 @@ def _from_features(
         plan=plan_bytes(plan) + 16 * (0 if plan.order is None else plan.num_nodes),
         features=moved,
         parameters=_parameter_bytes(model, recipe),
-        kept=(found.kept + outputs) * recipe.passes,
+        kept=(found.kept + outputs) * passes,
         work=found.work + min(chunk, plan.num_nodes * each.state),
         lowering=lowering_bytes(plan) + placed_bytes(plan),
         piece=min(piece, found.work),

@@ -253,7 +253,9 @@ class _Trainer:
         if folder is None or few or self.plan.device.type != "cpu":
             return self.predict()
         release_pages()
-        return map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)
+        logits = map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)
+        release_pages()  # metrics take as much elsewhere
+        return logits
 
     def finish(self, stopped: str, logits: Tensor | None) -> tuple[dict[str, Any], str | None]:
         """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.
