@@ -68,18 +68,29 @@ def _can_average(facts: GraphFacts) -> bool:
     return alike and facts.num_columns > 0 and facts.labels_per_class <= FEW_LABELS
 
 
+_SPREAD = Pipeline(
+    partition="auto",
+    schedule="auto",
+    normalization="symmetric_split",
+    self_loops=True,
+    model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
+)
+
 RECIPES: dict[str, NamedRecipe] = {
     "spread": NamedRecipe(
         "scores of the features, propagated by the linear cell; random passes agree with their sharpened average",
-        Pipeline(
-            partition="auto",
-            schedule="auto",
-            normalization="symmetric_split",
-            self_loops=True,
-            model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
-        ),
+        _SPREAD,
         DEFAULT_RECIPE,
         undirected=True,
+    ),
+    "raw": NamedRecipe(
+        "the same of features as they are, whose rows have different lengths",
+        _SPREAD,
+        DEFAULT_RECIPE,
+        suits=lambda facts: facts.rows_differ,
+        in_shards=False,  # whose features are scaled already
+        undirected=True,
+        scale_features="none",
     ),
     "averaged": NamedRecipe(
         "states of the features, averaged over the rounds, with much dropout; random passes agree more sharply",
@@ -100,7 +111,9 @@ RECIPES: dict[str, NamedRecipe] = {
                 "drop_node": 0.5,
             },
         ),
-        replace(DEFAULT_RECIPE, epochs=500, consistency=1.5, temperature=0.3, weight_decay=2e-4, clip=0.0),
+        replace(
+            DEFAULT_RECIPE, epochs=500, patience=200, consistency=1.5, temperature=0.3, weight_decay=2e-4, clip=0.0
+        ),
         suits=_can_average,
         undirected=True,
     ),
@@ -127,21 +140,6 @@ RECIPES: dict[str, NamedRecipe] = {
         replace(DEFAULT_RECIPE, epochs=300, temperature=0.2, weight_decay=1e-3, learning_rate=0.2, clip=0.0),
         suits=lambda facts: _can_average(facts) and facts.num_columns <= SMALL_VOCABULARY,
         in_shards=False,
-        undirected=True,
-    ),
-    "gated": NamedRecipe(
-        "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
-        Pipeline(
-            partition="auto",
-            schedule="auto",
-            rounds=10,
-            normalization="graph",
-            hidden_channels=64,
-            model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
-        ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
-        suits=_can_be_deep,
-        in_shards=False,  # batch normalisation sees all nodes
         undirected=True,
     ),
     "residual": NamedRecipe(
@@ -186,6 +184,21 @@ RECIPES: dict[str, NamedRecipe] = {
         suits=_can_be_deep,
         undirected=TYPED,
         scale_features="none",
+    ),
+    "gated": NamedRecipe(
+        "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
+        Pipeline(
+            partition="auto",
+            schedule="auto",
+            rounds=10,
+            normalization="graph",
+            hidden_channels=64,
+            model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
+        ),
+        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        suits=_can_be_deep,
+        in_shards=False,  # batch normalisation sees all nodes
+        undirected=True,
     ),
     "sampled": NamedRecipe(
         "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",

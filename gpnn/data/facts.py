@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gpnn.data.features import choose_scale, row_sums
 from gpnn.data.labels import are_numbers, labelled_nodes
 from gpnn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+VARIED = 0.4  # deviation of rows' sums, as a share of their mean, from which on a row's length may tell something
 LEAST_EDGES = 10  # between training nodes, that tell whether neighbours are alike
 
 
@@ -34,6 +36,8 @@ class GraphFacts:
         assortativity: how far the homophily is above that of classes at random among the same ends, 1 at most and 0 for
             chance (adjusted homophily, Platonov et al. 2023); None where there are too few such edges to tell, or nodes
             have several labels.
+        rows_differ: whether scaling each row to sum one takes away what its length may tell: no feature is negative,
+            and the standard deviation of the rows' sums is more than 0.4 of their mean.
     """
 
     num_nodes: int
@@ -45,6 +49,7 @@ class GraphFacts:
     homophily: float | None
     num_validation: int
     assortativity: float | None = None
+    rows_differ: bool = False
 
     @classmethod
     def of(cls, data: Data) -> GraphFacts:
@@ -63,6 +68,7 @@ class GraphFacts:
             homophily=None if are_numbers(y) else homophily(y, graph, train),
             num_validation=int(split_mask(data, "val").sum()),
             assortativity=None if are_numbers(y) or y.dim() == 2 else assortativity(y, graph, train),
+            rows_differ=_rows_differ(x),
         )
 
 
@@ -103,6 +109,13 @@ def assortativity(y: Tensor, graph: Graph, known: Tensor) -> float | None:
     share = torch.bincount(torch.cat([y[graph.src[both]], y[graph.dst[both]]])).double()
     alike, chance = homophily(y, graph, known), float((share / share.sum()).square().sum())
     return None if alike is None or chance == 1 else (alike - chance) / (1 - chance)
+
+
+def _rows_differ(x: Tensor | None) -> bool:
+    if x is None or choose_scale(x) == "none":
+        return False
+    total = row_sums(x)
+    return bool(total.std(correction=0) > VARIED * total.mean())
 
 
 def count_entries(x: Tensor | None) -> int:

@@ -100,6 +100,18 @@ def scale_rows(x: Tensor) -> Tensor:
     return csr_tensor(ptr.numpy(), x.col_indices().numpy(), scaled.numpy(), (x.shape[0], x.shape[1]))
 
 
+def row_sums(x: Tensor) -> Tensor:
+    """The sum of the absolute values of each row, float64 `[N]`, of dense or sparse CSR features.
+
+    >>> row_sums(torch.tensor([[1.0, -3.0], [0.0, 0.0]])).tolist()
+    [4.0, 0.0]
+    """
+    if x.layout == torch.strided:
+        return x.abs().sum(1, dtype=torch.float64)
+    row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), x.crow_indices().diff())
+    return torch.zeros(x.shape[0], dtype=torch.float64, device=x.device).index_add_(0, row, x.values().abs().double())
+
+
 def _divide(values: Tensor, total: Tensor) -> Tensor:
     return values / torch.where(total > 0, total, 1.0)
 

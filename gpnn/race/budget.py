@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 SECONDS_PER_NODE, SMALL = 0.02, 1800  # for each node beyond those of a small graph
-PER_RECIPE, MOST = 10.0, 7200.0
+PER_RECIPE, MOST = 8.0, 7200.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def default_budget(num_nodes: int, num_recipes: int) -> float:
-    """10 seconds for each recipe, and 20 ms for each node beyond 1,800, at most two hours.
+    """8 seconds for each recipe, and 20 ms for each node beyond 1,800, at most two hours.
 
     >>> default_budget(1000, 4), default_budget(20_000, 6)
-    (40.0, 424.0)
+    (32.0, 412.0)
     """
     return min(MOST, PER_RECIPE * num_recipes + SECONDS_PER_NODE * max(0, num_nodes - SMALL))
 

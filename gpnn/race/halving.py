@@ -110,10 +110,11 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
 
 
 def _within_budget(record: RaceRecord) -> RaceRecord:
-    """The record without those whose share of the first rung is too short to tell anything; one at least stays."""
+    """The record without those whose share of the first rung is too short to tell anything; the first one stays."""
     while len(record.costs) > 1:
         given = rung_epochs(record, 0)
-        short = [name for name in given if given[name] < min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name])]
+        least = {name: min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name]) for name in list(given)[1:]}
+        short = [name for name in least if given[name] < least[name]]
         if not short:
             break
         slowest = max(short, key=record.costs.__getitem__)

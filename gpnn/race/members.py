@@ -5,11 +5,13 @@ from __future__ import annotations
 from gpnn.data.facts import GraphFacts
 from gpnn.recipes import ALIKE, DEFAULT, RECIPES
 
+AVERAGES = ("spread", "raw", "averaged", "smoothed")
+
 
 def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
     """The names of the recipes that suit a graph with these facts, in the order that decides where they are equal.
 
-    That is the order of the table; where neighbours differ, the recipe that averages them comes last. Without
+    That is the order of the table; where neighbours differ, the recipes that average them come last. Without
     validation nodes it is the default alone; `in_shards` leaves out what several processes cannot train.
 
     >>> from dataclasses import replace
@@ -21,4 +23,4 @@ def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
         return [DEFAULT]
     names = [name for name, recipe in RECIPES.items() if recipe.suits(facts) and (recipe.in_shards or not in_shards)]
     differ = facts.assortativity is not None and facts.assortativity < ALIKE
-    return sorted(names, key=lambda name: differ and name == DEFAULT)
+    return sorted(names, key=lambda name: differ and name in AVERAGES)

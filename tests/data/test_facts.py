@@ -26,6 +26,7 @@ def test_facts_by_hand():
         labels_per_class=1.5,
         homophily=1 / 3,
         num_validation=1,
+        rows_differ=True,
     )
 
 
