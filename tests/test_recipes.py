@@ -11,6 +11,7 @@ from gpnn.config import Config
 from gpnn.recipes import RECIPES, find_recipe
 
 LONG = ("columns", "sampled")
+pytestmark = pytest.mark.filterwarnings("ignore:.*fewer than 5 training nodes")  # of a small graph
 
 
 @pytest.mark.parametrize(
