@@ -13,6 +13,12 @@ step of up to 0.9 MiB once before, at one epoch or another, which earlier versio
 Exits with 1 when, after the first five hundred epochs, resident memory grows by more than 8 MiB (with a history that
 forgets by more than 512 bytes per epoch), small objects by more than the history's and two per epoch beside, what the C
 library handed out by more than 256 bytes per epoch, or a file stays open.
+
+    python benchmarks/soak.py --races 1000
+
+races the recipes on a small graph that many times in one process, each into a run folder of its own, and prints
+resident memory and open files. Exits with 1 when, after the first tenth, memory grows by more than 16 KiB per race, or
+a file stays open.
 """
 
 import argparse
@@ -43,6 +49,11 @@ CASES: dict[str, tuple[int, list[str]]] = {  # epochs and settings
 }
 SETTINGS = ["data.name=planted", "data.num_nodes=200", "data.num_features=16", "model.hidden_channels=8", "device=cpu"]
 SETTINGS += ["train.patience=0", "train.check_every=5", "train.checkpoint_every=50", "model.cell=gru"]
+
+
+RACED = ["data.name=planted", "data.num_nodes=60", "data.num_features=8", "data.num_classes=3", "data.label_rate=0.3"]
+RACED += ["recipe=auto", "train.epochs=4", "train.patience=0", "device=cpu"]
+FIXED, MOST_PER_RACE = ("train.epochs", "train.patience"), 16.0  # KiB
 
 
 class Handed(ctypes.Structure):
@@ -110,6 +121,32 @@ def soak(case: str) -> dict[str, Any]:
     noted = ("memory", "files", "handed", "objects", "records", "sizes")
     metrics = {name: getattr(meter, name).tolist() for name in noted} | {"trimmed": meter.trimmed}
     return metrics | {"seconds": time.process_time() - began}
+
+
+def soak_races(num: int) -> bool:
+    """Race that many times; whether memory and open files stay level. Prints ten lines on the way."""
+    import torch
+
+    from gpnn.build import Race, begin_run, load_config, race_run, train_run
+
+    torch.set_num_threads(1)
+    memory, files, settled = [], [], num // 10
+    config = load_config(overrides=RACED)
+    for number in range(1, num + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            run, begun = begin_run(lambda: config, Path(folder) / "run", before=lambda own: Race(own.to_toml(), FIXED))
+            built = race_run(run, begun)
+            assert built is not None
+            train_run(run, built, report=False)
+        del run, begun, built
+        gc.collect()
+        memory.append(resident())
+        files.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+        if number % max(1, num // 10) == 0:
+            print(f"race {number}: {memory[-1]:.1f} MiB, {files[-1]} open files", flush=True)
+    rate = 1024 * (memory[-1] - memory[settled]) / max(1, num - settled - 1)
+    print(f"{rate:+.1f} KiB per race after the first {settled + 1}; {time.process_time():.0f} CPU s")
+    return rate <= MOST_PER_RACE and files[-1] <= files[settled] + 1
 
 
 def growth(values: list[float]) -> float:
@@ -187,7 +224,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--case", choices=CASES, help="run in this process and print JSON")
+    parser.add_argument("--races", type=int, help="race that many times instead")
     chosen = parser.parse_args()
+    if chosen.races:
+        sys.exit(not soak_races(chosen.races))
     if chosen.case:
         print(json.dumps(soak(chosen.case)))
         return
