@@ -116,7 +116,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     run = folder / f"run-{int(time.time())}"
     words = ["train", graph, *SETTINGS, f"schedule.name={given.schedule}", f"train.epochs={given.epochs}"]
-    words += [f"memory={given.memory}", "--out", run, "--no-report"]
+    words += [f"memory={given.memory}", f"disk={folder}", "--out", run, "--no-report"]
     rows.append(measured(f"train, {given.schedule}", list(map(str, words))))
     epochs = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     rows[-1]["epoch"] = epochs[-1]["seconds"]

@@ -166,6 +166,7 @@ def fit(
     logits = None
     if stopped in ENDS or (score_interrupted and stopped == "interrupted" and progress.epoch):
         logits = trainer.predict_all(None if checkpoint is None else checkpoint.parent)
+        release_pages()  # metrics take as much elsewhere
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
     release_pages()
@@ -252,10 +253,7 @@ class _Trainer:
         few = self.plan.num_nodes * self.task.num_outputs <= MAPPED_LOGITS
         if folder is None or few or self.plan.device.type != "cpu":
             return self.predict()
-        release_pages()
-        logits = map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)
-        release_pages()  # metrics take as much elsewhere
-        return logits
+        return map_logits(self.model, self.examples.x, self.plan, folder, precision=self.recipe.precision)
 
     def finish(self, stopped: str, logits: Tensor | None) -> tuple[dict[str, Any], str | None]:
         """The final metrics of the weights that the model holds now; if a prediction is not finite, the problem.
