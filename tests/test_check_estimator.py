@@ -27,7 +27,6 @@ NODES = {
 }
 CLASSIFIER = {
     **NODES,
-    "check_supervised_y_no_nan": "NaN is an unlabelled node, and infinity is refused in other words",
     "check_classifiers_classes": "-1 is no class but an unlabelled node, as in sklearn.semi_supervised",
 }
 REGRESSOR = {**NODES, "check_fit2d_1sample": "one number is refused as numbers that do not differ"}
