@@ -109,6 +109,7 @@ def _saved(
     seen: dict[int, tuple[Tensor, bool]] = {}
 
     def keep(tensor: Tensor) -> Tensor:
+        tensor = tensor.detach()  # one of autograd's would keep its graph, which keeps this function, for ever
         if tensor.layout == torch.strided:
             seen.setdefault(tensor.untyped_storage().data_ptr(), (tensor, when()))
         return tensor
@@ -153,7 +154,7 @@ class _StandStill:
     def __call__(
         self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
     ) -> list[Tensor]:
-        self.state, self.initial = state, initial
+        self.state, self.initial = state.detach(), None if initial is None else initial.detach()
         return [state.clone() for _ in range(plan.num_rounds)] if collect else [state]
 
 
