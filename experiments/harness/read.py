@@ -15,6 +15,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -60,9 +61,10 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
-def find_experiments(folder: Path) -> list[Experiment]:
+@cache
+def find_experiments(folder: Path) -> tuple[Experiment, ...]:
     """Every experiment of a folder and of its folders: the paper's tables, its figures, others, and searches last."""
-    return [read_experiment(path) for path in sorted(_files(folder), key=lambda path: _order(path.stem))]
+    return tuple(read_experiment(path) for path in sorted(_files(folder), key=lambda path: _order(path.stem)))
 
 
 def find_file(folder: Path, name: str) -> Path:

@@ -347,6 +347,7 @@ def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
     assert "105" in described.stdout
 
 
+@pytest.mark.thorough
 def test_tensorboard_changes_nothing_else(gpnn, tiny, tmp_path):
     pytest.importorskip("tensorboard")
     assert gpnn("train", *tiny, "--out", "plain", "--quiet").exit_code == 0

@@ -254,6 +254,7 @@ class TestRefusing:
 
     @given(st.data())
     @settings(max_examples=200, deadline=None)
+    @pytest.mark.thorough
     def test_damaged_files_are_refused_or_read_never_crash(self, data: st.DataObject) -> None:
         whole = pickle.dumps(data.draw(st.sampled_from([MATRIX, {0: [1, 2]}])), protocol=2)
         content = bytearray(whole[: data.draw(st.integers(0, len(whole)))])

@@ -49,6 +49,7 @@ def test_every_cell(processes, cell, size):
 
 
 @pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.thorough
 def test_embeddings_live_where_their_nodes_do(processes, size):
     recipe = {"optimizer": "lazy_adam", "clip": 0.5, "epochs": 8}
     options = {**CELLS["gru"], "input": "both", "recipe": recipe}
@@ -73,6 +74,7 @@ def test_numbers(processes, size):
     assert_same(processes, size, {**CELLS["linear"], "recipe": {"epochs": 10}}, {"numbers": True}, tolerance=1e-8)
 
 
+@pytest.mark.thorough
 def test_single_precision(processes):
     """float32 sums in another order: losses agree to 2e-5 over twenty epochs."""
     assert_same(processes, 2, CELLS["gru"], {"dtype": torch.float32}, tolerance=2e-5)
@@ -144,6 +146,7 @@ def test_a_damaged_checkpoint_is_refused_by_every_process(processes, tmp_path, d
         processes(train, {"cell": "gru"}, {}, path, size=1)
 
 
+@pytest.mark.thorough
 def test_the_checkpoint_before_replaces_a_damaged_one(processes, tmp_path):
     path, options = tmp_path / "training.safetensors", {"cell": "gru", "recipe": {"checkpoint_every": 1, "epochs": 4}}
     whole = processes(train, options, {}, size=2)[0]

@@ -94,5 +94,6 @@ def test_whole_models_by_their_parameters(cell: str) -> None:
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])
 @pytest.mark.parametrize("name", ["partitioned", "synchronous"])
+@pytest.mark.thorough
 def test_several_processes(processes, name: str, runner: str) -> None:  # type: ignore[no-untyped-def]
     assert processes(second_derivative_case, name, runner, size=2) == [SECOND_DERIVATIVES] * 2

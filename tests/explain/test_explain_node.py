@@ -106,6 +106,7 @@ def without_edge(data: Data, one: int, other: int) -> Data:
     return fewer
 
 
+@pytest.mark.thorough
 def test_the_effects_are_those_of_deleting_it_from_the_data(fitted, data):
     found = fitted.explain(data, 7, num=2)
     before = probability(fitted, data, 7)
@@ -123,6 +124,7 @@ def test_the_effects_are_those_of_deleting_it_from_the_data(fitted, data):
         assert effect == pytest.approx(before.max() - after[before.argmax()], abs=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_first_edge_is_that_of_deleting_every_one(fitted, data):
     found = fitted.explain(data, 7, num=3)
     before = probability(fitted, data, 7)

@@ -100,6 +100,7 @@ def test_frozen_parameters_stay_without_gradient(plan: gpnn.Plan) -> None:
     assert all(each.grad is not None for each in model.head.parameters())
 
 
+@pytest.mark.thorough
 def test_autocast_is_repeated_in_the_backward_pass(plan: gpnn.Plan) -> None:
     grads = []
     for runner in ("fused", "streamed"):

@@ -41,6 +41,7 @@ def check_against_oracle(graph, schedule):
     parts=st.integers(1, 4),
     virtual=st.sampled_from([None, "graph", "subgraph"]),
 )
+@pytest.mark.thorough
 def test_partitioned_matches_the_oracle(graph, rounds, parts, virtual):
     labels = torch.arange(graph.num_nodes) % parts
     check_against_oracle(graph, partitioned(graph, labels, rounds, intra=2, virtual=virtual))
@@ -49,6 +50,7 @@ def test_partitioned_matches_the_oracle(graph, rounds, parts, virtual):
 @pytest.mark.parametrize("build", [synchronous, sequential, spanning_trees, random_edges])
 @settings(max_examples=25, deadline=None)
 @given(graph=undirected_graphs(), rounds=st.integers(1, 5))
+@pytest.mark.thorough
 def test_the_others_match_the_oracle(build, graph, rounds):
     check_against_oracle(graph, build(graph, rounds))
 

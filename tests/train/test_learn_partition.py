@@ -39,6 +39,7 @@ def test_cliques_are_found(cliques: Data, loss: str) -> None:
     assert part.sizes.tolist() == [10, 10, 10]
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_bits(planted: Data) -> None:
     state = torch.random.get_rng_state()
     first, second, other = (learn(planted, seed=seed)[0].labels for seed in (1, 1, 2))

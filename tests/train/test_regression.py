@@ -123,6 +123,7 @@ def test_other_targets_need_no_trial():
     assert Regression().scales(torch.tensor([1.0, 1.5, 2.0, 1.2, 500.0])) == ("linear", "log")
 
 
+@pytest.mark.thorough
 def test_every_recipe_learns_numbers():
     data = transform_data(check_data(number_graph()), scale_features="auto")
     for name in ("spread", "gated"):

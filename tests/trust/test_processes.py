@@ -61,6 +61,7 @@ def test_a_forked_process_computes_the_same() -> None:
     assert run(FORK) == "0 True"
 
 
+@pytest.mark.thorough
 def test_threads_of_one_process_compute_the_same() -> None:
     assert run(THREADS) == "True 2"
 

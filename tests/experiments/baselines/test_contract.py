@@ -51,6 +51,7 @@ def relabelled(data: Data, mask: str) -> Data:
 
 
 @every_baseline
+@pytest.mark.thorough
 def test_gives_probabilities_of_every_node(name: str, planted: Data) -> None:
     found = reference(name, planted)
     assert found.shape == (planted.num_nodes, planted.num_classes)

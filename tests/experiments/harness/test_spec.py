@@ -140,6 +140,7 @@ def test_a_missing_file_is_named(tmp_path):
         read_experiment(tmp_path / "none.toml")
 
 
+@pytest.mark.thorough
 def test_every_experiment_here_is_made_of_settings_that_exist():
     from experiments.harness.kinds import KINDS
 

@@ -20,6 +20,7 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
+@pytest.mark.thorough
 def test_the_cut_never_grows_and_bounds_hold(name, data):
     num_parts = 2 if name == "fm_bisection" else 3
     level, labels = data.draw(divided_levels(num_parts))

@@ -29,6 +29,7 @@ def test_a_stack_of_convolutions_takes_the_models_place(network):
     assert metrics["test_mae"] > 0
 
 
+@pytest.mark.thorough
 def test_a_trained_model_is_tested_on_longer_graphs():
     model = {"cell": "max_plus", "aggregate": "max", "sharing": "kind", "norm": "pass", "hidden_channels": 16}
     train = {"epochs": 60, "learning_rate": 0.05, "weight_decay": 0.0, "target_scale": "linear"}
