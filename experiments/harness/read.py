@@ -15,7 +15,6 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -61,7 +60,6 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
-@cache
 def find_experiments(folder: Path) -> tuple[Experiment, ...]:
     """Every experiment of a folder and of its folders: the paper's tables, its figures, others, and searches last."""
     return tuple(read_experiment(path) for path in sorted(_files(folder), key=lambda path: _order(path.stem)))

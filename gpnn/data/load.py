@@ -170,7 +170,8 @@ def _complete(data: Data, dataset: Any) -> Data:
 def check_name(name: str) -> None:
     """Raise ValueError for a name that is not in `DATASETS`."""
     if name not in DATASETS:
-        raise ValueError(unknown_source("A dataset", name))
+        near = _nearest(name, DATASETS)
+        raise ValueError(f"A dataset must be one of those that `gpnn data list` has. Got {name!r}{near}.")
 
 
 def unknown_source(what: str, name: str) -> str:

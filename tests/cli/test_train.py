@@ -383,8 +383,8 @@ def test_where_no_model_is_chosen_recipes_race(gpnn, tiny_graph, tmp_path, short
     result = gpnn("train", *tiny_graph, "seed=1", "--out", "run")
     assert result.exit_code == 0, result.output
     race = json.loads((tmp_path / "run" / "race.json").read_text())
-    assert "race: at most 15 s; an epoch of spread " in result.stderr
-    assert "race, rung 1: gated, validation accuracy" in result.stderr
+    assert re.search(r"^race: at most \d+ s of a budget of \d+ s; an epoch of spread ", result.stderr, re.MULTILINE)
+    assert "race, rung 1: spread, validation accuracy" in result.stderr
     config = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
     assert race["winner"] == config["recipe"] in race["record"]["costs"]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
