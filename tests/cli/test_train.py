@@ -399,6 +399,7 @@ def test_where_no_model_is_chosen_recipes_race(gpnn, tiny_graph, tmp_path, short
     assert all(np.array_equal(one[key], other[key]) for key in one)
 
 
+@pytest.mark.thorough
 def test_a_setting_of_a_model_is_a_choice_and_what_leaves_it_open_is_kept(gpnn, tiny_graph, tmp_path, short_recipes):
     assert gpnn("train", *tiny_graph, "train.dropout=0.1", "--out", "wrong").exit_code == 2
     assert gpnn("train", *tiny_graph, "model.dropout=0.1", "--out", "chosen", "-q", "--no-report").exit_code == 0

@@ -28,6 +28,7 @@ def test_every_schedule_is_tried():
 @pytest.mark.parametrize("edges", [ONE_WAY, NO_CUT, NO_INSIDE], ids=["one way", "no cut", "no inside"])
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 @pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.thorough
 def test_shares_make_up_the_whole(processes, edges, name, options, size):
     """Every process has the same phases, in order, and each edge and node of a phase is in one process."""
     graph = gpnn.Graph(*edges, num_nodes=len(LABELS))

@@ -41,7 +41,9 @@ def assert_same(processes, size, options, data_options, tolerance=1e-10):
         torch.testing.assert_close(other_rows, rows, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("size", [1, 2, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "size", [1, pytest.param(2, marks=pytest.mark.thorough), pytest.param(4, marks=pytest.mark.thorough)]
+)
 @pytest.mark.parametrize("cell", CELLS)
 def test_every_cell(processes, cell, size):
     """Twenty epochs with the default recipe's dropout, DropNode and consistency, the GRU over three types of edges."""

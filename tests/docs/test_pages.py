@@ -33,6 +33,7 @@ def blocks(page: str, kind: str) -> list[tuple[int, str]]:
     "page",
     [pytest.param(page, marks=MARKS.get(page, [])) for page in PAGES if blocks(page, "python")],
 )
+@pytest.mark.thorough
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, request):
     code = blocks(page, "python")
     if page == "neighbours.md" and find_spec("dgl"):

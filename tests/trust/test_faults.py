@@ -115,6 +115,7 @@ def fail_in_calls(tmp_path: Path, name: str, kind: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.thorough
 def test_a_checkpoint_whose_writing_fails(tmp_path: Path, kind: str) -> None:
     fail_in_calls(tmp_path, "checkpoint", kind, 1000)
 
