@@ -339,7 +339,7 @@ class NodeEstimator(BaseEstimator):
         self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")
 
     def _outputs(self, given: NodeInput) -> Tensor:
-        """What the model, or the blend, gives for every node asked for, `[n, num_outputs]`.
+        """What the model, or the blend, gives for every node requested, `[n, num_outputs]`.
 
         The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
         learnt from keep their subgraph, new ones join a neighbour's.
@@ -599,7 +599,7 @@ class NodeEstimator(BaseEstimator):
     def _read(
         self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any = None, *, reset: bool = False
     ) -> NodeInput:
-        """The graph that is meant and its nodes that are asked for; `reset` where it is learnt from."""
+        """The graph that is meant and its nodes that are requested; `reset` where it is learnt from."""
         if not reset:
             check_is_fitted(self, "model_")
         if is_graph(X):

@@ -26,12 +26,12 @@ LABELS = ("y", *MASKS, "num_classes", "class_names", "sample_weight")  # of a gr
 
 @dataclass(frozen=True, eq=False)
 class NodeInput:
-    """A graph, and which of its nodes are asked for.
+    """A graph, and which of its nodes are requested.
 
     Attributes:
         data: the whole graph, checked.
         classes: that the labels number, where they were given apart from the graph; None: `data` knows them.
-        rows: the rows of the nodes asked for, in their order, int64 `[n]`; None: all.
+        rows: the rows of the nodes requested, in their order, int64 `[n]`; None: all.
     """
 
     data: Data
@@ -39,7 +39,7 @@ class NodeInput:
     rows: np.ndarray | None = None
 
     def pick(self, values: Any) -> Any:
-        """Of values of every node, an array or a tensor `[N, …]`, those of the nodes asked for."""
+        """Of values of every node, an array or a tensor `[N, …]`, those of the nodes requested."""
         return values if self.rows is None else values[self.rows]
 
     def own_labels(self) -> Tensor:

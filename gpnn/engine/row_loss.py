@@ -51,14 +51,17 @@ class RowLoss:
         return self.share(states.index_select(0, self.rows[places] - block.start), places)
 
 
-def ends_in_blocks(plan: Plan) -> bool:
-    """Whether the last round is one phase that writes every row in contiguous blocks that do not read each other."""
+def ends_independently(plan: Plan) -> bool:
+    """Whether the last round is one phase that writes every row and whose blocks do not read each other."""
     if not plan.num_rounds or len(plan.rounds[-1]) != 1 or plan.runners is not None:
         return False
     (phase,) = plan.rounds[-1]
-    if not phase.independent or phase.num_rows != plan.num_nodes + plan.num_virtual:
-        return False
-    return all(isinstance(block.rows, slice) for block in phase.chunks)
+    return phase.independent and phase.num_rows == plan.num_nodes + plan.num_virtual
+
+
+def ends_in_blocks(plan: Plan) -> bool:
+    """Whether it :func:`ends_independently` and its blocks are contiguous; builds them."""
+    return ends_independently(plan) and all(isinstance(block.rows, slice) for block in plan.rounds[-1][0].chunks)
 
 
 class Differentiated(Function):

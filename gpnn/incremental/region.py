@@ -58,7 +58,7 @@ class Region:
         graph: the graph.
         round: its schedule.
         rows: the slots to set at the start, and to compute in each step, rising.
-        wanted: the slots whose states are asked for, rising.
+        wanted: the slots whose states are wanted, rising.
         normalization: the rule of the messages' weights.
         self_loops: whether every node also receives its own message.
         device: where states are computed.

@@ -14,9 +14,9 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.propagate import Runner
+from gpnn.engine.row_loss import ends_independently
 from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import Estimate, estimate_memory
-from gpnn.memory.source import ends_in_blocks
 from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 
@@ -210,7 +210,7 @@ def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:
         return [engine]
     fits = {name: each for name, each in ENGINES.items() if each.exact and plan.device.type in each.devices}
     names = [name for name, each in fits.items() if folder is not None or not each.needs_folder]
-    if plan.device.type == "cuda" and plan.num_nodes >= MANY_NODES and ends_in_blocks(plan):
+    if plan.device.type == "cuda" and plan.num_nodes >= MANY_NODES and ends_independently(plan):
         names.sort(key=lambda name: name == "fused")  # blocks that are differentiated as they are done stay in cache
     return [name for name in names if plan.runners is None or name in plan.runners]
 

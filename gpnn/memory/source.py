@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.plan import AnyPhase
+from gpnn.engine.row_loss import ends_independently
 from gpnn.memory.runner import StateBytes, piece_bytes
 
 
@@ -39,7 +40,7 @@ def source_bytes(
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
     stored = [sizes_of[place] for place in places]
-    if rounds > 1 and ends_in_blocks(plan):
+    if rounds > 1 and ends_independently(plan):
         places[-1], stored[-1] = "here", state  # the working state itself, which the last round only reads
     hosted = places.count("host")
     if on_host and not whole:
@@ -66,12 +67,6 @@ def _place(runner: Streamed, number: int, rounds: int, beside: bool) -> str:
         if runner.device == "cpu" and beside:
             return "host"
     return "here" if runner.dtype is None else "rounded"
-
-
-def ends_in_blocks(plan: Plan) -> bool:
-    """Whether the last round is differentiated as it is done; nothing of the plan need have been built."""
-    phases = plan.rounds[-1] if plan.rounds else ()
-    return len(phases) == 1 and phases[0].independent and phases[0].num_rows == plan.num_nodes
 
 
 def _in_place(plan: Plan, state: float) -> float:

@@ -294,7 +294,7 @@ class GPNN(nn.Module):
         return x if self.concat == "features" else None
 
     def _beside_rows(self, x: Tensor, nodes: Tensor | slice, plan: Plan, key: MaskKey | None) -> Tensor | None:
-        """The same of some nodes; features that lie on the host are not asked for where nothing stands beside."""
+        """The same of some nodes; features on the host are not read where nothing stands beside."""
         if self.concat == "none":
             return None
         own = x[nodes] if isinstance(nodes, slice) else x.index_select(0, nodes.to(x.device))

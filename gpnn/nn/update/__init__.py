@@ -46,4 +46,14 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "residual": ResidualUpdate,
 }
 
-__all__ = ["UPDATES", "GCNIIUpdate", "GRUUpdate", "LSTMUpdate", "LinearUpdate", "MLPUpdate", "MaxPlusUpdate", "Update"]
+__all__ = [
+    "UPDATES",
+    "GCNIIUpdate",
+    "GRUUpdate",
+    "LSTMUpdate",
+    "LinearUpdate",
+    "MLPUpdate",
+    "MaxPlusUpdate",
+    "ResidualUpdate",
+    "Update",
+]

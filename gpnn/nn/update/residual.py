@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from gpnn.engine import Step
-from gpnn.nn.layers import glorot
+from gpnn.nn.update.mlp import MLPUpdate
 
 
-class ResidualUpdate(nn.Module):
+class ResidualUpdate(MLPUpdate):
     """h' = h + ReLU(W₁ n(h) + W₂ m + b), where n standardises each node's state, and messages are of such states.
 
     A graph convolution behind a layer normalisation, inside a residual connection (Li et al. 2020): the form in which
     networks of many layers train. Share it "round" for a convolution per round. A node's result follows from its
     own state and its messages alone, unlike under batch normalisation.
     """
-
-    residual = False
-
-    def __init__(self, channels: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.weight_state = nn.Parameter(glorot(channels, channels, generator))
-        self.weight_message = nn.Parameter(glorot(channels, channels, generator))
-        self.bias = nn.Parameter(torch.zeros(channels))
-
-    def start(self, state: Tensor) -> Tensor:
-        return state
 
     def visible(self, working: Tensor) -> Tensor:
         return layer_norm(working, working.shape[1:])
