@@ -147,8 +147,8 @@ def test_it_clusters_what_the_released_code_does():
         assert len({*zip(ours.tolist(), expected.tolist())}) == 3  # the same parts, whatever they are called
 
 
-def test_cora_is_nearly_one_part_and_the_start_decides_how_nearly():
-    data = load_dataset("cora")
+def test_cora_is_nearly_one_part_and_the_start_decides_how_nearly(data_root):
+    data = load_dataset("cora", root=data_root)
     parts = [partition_graph(data, 5, method="spectral", points="released", seed=seed) for seed in (2, 2, 3)]
     assert parts[0].labels.equal(parts[1].labels)
     assert not parts[0].labels.equal(parts[2].labels)
