@@ -10,9 +10,9 @@ from gpu_task import _features
 from torch import Tensor, nn
 
 from gpnn.engine import Streamed
-from gpnn.engine.lower_csr import lower_csr
+from gpnn.engine.lower_schedule import lower_csr
 from gpnn.nn import GPNN
-from gpnn.nn.state_type import states_in
+from gpnn.nn.layers import states_in
 from gpnn.partition.clustered import cluster_parts
 from gpnn.schedule import held_cut_phases, partitioned_phases, synchronous_phases
 

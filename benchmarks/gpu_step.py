@@ -14,7 +14,7 @@ from gpu_task import gib
 from torch import Tensor, nn
 
 from gpnn.engine import Step, Streamed
-from gpnn.engine.lower_csr import lower_csr
+from gpnn.engine.lower_schedule import lower_csr
 from gpnn.nn.cell import build_cell
 from gpnn.partition.clustered import Parts, cluster_parts
 from gpnn.schedule import partitioned_phases, synchronous_phases

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from gpnn import Graph
 from gpnn.memory.available import resident_bytes
-from gpnn.nn.state_type import states_in
+from gpnn.nn.layers import states_in
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.train import Recipe, fit
 

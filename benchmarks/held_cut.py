@@ -79,8 +79,8 @@ def loss_of_blocks(cell, plan, state):
     import torch
 
     from gpnn.engine import Streamed
-    from gpnn.engine.row_loss import RowLoss
-    from gpnn.engine.source import GivenState
+    from gpnn.engine.blockwise_backward import RowLoss
+    from gpnn.engine.saved_states import GivenState
 
     loss = RowLoss(torch.arange(plan.num_nodes), lambda states, places: states.sum(), ())
     return Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss)

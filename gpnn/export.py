@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.engine import Plan
-from gpnn.kernels.plain import plain_operations
+from gpnn.kernels.autograd import plain_operations
 from gpnn.nn.models import NodeModel
 from gpnn.storage.atomic import replace_file
 from gpnn.train.task import Prediction, Task

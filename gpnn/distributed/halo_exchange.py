@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.distributed.process_group import ProcessGroup
-from gpnn.kernels.first_order import first_order
+from gpnn.kernels.autograd import first_order
 
 
 @dataclass(frozen=True, eq=False)

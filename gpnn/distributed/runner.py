@@ -20,7 +20,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike, Step, check_width
-from gpnn.kernels.first_order import first_order
+from gpnn.kernels.autograd import first_order
 
 
 @dataclass(frozen=True)

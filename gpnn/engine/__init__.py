@@ -1,15 +1,12 @@
 """One engine for every schedule: lower it once to a Plan, then propagate any cell over it."""
 
 from gpnn.engine.block import Block
-from gpnn.engine.lower_csr import lower_csr
-from gpnn.engine.lower_schedule import lower
-from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
-from gpnn.engine.lowered_rows import LoweredRows
+from gpnn.engine.lower_schedule import lower, lower_csr
+from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase, LoweredRows
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.engine.plan import Plan
 from gpnn.engine.propagate import RUNNERS, propagate, recomputes
-from gpnn.engine.saved_states import HostRows
-from gpnn.engine.source import Source
+from gpnn.engine.saved_states import HostRows, Source
 from gpnn.engine.step import OWN, CellLike, Step, aggregate_messages
 from gpnn.engine.streamed import Streamed
 

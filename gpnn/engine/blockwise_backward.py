@@ -1,23 +1,107 @@
-"""BlockwiseBackward: gradients through a plan, round by round, phase by phase, block by block."""
+"""BlockwiseBackward: gradients through a plan, block by block; RowLoss: a loss that is a sum over rows."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
-from gpnn.engine.plan import AnyPhase
+from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.row_loss import RowLoss
 from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
+from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import differentiated_at_once, for_gradients
 from gpnn.pages import empty_like
+
+CPU_ROWS, GPU_ROWS = 1 << 16, 1 << 20  # whose share of a loss is taken at one time
+
+
+@dataclass(frozen=True, eq=False)
+class RowLoss:
+    """A sum over some rows of the states after the last round, so that blocks can be differentiated as they are done.
+
+    Attributes:
+        rows: their plan rows, distinct, rising, `[n]`, on the device of the states.
+        share: the share of some of them, a scalar: a function of their states, `[m, s]`, and of their places in `rows`.
+        tensors: what gradients flow to besides the states.
+    """
+
+    rows: Tensor
+    share: Callable[[Tensor, slice], Tensor]
+    tensors: tuple[Tensor, ...]
+
+    @cached_property
+    def _rows_on_host(self) -> Tensor:
+        return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
+
+    def places(self, rows: slice) -> slice:
+        """Where those of a contiguous range of plan rows stand in `rows`."""
+        first, last = torch.searchsorted(self._rows_on_host, torch.tensor([rows.start, rows.stop])).tolist()
+        return slice(first, last)
+
+    def pieces(self, device: torch.device) -> Iterator[slice]:
+        """All places, as many at a time as a device is given work for."""
+        step = CPU_ROWS if device.type == "cpu" else GPU_ROWS
+        for start in range(0, len(self.rows), step):
+            yield slice(start, min(start + step, len(self.rows)))
+
+    def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
+        """The share of a block, given the states of all its rows, `[k, s]`."""
+        return self.share(states.index_select(0, self.rows[places] - block.start), places)
+
+
+def ends_independently(plan: Plan) -> bool:
+    """Whether the last round is one phase that writes every row and whose blocks do not read each other."""
+    if not plan.num_rounds or len(plan.rounds[-1]) != 1 or plan.runners is not None:
+        return False
+    (phase,) = plan.rounds[-1]
+    return phase.independent and phase.num_rows == plan.num_nodes + plan.num_virtual
+
+
+def ends_in_blocks(plan: Plan) -> bool:
+    """Whether it :func:`ends_independently` and its blocks are contiguous; builds them."""
+    return ends_independently(plan) and all(isinstance(block.rows, slice) for block in plan.rounds[-1][0].chunks)
+
+
+class Differentiated(Function):
+    """A value whose gradients are known already: the backward pass hands them on."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, grads: list[Tensor | None], *tensors: Tensor) -> Tensor:
+        ctx.grads = grads
+        return value.clone()
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = (None if each is None else each * grad.to(each.dtype) for each in ctx.grads)
+        return None, None, *scaled
+
+
+@contextmanager
+def without_hooks(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Differentiate blocks without calling the hooks of `tensors`; autograd calls them once, with the sum returned.
+
+    A hook that is not linear (a clamp) would give each block's share another gradient than their sum.
+    """
+    hooked = {tensor: tensor._backward_hooks for tensor in tensors if tensor.is_leaf and tensor._backward_hooks}
+    for tensor in hooked:
+        tensor._backward_hooks = None
+    try:
+        yield
+    finally:
+        for tensor, hooks in hooked.items():
+            tensor._backward_hooks = hooks
 
 
 class BlockwiseBackward:

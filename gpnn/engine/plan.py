@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
-from gpnn.engine.lowered_rows import LoweredRows
+from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase, LoweredRows
 from gpnn.engine.rows import permute_rows
 from gpnn.schedule import Schedule
 

@@ -12,8 +12,7 @@ from torch.autograd import Function
 
 from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
-from gpnn.kernels.first_order import first_order
-from gpnn.kernels.plain import is_plain
+from gpnn.kernels.autograd import first_order, is_plain
 from gpnn.pages import empty_like
 
 

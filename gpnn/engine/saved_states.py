@@ -1,4 +1,4 @@
-"""States saved at round boundaries for the backward pass: in memory, in bf16, on disk, or in pinned host memory."""
+"""States saved for the backward pass, in memory, bf16, files or pinned host memory; sources of the initial ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gpnn.engine.rows import Rows
+from gpnn.engine.rows import Rows, read_rows
+from gpnn.pages import empty_like
 from gpnn.storage.tensors import map_tensor
 
 PIECE_ROWS = 1 << 20
@@ -217,3 +218,69 @@ def record_stream(tensor: Tensor, stream: torch.cuda.Stream | None) -> None:
     """Keep a tensor's memory from being used again before the copying stream is done with it."""
     if stream is not None:
         tensor.record_stream(stream)
+
+
+class Source(SavedState, Protocol):
+    """The states before the first round, in plan order, `[N + V, s]`.
+
+    A source that computes its states from something smaller, or from what lies elsewhere, need not keep them: the
+    backward pass asks for them again. It serves as the saved state of the first round.
+    """
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that gradients flow to."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the states themselves are what the caller gave, and keeps."""
+
+    def new_state(self) -> Tensor:
+        """An uninitialised state, `[N + V, s]`, on the device that computes."""
+
+    def gradients(self, grad: Tensor) -> list[Tensor | None]:
+        """The gradients of `tensors`, given that of the states, `[N + V, s]`."""
+
+
+class GivenState:
+    """A state that the caller holds.
+
+    Args:
+        state: `[N + V, s]`.
+    """
+
+    kept = True
+
+    def __init__(self, state: Tensor) -> None:
+        self.state = state
+        self._like = state.detach()[:1]
+        self._num_rows = len(state)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.state,)
+
+    def new_state(self) -> Tensor:
+        return empty_like(self._like.expand(self._num_rows, -1))
+
+    def release(self) -> None:
+        """Hold it no longer: it is stored elsewhere."""
+        self.state, self._like = self.state.detach()[:0], self._like.clone()
+
+    def fetch(self) -> None:
+        """Nothing: it is here."""
+
+    def load(self, into: Tensor) -> None:
+        into.copy_(self.state)
+
+    def read(self, rows: Tensor | slice) -> Tensor:
+        return read_rows(self.state, rows)
+
+    def peek(self) -> Tensor:
+        return self.state
+
+    def drop(self) -> None:
+        """Nothing: it is the caller's."""
+
+    def gradients(self, grad: Tensor) -> list[Tensor | None]:
+        return [grad]

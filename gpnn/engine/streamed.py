@@ -21,16 +21,20 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.engine.blockwise_backward import BlockwiseBackward, add_gradient
-from gpnn.engine.parameter_hooks import without_hooks
+from gpnn.engine.blockwise_backward import (
+    BlockwiseBackward,
+    Differentiated,
+    RowLoss,
+    add_gradient,
+    ends_in_blocks,
+    without_hooks,
+)
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, round_steps
-from gpnn.engine.row_loss import Differentiated, RowLoss, ends_in_blocks
 from gpnn.engine.rows import read_rows
-from gpnn.engine.saved_states import Boundary, HostState, SavedState
-from gpnn.engine.source import GivenState, Source
+from gpnn.engine.saved_states import Boundary, GivenState, HostState, SavedState, Source
 from gpnn.engine.step import CellLike, Step
-from gpnn.kernels.first_order import first_order
+from gpnn.kernels.autograd import first_order
 
 
 @dataclass(frozen=True)

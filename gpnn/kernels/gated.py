@@ -90,9 +90,9 @@ def gated_steps(
     if inputs.is_cuda:
         if operator.split is None:
             return None
-        from gpnn.kernels.gpu_gru_steps import GatedSteps
+        from gpnn.kernels.gpu_gru import GatedSteps
     else:
-        from gpnn.kernels.cpu_gru_steps import GatedSteps, fits  # type: ignore[assignment]
+        from gpnn.kernels.cpu_gru import GatedSteps, fits  # type: ignore[assignment]
 
         if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
             return None

@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.kernels.first_order import first_order
+from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gpu_gates import sigmoid, tanh
 from gpnn.kernels.gpu_gru import sum_products
 

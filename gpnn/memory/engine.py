@@ -13,8 +13,8 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
+from gpnn.engine.blockwise_backward import ends_independently
 from gpnn.engine.propagate import Runner
-from gpnn.engine.row_loss import ends_independently
 from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.nn import GPNN

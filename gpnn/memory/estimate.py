@@ -14,10 +14,9 @@ from gpnn.memory.probe import NodeBytes, probe
 from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, placed_bytes, plan_bytes, runner_bytes
 from gpnn.memory.source import source_bytes, stored_bytes
 from gpnn.nn import GPNN
-from gpnn.nn.encoded_source import step_rows
-from gpnn.nn.feature_rows import comes_whole
+from gpnn.nn.encoded_source import comes_whole, step_rows
+from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
-from gpnn.nn.state_type import states_in
 from gpnn.train.recipe import Recipe
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from gpnn.engine.lowered_phase import LoweredPhase
-from gpnn.engine.lowered_rows import LoweredRows
+from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
 

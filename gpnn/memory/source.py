@@ -7,8 +7,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from gpnn.engine import Plan, Streamed
+from gpnn.engine.blockwise_backward import ends_independently
 from gpnn.engine.plan import AnyPhase
-from gpnn.engine.row_loss import ends_independently
 from gpnn.memory.runner import StateBytes, piece_bytes
 
 

@@ -1,9 +1,8 @@
 """Cells, inputs, outputs, and the models made of them."""
 
 from gpnn.nn.cell import Cell, CellBank
-from gpnn.nn.ggsnn import GGSNN, mark_questions
+from gpnn.nn.ggsnn import GGSNN, GRAPH_HEADS, GatedSum, NodeSelection, mark_questions
 from gpnn.nn.gpnn import GPNN
-from gpnn.nn.graph_head import GRAPH_HEADS, GatedSum, NodeSelection
 from gpnn.nn.head import READOUTS
 from gpnn.nn.layers import MaskKey
 from gpnn.nn.message import MESSAGES

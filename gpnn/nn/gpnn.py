@@ -10,18 +10,15 @@ from torch import Tensor, nn
 
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
+from gpnn.engine.blockwise_backward import RowLoss
 from gpnn.engine.propagate import Runner, streamed_runner
-from gpnn.engine.row_loss import RowLoss
 from gpnn.engine.rows import read_rows
-from gpnn.nn.cell import build_cell, share_cells
-from gpnn.nn.dropped_cell import DroppedCell
-from gpnn.nn.encoded_source import EncodedSource, row_slices
+from gpnn.nn.cell import DroppedCell, build_cell, share_cells
+from gpnn.nn.encoded_source import EncodedSource, place_features, row_slices
 from gpnn.nn.encoder import Encoder, NodeEmbedding
-from gpnn.nn.feature_rows import place_features
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, drop_entries, drop_rows, is_dense, mark_dense
+from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, drop_entries, drop_rows, is_dense, mark_dense, state_type
 from gpnn.nn.row_chunks import RowFunction, map_rows
-from gpnn.nn.state_type import state_type
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")

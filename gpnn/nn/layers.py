@@ -1,9 +1,11 @@
-"""Layers: linear maps of dense or sparse features, random masks by key, batch normalisation."""
+"""Layers: linear maps of dense or sparse features, random masks by key, batch normalisation, the type of states."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,8 +14,8 @@ from torch import Tensor, nn
 
 from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
+from gpnn.kernels.autograd import is_plain
 from gpnn.kernels.masks import masked_weight
-from gpnn.kernels.plain import is_plain
 
 Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
@@ -216,3 +218,26 @@ def drop_weights(operator: Operator, p: float, key: MaskKey | None, layer: int) 
     if key is None or p == 0:
         return operator
     return operator.with_weight(masked_weight(operator, key.fold_in(layer), p, key.nodes))
+
+
+_state_type: ContextVar[torch.dtype | None] = ContextVar("state_type", default=None)
+
+
+@contextmanager
+def states_in(dtype: torch.dtype | None) -> Iterator[None]:
+    """Inside, models propagate states and messages in `dtype`; None: in the type of their parameters.
+
+    >>> with states_in(torch.bfloat16):
+    ...     state_type()
+    torch.bfloat16
+    """
+    token = _state_type.set(dtype)
+    try:
+        yield
+    finally:
+        _state_type.reset(token)
+
+
+def state_type() -> torch.dtype | None:
+    """The type that states are propagated in, or None: that of the parameters."""
+    return _state_type.get()

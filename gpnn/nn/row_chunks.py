@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.engine.blockwise_backward import add_gradient
-from gpnn.engine.parameter_hooks import without_hooks
-from gpnn.kernels.first_order import first_order
+from gpnn.engine.blockwise_backward import add_gradient, without_hooks
+from gpnn.kernels.autograd import first_order
 from gpnn.nn.layers import MaskKey, feature_rows
 
 CHUNK_ROWS = 1 << 16

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
-from gpnn.nn.state_type import states_in
+from gpnn.nn.layers import states_in
 from gpnn.storage.tensors import map_empty
 from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.loss import full_precision

@@ -13,8 +13,7 @@ from gpnn.check import check_choice, check_count, check_range
 from gpnn.data.features import scale_rows
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN, MaskKey
-from gpnn.nn.soft_partition import ASSIGNMENTS, encode_structure, harden
-from gpnn.nn.soft_schedule import SoftSchedule
+from gpnn.nn.soft_schedule import ASSIGNMENTS, SoftSchedule, encode_structure, harden
 from gpnn.partition import Partition
 from gpnn.train.cut_loss import CUT_LOSSES, CutEdges
 from gpnn.train.evaluate import call_model

@@ -6,7 +6,7 @@ from torch import Tensor
 
 import gpnn
 from gpnn.engine import Streamed, propagate
-from gpnn.engine.lower_csr import lower_csr
+from gpnn.engine.lower_schedule import lower_csr
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase
 from gpnn.nn import GPNN
 from gpnn.nn.cell import build_cell

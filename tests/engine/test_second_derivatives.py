@@ -9,7 +9,7 @@ from torch_geometric.nn import SAGEConv
 
 import gpnn
 from gpnn.engine import Streamed, propagate
-from gpnn.kernels.first_order import SECOND_DERIVATIVES
+from gpnn.kernels.autograd import SECOND_DERIVATIVES
 from gpnn.nn import GPNN, UPDATES, Scheduled
 from tests.oracle.engine_cases import SCHEDULES, make_cell, make_schedule, multigraph, states
 from tests.oracle.sharded_cases import second_derivative_case

@@ -135,7 +135,7 @@ def test_a_step_for_its_gradients_alone() -> None:
 @pytest.mark.parametrize(("diagonal", "repeat"), [(False, 3), (True, 2)])
 def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
     from gpnn.kernels.gated import StepUse
-    from gpnn.kernels.gpu_gru_steps import GatedSteps
+    from gpnn.kernels.gpu_gru import GatedSteps
 
     random = torch.Generator().manual_seed(1)
     rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)

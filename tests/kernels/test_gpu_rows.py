@@ -13,11 +13,10 @@ pytestmark = needs_triton
 def _short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of more than twenty entries are long: cut into pieces of seven."""
     import gpnn.kernels.gpu
-    import gpnn.kernels.gpu_segments
 
     monkeypatch.setattr(gpnn.kernels.gpu, "LIMIT", 20)
-    monkeypatch.setattr(gpnn.kernels.gpu_segments, "LIMIT", 20)
-    monkeypatch.setattr(gpnn.kernels.gpu_segments, "SEGMENT", 7)
+    monkeypatch.setattr(gpnn.kernels.gpu, "LIMIT", 20)
+    monkeypatch.setattr(gpnn.kernels.gpu, "SEGMENT", 7)
 
 
 def hubs(generator: torch.Generator, *, weighted: bool) -> tuple[Operator, torch.Tensor]:

@@ -7,8 +7,8 @@ from torch_geometric.nn import APPNP, GatedGraphConv, GCN2Conv
 import gpnn
 from gpnn.engine import aggregate_messages, propagate
 from gpnn.engine.step import Step
-from gpnn.nn import Cell, CellBank
-from gpnn.nn.cell import advance_gated, build_cell
+from gpnn.nn import GPNN, Cell, CellBank, MaskKey
+from gpnn.nn.cell import DroppedCell, advance_gated, build_cell
 from gpnn.nn.message import LinearMessage
 from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
@@ -130,3 +130,41 @@ def test_states_in_bfloat16_stay_near_those_in_single(runner):
     narrow = propagate(cell, plan, state.bfloat16(), runner=runner)
     assert narrow.dtype == torch.bfloat16
     torch.testing.assert_close(narrow.float(), exact, atol=0.05, rtol=0.05)
+
+
+def plan_of(name="partitioned", **options):
+    graph = multigraph()
+    return gpnn.lower(graph, make_schedule(name, graph, **options))
+
+
+def test_a_mask_scales_the_change_and_keeps_what_was():
+    plan, cell, state = plan_of("synchronous", rounds=1), make_cell("residual"), states()
+    cell.finish = lambda working: working
+    whole = propagate(cell, plan, state) - state
+    dropped = propagate(DroppedCell(cell, 0.5, MaskKey(3), plan), plan, state) - state
+    kept = dropped != 0
+    assert 0 < int((kept & (whole != 0)).sum()) < int((whole != 0).sum())
+    torch.testing.assert_close(dropped[kept], 2 * whole[kept])
+
+
+@pytest.mark.parametrize("update", ["residual", "gru", "lstm"])
+def test_a_step_that_is_computed_again_sees_the_same_masks(update):
+    plan, cell, found = plan_of(rounds=2), make_cell(update, "linear"), []
+    for runner in ("fused", "streamed"):
+        state = states().requires_grad_()
+        dropped = DroppedCell(cell, 0.4, MaskKey(1, 2), plan)
+        out = propagate(dropped, plan, state, runner=runner)
+        found.append([out, *torch.autograd.grad(out.square().sum(), [state, *cell.parameters()])])
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other)
+
+
+def test_masks_follow_the_node_not_its_row():
+    graph = multigraph(weighted=False, num_types=1)
+    model, x = GPNN(4, 5, 3, cell="mlp", update_dropout=0.5, concat="none"), torch.randn(graph.num_nodes, 4)
+    labels = [1, 0] * (graph.num_nodes // 2)
+    divided = gpnn.lower(graph, gpnn.schedule.partitioned(graph, labels))
+    assert divided.order.tolist() == DroppedCell(model.cell, 0.5, MaskKey(0), divided).nodes.tolist()
+    assert not model(x, divided, MaskKey(0)).equal(model(x, divided, MaskKey(1)))
+    model.eval()
+    assert model(x, divided, MaskKey(0)).equal(model(x, divided, MaskKey(1)))

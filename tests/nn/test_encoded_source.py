@@ -8,7 +8,7 @@ import gpnn
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import GPNN, MaskKey
-from gpnn.nn.state_type import states_in
+from gpnn.nn.layers import states_in
 
 NUM_NODES, ROWS = 120, 30
 RUNNERS = {
@@ -73,7 +73,7 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
 def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(
     schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpnn.engine.row_loss.CPU_ROWS", 2)
+    monkeypatch.setattr("gpnn.engine.blockwise_backward.CPU_ROWS", 2)
     plan, (x, rows) = plan_of(schedule, rounds), features()
     options = {**MODELS[cell], "readout": "last"}
     factor = torch.linspace(-1, 1, ROWS * 3).view(ROWS, 3)
@@ -112,7 +112,7 @@ def test_scores_of_all_nodes_are_in_the_users_order(runner: str) -> None:
 
 
 def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("gpnn.engine.saved_states", "gpnn.nn.feature_rows"):
+    for module in ("gpnn.engine.saved_states", "gpnn.nn.encoded_source"):
         monkeypatch.setattr(f"{module}.PIECE_ROWS", 7)
     plan, (x, rows) = plan_of("synchronous"), features()
     expected = passes(GPNN(7, 8, 3), x, plan, rows, 1)

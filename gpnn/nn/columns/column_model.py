@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from gpnn.check import check_choice, check_sizes
 from gpnn.engine import Plan
-from gpnn.kernels.plain import constants
+from gpnn.kernels.autograd import constants
 from gpnn.nn.columns.label_columns import label_columns
 from gpnn.nn.columns.linear_columns import Columns, LinearColumns
 from gpnn.nn.columns.relations import MOST_PAIRS, Relations

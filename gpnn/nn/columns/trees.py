@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from gpnn.kernels.plain import constants, is_plain
+from gpnn.kernels.autograd import constants, is_plain
 
 
 class Trees(nn.Module):
@@ -55,8 +55,7 @@ class Trees(nn.Module):
         Raises:
             ValueError: when a tree reads another column, node or output than there is.
         """
-        from gpnn.kernels.cpu import launch
-        from gpnn.kernels.cpu_trees import sum_trees
+        from gpnn.kernels.cpu import launch, sum_trees
 
         with constants():
             count = int(self.get_buffer("count"))

@@ -9,13 +9,15 @@ from typing import Protocol
 from torch import Tensor
 
 from gpnn.engine import Step
-from gpnn.nn.update.gcnii import GCNIIUpdate
-from gpnn.nn.update.gru import GRUUpdate
-from gpnn.nn.update.linear import LinearUpdate
-from gpnn.nn.update.lstm import LSTMUpdate
-from gpnn.nn.update.max_plus import MaxPlusUpdate
-from gpnn.nn.update.mlp import MLPUpdate
-from gpnn.nn.update.residual import ResidualUpdate
+from gpnn.nn.update.cells import (
+    GCNIIUpdate,
+    GRUUpdate,
+    LinearUpdate,
+    LSTMUpdate,
+    MaxPlusUpdate,
+    MLPUpdate,
+    ResidualUpdate,
+)
 
 
 class Update(Protocol):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.kernels.first_order import SECOND_DERIVATIVES, first_order
+from gpnn.kernels.autograd import SECOND_DERIVATIVES, first_order
 
 PACKAGE = Path(gpnn.__file__).parent
 TWICE = {"gpnn.engine.rows._Permute"}  # differentiable as often as asked: tests/engine/test_rows.py

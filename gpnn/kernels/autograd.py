@@ -1,22 +1,51 @@
-"""The kernels as torch's own operations, which a tracer records: slower, and free of everything but torch."""
+"""How the kernels stand to autograd and to tracers: first derivatives alone, and torch's own operations on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from gpnn.kernels.operator import Operator
 
+SECOND_DERIVATIVES = (
+    "Second derivatives are not supported through a propagation: differentiate it without `create_graph=True`, "
+    "and take a Hessian-vector product as a difference of two gradients."
+)
+
+Result = TypeVar("Result")
+
+
+def first_order(backward: Callable[..., Result]) -> Callable[..., Result]:
+    """The `backward` of a :class:`torch.autograd.Function` that raises where its result is to be differentiated.
+
+    torch's `once_differentiable` notices only a gradient that is differentiable itself. A constant one, as a sum has,
+    passes, and what depends on saved tensors then counts as constant: second derivatives come out wrong in silence.
+
+    Raises:
+        RuntimeError: from the decorated function, under `create_graph=True`.
+    """
+
+    @wraps(backward)
+    def checked(ctx: Any, *grads: Any) -> Result:
+        if torch.is_grad_enabled():  # autograd's engine sets it to `create_graph`
+            raise RuntimeError(SECOND_DERIVATIVES)
+        return backward(ctx, *grads)
+
+    return checked
+
+
 _plain: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @contextmanager
 def plain_operations() -> Iterator[None]:
-    """Inside, models compute with torch's own operations alone."""
+    """Inside, models compute with torch's own operations alone, which a tracer records: slower than the kernels."""
     token = _plain.set(True)
     try:
         yield

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import gpnn
 from gpnn.engine import Streamed
-from gpnn.engine.parameter_hooks import without_hooks
+from gpnn.engine.blockwise_backward import without_hooks
 from gpnn.nn import GPNN, row_chunks
 from tests.oracle.engine_cases import make_schedule, multigraph, states
 

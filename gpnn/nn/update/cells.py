@@ -1,0 +1,251 @@
+"""The update functions: recurrent, fully connected, residual, linear with teleport, GCNII's and max-plus."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from gpnn.check import check_choice, check_range
+from gpnn.engine import Step
+from gpnn.kernels.autograd import is_plain
+from gpnn.nn.layers import glorot
+
+RESETS = ("after", "before")
+
+
+class StateUpdate(nn.Module):
+    """An update function that reads no initial state, and whose working state is the visible one, unless it says so."""
+
+    residual = False
+
+    def start(self, state: Tensor) -> Tensor:
+        return state
+
+    def visible(self, working: Tensor) -> Tensor:
+        return working
+
+
+class GRUUpdate(StateUpdate):
+    r"""The gated recurrent unit of Cho et al. (2014), as GGNN uses it (Li et al. 2015).
+
+    .. math::
+        r = \sigma(W_r m + U_r h), \quad z = \sigma(W_z m + U_z h), \quad
+        n = \tanh(W_n m + r \odot U_n h), \quad h' = (1 - z) n + z h
+
+    Weights are laid out as in :class:`torch.nn.GRUCell`, so that they can be exchanged with it.
+
+    Args:
+        update_bias: start of the update gate's bias; 1, as in the reference code, begins close to the identity.
+        reset: where the reset gate acts: "after" the matrix product as in PyTorch and the equation above, or
+            "before" it, n = tanh(W m + U(r ⊙ h)), as in the papers and in the authors' code.
+    """
+
+    def __init__(
+        self, channels: int, generator: torch.Generator, update_bias: float = 1.0, reset: str = "after"
+    ) -> None:
+        super().__init__()
+        check_choice("reset", reset, RESETS)
+        self.reset = reset
+        self.weight_ih = nn.Parameter(_gates(3, channels, generator))
+        self.weight_hh = nn.Parameter(_gates(3, channels, generator))
+        bias = torch.zeros(3 * channels)
+        bias[channels : 2 * channels] = update_bias
+        self.bias_ih = nn.Parameter(bias)
+        self.bias_hh = nn.Parameter(torch.zeros(3 * channels))
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if self.reset == "before":
+            return _update_before(messages, state, *parameters)
+        if is_plain():
+            return torch.gru_cell(messages, state, *parameters)
+        if state.is_cuda:
+            from gpnn.kernels.gpu_gru import gru_update
+        else:
+            from gpnn.kernels.cpu_gru import gru_update
+
+        update = torch.gru_cell if torch.is_autocast_enabled(state.device.type) else gru_update
+        return update(messages, state, *parameters)
+
+
+def _update_before(
+    messages: Tensor, state: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor
+) -> Tensor:
+    """The update whose reset gate acts before the product; in bf16 under autocast, as `torch.gru_cell` has it."""
+    if torch.is_autocast_enabled(state.device.type):
+        state = state.to(torch.get_autocast_dtype(state.device.type))
+    if state.is_cuda:
+        from gpnn.kernels.gpu_gru_before import gru_update_before
+
+        return gru_update_before(messages, state, weight_ih, weight_hh, bias_ih, bias_hh)
+    sums, width = torch.addmm(bias_ih, messages, weight_ih.T), state.shape[1]  # [n, 3d]
+    own = torch.addmm(bias_hh[: 2 * width], state, weight_hh[: 2 * width].T)
+    reset, keep = torch.sigmoid(sums[:, : 2 * width] + own).chunk(2, dim=1)
+    candidate = torch.addmm(bias_hh[2 * width :], reset * state, weight_hh[2 * width :].T)
+    return torch.lerp(torch.tanh(sums[:, 2 * width :] + candidate), state, keep)
+
+
+def _gates(count: int, channels: int, generator: torch.Generator) -> Tensor:
+    return torch.cat([glorot(channels, channels, generator) for _ in range(count)])
+
+
+class LSTMUpdate(StateUpdate):
+    """Hochreiter and Schmidhuber's unit; the working state is the visible state and the memory side by side, `[N, 2d]`.
+
+    Weights are laid out as in :class:`torch.nn.LSTMCell`.
+
+    Args:
+        forget_bias: start of the forget gate's bias.
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator, forget_bias: float = 1.0) -> None:
+        super().__init__()
+        self.weight_ih = nn.Parameter(_gates(4, channels, generator))
+        self.weight_hh = nn.Parameter(_gates(4, channels, generator))
+        bias = torch.zeros(4 * channels)
+        bias[channels : 2 * channels] = forget_bias
+        self.bias_ih = nn.Parameter(bias)
+        self.bias_hh = nn.Parameter(torch.zeros(4 * channels))
+
+    def start(self, state: Tensor) -> Tensor:
+        return torch.cat([state, torch.zeros_like(state)], dim=1)
+
+    def visible(self, working: Tensor) -> Tensor:
+        return working[:, : working.shape[1] // 2]
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        hidden, memory = state.chunk(2, dim=1)
+        parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return torch.cat(torch.lstm_cell(messages, (hidden, memory), *parameters), dim=1)
+
+
+class MLPUpdate(StateUpdate):
+    """h' = tanh(W₁ h + W₂ m + b)."""
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight_state = nn.Parameter(glorot(channels, channels, generator))
+        self.weight_message = nn.Parameter(glorot(channels, channels, generator))
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        own = torch.addmm(self.bias, state, self.weight_state)
+        return torch.addmm(own, messages, self.weight_message).tanh()
+
+
+class ResidualUpdate(MLPUpdate):
+    """h' = h + ReLU(W₁ n(h) + W₂ m + b), where n standardises each node's state, and messages are of such states.
+
+    A graph convolution behind a layer normalisation, inside a residual connection (Li et al. 2020): the form in which
+    networks of many layers train. Share it "round" for a convolution per round. A node's result follows from its
+    own state and its messages alone, unlike under batch normalisation.
+    """
+
+    def visible(self, working: Tensor) -> Tensor:
+        return layer_norm(working, working.shape[1:])
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        own = torch.addmm(self.bias, self.visible(state), self.weight_state)
+        return state + torch.addmm(own, messages, self.weight_message).relu()
+
+
+TELEPORTS = ("phase", "round")
+
+
+class LinearUpdate(StateUpdate):
+    """h' = (1 − α) m + α h₀: personalised propagation (APPNP, Gasteiger et al. 2019); α = 0 is plain smoothing.
+
+    It has no parameters. With the readout "learned" over rounds and α = 0 it is GPR-GNN, with "mean" the propagation
+    of GRAND.
+
+    Args:
+        alpha: probability α of the teleport, from 0 to 1.
+        teleport: "phase" teleports in every phase, "round" once per round: not in phases that close it.
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator, alpha: float = 0.1, teleport: str = "round") -> None:
+        super().__init__()
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"`alpha` must lie from 0 to 1. Got {alpha}.")
+        check_choice("teleport", teleport, TELEPORTS)
+        self.alpha = alpha
+        self.teleport = teleport
+        self.residual = alpha > 0
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        if not self.alpha or (self.teleport == "round" and step.closing):
+            return messages
+        assert step.initial is not None
+        return torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
+
+
+class GCNIIUpdate(StateUpdate):
+    """h' = ReLU(((1 − β) I + β W) ((1 − α) m + α h₀)), β = log(θ / (t + 1) + 1) in round t (Chen et al. 2020).
+
+    Share it "round" for a W per round, as the authors do.
+
+    Args:
+        alpha: weight α of the initial state.
+        theta: strength θ of the identity map's decay.
+    """
+
+    residual = True
+
+    def __init__(self, channels: int, generator: torch.Generator, alpha: float = 0.1, theta: float = 0.5) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.theta = theta
+        self.weight = nn.Parameter(glorot(channels, channels, generator))
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        assert step.initial is not None
+        beta = math.log(self.theta / (step.round + 1) + 1)
+        support = torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
+        return torch.addmm(support, support, self.weight, beta=1 - beta, alpha=beta).relu()
+
+
+LOWEST, HIGHEST = -2.5, 1.5  # between which increments are drawn: half of the channels lose a step, a quarter gain one
+
+
+class MaxPlusUpdate(StateUpdate):
+    r"""Each channel adds an increment to its message, and takes the larger of that and its state, or that alone.
+
+    .. math::
+        h' = \max(h, m + s) \;\text{where}\; k = 1, \qquad h' = m + s \;\text{where}\; k = 0
+
+    With `aggregate="max"` this is a step of max-plus algebra: hop counts, maxima and copies are exact, on graphs of any
+    length. The increments s are whole multiples of `step` and the gates k are 0 or 1, per channel; both are learned
+    through the rounding (the straight-through gradient of Bengio et al. 2013), so that nothing drifts over many steps.
+    A node without a message has m = 0. Share it "kind", so that each kind of phase has increments and gates of its own.
+
+    Args:
+        step: the unit of the increments, large compared with what training changes in the initial states; with 0 there
+            are none, and what a node sends arrives as it is, however far.
+        rate: how fast increments and gates move, compared with other parameters.
+
+    Raises:
+        ValueError: when `step` is negative or `rate` is not positive.
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator, step: float = 8.0, rate: float = 0.005) -> None:
+        super().__init__()
+        check_range("step", step, 0)
+        check_range("rate", rate, 1e-6)
+        self.step, self.rate = step, rate
+        drawn = torch.rand(channels, generator=generator) * (HIGHEST - LOWEST) + LOWEST
+        self.increment = nn.Parameter(drawn / rate)
+        self.keep = nn.Parameter(torch.randn(channels, generator=generator) / rate)
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        increment = _rounded(self.increment * self.rate) * self.step
+        keep = _rounded(torch.sigmoid(self.keep * self.rate))
+        arrived = messages + increment.to(messages.dtype)
+        return arrived + keep.to(messages.dtype) * torch.relu(state - arrived)
+
+
+def _rounded(value: Tensor) -> Tensor:
+    """The nearest whole numbers, with the gradient of the values themselves."""
+    return value + (value.round() - value).detach()
