@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +77,36 @@ def finish_run(run: RunFolder, built: Built, result: FitResult, blend: Mapping[s
             merge_predictions(parts, run.predictions)
             write()
         group.barrier()
+
+
+def keep_training(run: RunFolder, built: Built, checkpoint: Path, adopt: Callable[[], None]) -> None:
+    """Write model, predictions and metrics of a checkpoint's best weights as the run's; collective.
+
+    Args:
+        run: the run folder.
+        built: the objects of a training that was stopped before the one that the run is for.
+        checkpoint: as the training left it.
+        adopt: makes the training's configuration the run's; called in rank 0, once results are there to write.
+    """
+    result, group = built.fit(checkpoint, [_Stop()]), group_of(built.plan)
+    if not result.metrics:
+        return
+    if group.rank == 0:
+        adopt()
+        run.rewrite_history(result.history)
+    group.barrier()
+    stopped: dict[str, Any] = {"stopped": "interrupted"}
+    finish_run(run, built, replace(result, metrics=result.metrics | stopped, **stopped))
+
+
+class _Stop:
+    """The callback that ends a training where it is."""
+
+    def start(self, history: list[dict[str, Any]]) -> bool:
+        return True
+
+    def epoch(self, record: dict[str, Any]) -> bool:
+        return True
 
 
 def write_baselines(run: RunFolder, built: Built) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,7 +27,7 @@ from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
-from gpnn.train.fit import holds_logits
+from gpnn.train.fit import Callback, FitResult, fit, holds_logits
 from gpnn.train.notes import Facts, Note, overfitting_notes, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
 from gpnn.train.target_scale import resolve_target_scale
@@ -71,6 +72,20 @@ class Built:
         graph = self.data.get("graph")
         num_edges = self.data.num_edges if graph is None else graph.num_edges
         return Totals(self.data.num_nodes, num_edges, self.plan.num_edge_types, parts)
+
+    def fit(self, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> FitResult:
+        """Train as configured, from a checkpoint where there is one; it then holds the end, or where it was stopped."""
+        return fit(
+            self.model,
+            self.data,
+            self.plan,
+            recipe=self.config.train,
+            seed=self.config.seed,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            keep_end=True,
+            score_interrupted=True,
+        )
 
 
 def build(config: Config, data: Data | None = None) -> Built:

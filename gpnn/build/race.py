@@ -6,17 +6,17 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
 from gpnn.build.blend import write_member
-from gpnn.build.keep import keep_training
+from gpnn.build.finish import keep_training
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
-from gpnn.config import Config, parse_config
+from gpnn.config import Config, sound_config
 from gpnn.data.facts import GraphFacts, count_entries, split_mask
 from gpnn.data.features import transform_data
 from gpnn.distributed import ShardedPlan, group_of
@@ -26,11 +26,13 @@ from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import RECIPES, NamedRecipe
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
-from gpnn.storage.read import read_json, shorten
+from gpnn.storage.read import read_json, shorten, wrong_field
 from gpnn.train.blend import Blend, choose_blend
-from gpnn.train.fit import Callback, FitResult, fit
+from gpnn.train.fit import Callback, FitResult
 from gpnn.train.notes import count_one_way
 from gpnn.train.task import task_of
+
+_Result = Callable[[str], tuple["Built", FitResult]]  # a finalist's objects, and what its training came to
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,7 @@ class Race:
 
     def base_config(self) -> Config:
         """The base."""
-        config, problems = parse_config(tomllib.loads(self.base))
-        assert not problems, problems
-        return config
+        return sound_config(tomllib.loads(self.base))
 
     def with_budget(self, budget: str | float) -> Race:
         """The same with another budget for all that is left."""
@@ -91,9 +91,7 @@ class Race:
                 nested.setdefault(section, {})[setting] = base[section][setting]
         own = {key: value for key, value in (data or {}).items() if f"data.{key}" not in self.fixed}
         nested["data"] = {**nested["data"], **own}
-        config, problems = parse_config(nested)
-        assert not problems, problems
-        return config
+        return sound_config(nested)
 
 
 def race_run(
@@ -133,13 +131,12 @@ def race_run(
         if on_record is not None:
             on_record(record)
 
-    winner, limit = next(iter(starts)), None
+    winner, limit, folder = next(iter(starts)), None, run.path / "race"
     if len(starts) > 1 or race.record is not None:
-        budget = parse_budget(begun.config.budget)
         raced = run_race(
             starts,
-            run.path / "race",
-            budget=budget,
+            folder,
+            budget=parse_budget(begun.config.budget),
             record=race.record,
             on_record=keep,
             on_training=on_training,
@@ -150,15 +147,19 @@ def race_run(
                 _keep_leader(run, race, starts[raced.leader].build(), raced.leader)
             return None
         winner, limit = raced.winner, raced.limit(raced.winner)
-        for name in raced.finalists:
-            starts[name].end(raced.limit(name), run.path / "race" / name)
+
+        @cache
+        def result(name: str) -> tuple[Built, FitResult]:
+            built = starts[name].build(raced.limit(name))
+            return built, built.fit(folder / name / CHECKPOINT)
+
         if raced.blend is None:
-            raced = replace(raced, blend=_choose_blend(starts, raced, begun))
+            raced = replace(raced, blend=_choose_blend(result, raced, begun))
             keep(raced)
-        _write_members(run, starts, raced)
+        _write_members(run, result, raced)
     built = starts[winner].build(limit)
     if group.rank == 0:
-        run.take_checkpoint(run.path / "race" / winner)
+        run.take_checkpoint(folder / winner)
         _adopt(run, built)
         write_json(run.race, replace(race, winner=winner, began=None).to_mapping())
     group.barrier()
@@ -195,36 +196,35 @@ def read_race(path: Path) -> Race:
 
 def parse_race(noted: Any, file: str) -> Race:
     """The race of :meth:`Race.to_mapping`; `file` is where it stands."""
-    noted = {"began": None, **noted}
     kinds = {"base": str, "fixed": list, "record": dict | None, "winner": str | None, "began": dict | None}
-    wrong = [name for name, kind in kinds.items() if name not in noted or not isinstance(noted[name], kind)]
-    wrong = wrong or sorted(set(noted) - set(kinds))
-    wrong = wrong or ([] if all(isinstance(key, str) for key in noted["fixed"]) else ["fixed"])
-    if wrong:
-        raise ValueError(f"{file} must note a race. Got another {shorten(wrong[0])}.")
+    wrong = wrong_field(noted, kinds)
+    wrong = "fixed" if wrong is None and not all(isinstance(key, str) for key in noted["fixed"]) else wrong
+    if wrong is not None:
+        raise ValueError(f"{file} must note a race. Got another {shorten(wrong)}.")
     check_base(noted["base"], file)
-    record = None if noted["record"] is None else RaceRecord.from_mapping(noted["record"], file)
-    names = [*(record.costs if record is not None else ()), *([noted["winner"]] if noted["winner"] else ())]
-    for name in names:
-        if name not in RECIPES:
+    record = None if noted.get("record") is None else RaceRecord.from_mapping(noted["record"], file)
+    race = Race(noted["base"], tuple(noted["fixed"]), record, noted.get("winner"), noted.get("began"))
+    for name in (*(() if record is None else record.costs), race.winner):
+        if name is not None and name not in RECIPES:
             raise ValueError(f"{file} must note recipes that there are. Got {shorten(name)}.")
-    return Race(noted["base"], tuple(noted["fixed"]), record, noted["winner"], noted["began"])
+    return race
 
 
-def _choose_blend(starts: Mapping[str, _Start], raced: RaceRecord, begun: Built) -> Blend:
+def _choose_blend(result: _Result, raced: RaceRecord, begun: Built) -> Blend:
     """The blend of a race's finalists, where the user allows one; collective."""
     if not begun.config.blend:
         return Blend({})
-    results = {name: starts[name].result[1] for name in raced.finalists}
-    return choose_blend(results, begun.data, raced.metric, group_of(begun.plan))
+    return choose_blend(
+        {name: result(name)[1] for name in raced.finalists}, begun.data, raced.metric, group_of(begun.plan)
+    )
 
 
-def _write_members(run: RunFolder, starts: Mapping[str, _Start], raced: RaceRecord) -> None:
+def _write_members(run: RunFolder, result: _Result, raced: RaceRecord) -> None:
     """Write the members of a blend but for the winner, which the run itself trains; collective."""
     blend = raced.blend or Blend({})
     for name in list(blend.weights)[1:]:
         if not RunFolder(run.members / name).finished:
-            write_member(run, name, *starts[name].result)
+            write_member(run, name, *result(name))
 
 
 class _Start:
@@ -232,20 +232,6 @@ class _Start:
 
     def __init__(self, config: Config, variants: _Variants) -> None:
         self.config, self.variants = config, variants
-        self.ended: tuple[int | None, Path] | None = None
-
-    def end(self, epochs: int | None, folder: Path) -> None:
-        """Note after how many epochs the race ended the training, and where its checkpoint is."""
-        self.ended = epochs, folder
-
-    @cached_property
-    def result(self) -> tuple[Built, FitResult]:
-        """The objects and what the training has come to; collective."""
-        assert self.ended is not None
-        built = self.build(self.ended[0])
-        recipe, checkpoint = built.config.train, self.ended[1] / CHECKPOINT
-        parts = (built.model, built.data, built.plan)
-        return built, fit(*parts, recipe=recipe, seed=built.config.seed, checkpoint=checkpoint)
 
     def __call__(self) -> Trial:
         built = self.build()

@@ -20,7 +20,7 @@ from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
 from gpnn.build.unchanged import check_unchanged, digests_of, load_trained_config, record, settings_of
-from gpnn.config import Config, parse_config
+from gpnn.config import Config, sound_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.report import write_model_card
@@ -28,7 +28,7 @@ from gpnn.run.environment import describe_environment
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
 from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder
 from gpnn.storage.read import read_json
-from gpnn.train.fit import ENDS, Callback, FitResult, fit
+from gpnn.train.fit import ENDS, Callback, FitResult
 
 SHARDS = "shards"  # the folder in a run that holds the shards of a dataset that came without
 
@@ -55,8 +55,7 @@ class Start:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Start:
         """What another process sent."""
-        config, problems = parse_config(tomllib.loads(value["config"]))
-        assert not problems, problems
+        config = sound_config(tomllib.loads(value["config"]))
         return cls(Path(value["path"]), config, None if value["shards"] is None else Path(value["shards"]))
 
 
@@ -155,18 +154,8 @@ def train_run(
         on_stage: called with what is done after the training, as it begins.
     """
     begin_stage = on_stage or (lambda what: None)
-    leads, config = group_of(built.plan).rank == 0, built.config
-    result = fit(
-        built.model,
-        built.data,
-        built.plan,
-        recipe=config.train,
-        seed=config.seed,
-        checkpoint=run.checkpoint,
-        callbacks=[*([HistoryFile(run)] if leads else []), *callbacks],
-        keep_end=True,
-        score_interrupted=True,
-    )
+    leads = group_of(built.plan).rank == 0
+    result = built.fit(run.checkpoint, [*([HistoryFile(run)] if leads else []), *callbacks])
     if result.problem is not None and leads:
         run.write_failure(result.problem)
     if result.metrics:

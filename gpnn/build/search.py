@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpnn.build.keep import keep_training
+from gpnn.build.finish import keep_training
 from gpnn.build.objects import Built
 from gpnn.build.unchanged import adopt_config, check_base
-from gpnn.config import Config, parse_config
+from gpnn.config import Config, sound_config
 from gpnn.distributed import ShardedPlan
 from gpnn.race.halving import CHECKPOINT
-from gpnn.storage.atomic import write_json
-from gpnn.storage.read import read_json, shorten
-from gpnn.train.fit import Callback, FitResult, fit
+from gpnn.storage.atomic import make_folder, write_json
+from gpnn.storage.read import read_json, shorten, wrong_field
+from gpnn.train.fit import Callback, FitResult
 from gpnn.train.metrics import merit
 from gpnn.train.task import task_of
 
@@ -88,9 +88,7 @@ class Search:
         for key, value in settings.items():
             section, _, name = key.partition(".")
             nested.setdefault(section, {})[name] = value
-        config, problems = parse_config(nested)
-        assert not problems, problems
-        return config
+        return sound_config(nested)
 
 
 def search_run(
@@ -124,7 +122,9 @@ def search_run(
         built = begun.build_other(search.config(settings))
         if on_training is not None:
             on_training(number, built.config.train.epochs)
-        result = _try(built, _checkpoint(run, number), callbacks)
+        checkpoint = _checkpoint(run, number)
+        make_folder(checkpoint.parent)
+        result = built.fit(checkpoint, callbacks)
         row = {"trial": number, "settings": settings, **_validation_metrics(result, metric)}
         if result.stopped == "interrupted":
             _keep_best(run, begun, search, [*noted["trials"], row])
@@ -177,11 +177,10 @@ def read_search(path: Path) -> tuple[Search, dict[str, Any]]:
     """
     noted = read_json(path)
     kinds = {"num": int, "base": str, "fixed": list, "trials": list}
-    wrong = [name for name, kind in kinds.items() if not isinstance(noted.get(name), kind)]
-    wrong = wrong or sorted(set(noted) - set(kinds))
-    wrong = wrong or ([] if all(isinstance(key, str) for key in noted["fixed"]) else ["fixed"])
-    if wrong:
-        raise ValueError(f"{path.name} must note a search. Got another {shorten(wrong[0])}.")
+    wrong = wrong_field(noted, kinds)
+    wrong = "fixed" if wrong is None and not all(isinstance(key, str) for key in noted["fixed"]) else wrong
+    if wrong is not None:
+        raise ValueError(f"{path.name} must note a search. Got another {shorten(wrong)}.")
     search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
     check_base(search.base, path.name)
     expected = [
@@ -212,22 +211,6 @@ def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         return (worst if value is None else value, worst if loss is None else -loss)
 
     return max(trials, key=rank)
-
-
-def _try(built: Built, checkpoint: Path, callbacks: Sequence[Callback]) -> FitResult:
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    config = built.config
-    return fit(
-        built.model,
-        built.data,
-        built.plan,
-        recipe=config.train,
-        seed=config.seed,
-        checkpoint=checkpoint,
-        callbacks=callbacks,
-        keep_end=True,
-        score_interrupted=True,
-    )
 
 
 def _validation_metrics(result: FitResult, metric: str) -> dict[str, Any]:

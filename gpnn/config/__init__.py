@@ -1,6 +1,6 @@
 """Configuration: the sections of a run's TOML file, read and written."""
 
-from gpnn.config.parse import parse_config, read_settings, setting_names
+from gpnn.config.parse import parse_config, read_settings, setting_names, sound_config
 from gpnn.config.sections import SECTIONS, Config, DataConfig, ModelConfig, PartitionConfig, ScheduleConfig
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "parse_config",
     "read_settings",
     "setting_names",
+    "sound_config",
 ]

@@ -38,6 +38,13 @@ def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
     return replace(default, **values), problems
 
 
+def sound_config(settings: Mapping[str, Any]) -> Config:
+    """The Config of settings that one wrote: :meth:`Config.to_toml` or another that was sound."""
+    config, problems = parse_config(settings)
+    assert not problems, problems
+    return config
+
+
 def _default(settings: Mapping[str, Any], problems: list[str]) -> Config:
     """The configuration of the recipe that the settings name, else of the default one."""
     name = settings.get("recipe")

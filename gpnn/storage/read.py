@@ -88,6 +88,20 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + key, value
 
 
+def wrong_field(values: Any, kinds: Mapping[str, Any]) -> Any:
+    """What of a JSON object is not as `kinds` has its types by name: the first name, or a value that is no object.
+
+    A name that is missing counts as None. None: all is sound.
+
+    >>> wrong_field({"epoch": "1"}, {"epoch": int}), wrong_field({"epoch": 1}, {"epoch": int, "loss": float | None})
+    ('epoch', None)
+    """
+    if not isinstance(values, Mapping):
+        return values
+    names = (name for name in (*kinds, *values) if name not in kinds or not isinstance(values.get(name), kinds[name]))
+    return next(names, None)
+
+
 def reason(error: BaseException) -> str:
     """The first line of an error, without its full stop, to end one of our own errors with.
 

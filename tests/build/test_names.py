@@ -17,7 +17,7 @@ def test_names_options_and_settings_are_reported_together():
         "`data.num_nods` is not a setting. Did you mean `data.num_nodes`?",
         "`partition.leftovers` is not a setting. Did you mean `partition.leftover`?",
         "`schedule.cut` must be an integer. Got 'often'.",
-        "`model.cell` must be one of gru, lstm, mlp, linear, gcnii. Got 'rnn'.",
+        "`model.cell` must be one of gru, lstm, mlp, linear, gcnii, max_plus, residual. Got 'rnn'.",
     ]
 
 
