@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gpnn.config import SECTIONS
-from gpnn.config.settings import Setting, list_settings
+from gpnn.config.parse import Setting, list_settings
 
 PAGE = Path(__file__).with_name("settings.md")
 HEAD = """# Settings

@@ -50,10 +50,10 @@ from gpnn.progress import Progress
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
+from gpnn.run.checkpoint import LEAST_BOUND, restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels, write_predictions
-from gpnn.run.restore import LEAST_BOUND, restore_model
 from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.train.blend import Blend, blend_predictions, choose_blend

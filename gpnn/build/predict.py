@@ -27,10 +27,10 @@ from gpnn.nn.encoder import NodeEmbedding
 from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.recipes import RECIPES
+from gpnn.run.checkpoint import restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import concat, data_rows, known_labels, predictions_table, true_labels
-from gpnn.run.restore import restore_model
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
 from gpnn.train.evaluate import output_pieces

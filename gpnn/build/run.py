@@ -24,8 +24,7 @@ from gpnn.config import Config, sound_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ALONE, Processes, choose_local_device
 from gpnn.report import write_model_card
-from gpnn.run.environment import describe_environment
-from gpnn.run.folder import HistoryFile, RunFolder, check_free, reserve_run_path
+from gpnn.run.folder import HistoryFile, RunFolder, check_free, describe_environment, reserve_run_path
 from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder
 from gpnn.storage.read import read_json
 from gpnn.train.fit import ENDS, Callback, FitResult

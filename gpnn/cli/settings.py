@@ -26,7 +26,7 @@ def settings(
     """
     from gpnn.check import check_choice
     from gpnn.config import SECTIONS, Config
-    from gpnn.config.settings import list_settings
+    from gpnn.config.parse import list_settings
 
     if section:
         check_choice("section", section, SECTIONS)

@@ -163,7 +163,7 @@ def _read(
 def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Built | None]:
     """A run to continue; one that is finished has nothing left to build, unless words let it go on."""
     from gpnn.build import open_run
-    from gpnn.run.lock import remove_unfinished
+    from gpnn.run.folder import remove_unfinished
     from gpnn.train import RunFolder
 
     def finished() -> bool:
@@ -223,7 +223,7 @@ def _hold(run: RunFolder, built: Built, stack: ExitStack) -> bool:
         Whether another process finished the run while this one read the graph.
     """
     from gpnn.build import adopt_extension
-    from gpnn.run.lock import lock_run
+    from gpnn.run.folder import lock_run
 
     stack.enter_context(lock_run(run.path))
     extended = adopt_extension(run, built.config)

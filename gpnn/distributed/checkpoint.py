@@ -13,24 +13,26 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gpnn.data.files import sha256_of
-from gpnn.distributed.checkpoint_rows import CheckpointRows
 from gpnn.distributed.plan import ShardedPlan, own_names
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
 from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, load_newest, save_checkpoint
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import SHA256, digest_file
-from gpnn.storage.read import read_json, shorten
-from gpnn.storage.seal import seal, unseal
+from gpnn.storage.read import read_json, seal, shorten, unseal
+
+if TYPE_CHECKING:
+    from torch.distributed.checkpoint.metadata import ChunkStorageMetadata
+    from torch.distributed.checkpoint.planner import WriteItem
+
 
 FORMAT = 4
 DIGESTS = {2: sha256_of, 3: lambda path: digest_file(path, SHA256), 4: digest_file}  # of a file, by format
@@ -88,8 +90,7 @@ def _save_shard(path: Path, model: nn.Module, optimizer: Optimizer, progress: Pr
         if plan.group.rank == 0:
             # "line" is the key of the node order
             header = {"checkpoint": FORMAT, "line": key, "num_processes": plan.group.size, "files": files}
-            header |= _numbers(progress)
-            write_text(partial / "progress.json", json.dumps(seal(header)))
+            write_text(partial / "progress.json", json.dumps(seal(header | progress.numbers())))
             _publish(partial, final)
             for older in find_checkpoints(path)[:-2]:  # one stays to fall back on
                 shutil.rmtree(older, ignore_errors=True)
@@ -280,5 +281,50 @@ def _check_files(folder: Path, digests: dict[str, str], digest: Callable[[Path],
         raise ValueError(f"{folder} must be a checkpoint as it was written. Got others, or damaged ones: {which}.")
 
 
-def _numbers(progress: Progress) -> dict[str, Any]:
-    return {each.name: getattr(progress, each.name) for each in fields(progress) if each.name != "best_weights"}
+class CheckpointRows(Tensor):
+    """Rows `first` to `first + n` of a matrix of `num_rows` rows, over the memory of the tensor it is made of.
+
+    It implements the protocol by which tensors describe to torch.distributed.checkpoint what part of a whole they are;
+    `DTensor` implements it too, but has only ranges of equal length.
+    """
+
+    first: int
+    num_rows: int
+
+    @staticmethod
+    def of(local: Tensor, first: int, num_rows: int) -> CheckpointRows:
+        """`local`, `[n, …]`, as rows of the whole."""
+        rows = local.detach().as_subclass(CheckpointRows)
+        rows.first, rows.num_rows = first, num_rows
+        return rows
+
+    @property
+    def local(self) -> Tensor:
+        return self.as_subclass(Tensor)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The size of the whole, which is compared with the saved one."""
+        whole = torch.Size([self.num_rows, *self.local.shape[1:]])
+        return whole if dim is None else whole[dim]
+
+    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
+        from torch.distributed.checkpoint.metadata import ChunkStorageMetadata
+
+        return [ChunkStorageMetadata(self._offsets(), self.local.shape)]
+
+    def __create_write_items__(self, fqn: str, object: Any) -> list[WriteItem]:
+        from torch.distributed.checkpoint.metadata import MetadataIndex, TensorProperties
+        from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
+
+        data = TensorWriteData(
+            chunk=self.__create_chunk_list__()[0],
+            properties=TensorProperties.create_from_tensor(self.local),
+            size=self.size(),
+        )
+        return [WriteItem(MetadataIndex(fqn, self._offsets()), WriteItemType.SHARD, tensor_data=data)]
+
+    def __get_tensor_shard__(self, index: Any) -> Tensor:
+        return self.local
+
+    def _offsets(self) -> torch.Size:
+        return torch.Size([self.first, *[0] * (self.local.dim() - 1)])

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from gpnn.distributed.heartbeat import Heartbeat
 from gpnn.storage.atomic import staging_folder
+
+if TYPE_CHECKING:
+    from gpnn.distributed.launch import Heartbeat
 
 T = TypeVar("T")
 TRAFFIC = ("sent_bytes", "synchronous_bytes", "reduced_bytes")
@@ -81,21 +83,17 @@ class ProcessGroup:
         """What carries the data: "nccl" between GPUs, else "gloo"."""
         return "nccl" if "nccl" in dist.get_backend(self.handle) else "gloo"  # a group may have one for each device
 
-    def all_reduce(self, values: Tensor) -> Tensor:
-        """The sum of all ranks' `values`, on their device."""
+    def all_reduce(self, values: Tensor, operation: Any = dist.ReduceOp.SUM) -> Tensor:
+        """The sum of all ranks' `values`, or what another operation makes of them, on their device."""
         if self.size == 1:
             return values.detach()
         here = values.detach().to(self.device, copy=True)
-        dist.all_reduce(here, group=self.handle)
+        dist.all_reduce(here, op=operation, group=self.handle)
         return here.to(values.device)
 
     def all_reduce_max(self, values: Tensor) -> Tensor:
         """The elementwise maximum of all ranks' `values`."""
-        if self.size == 1:
-            return values.detach()
-        here = values.detach().to(self.device, copy=True)
-        dist.all_reduce(here, op=dist.ReduceOp.MAX, group=self.handle)
-        return here.to(values.device)
+        return self.all_reduce(values, dist.ReduceOp.MAX)
 
     def all_gather(self, values: Tensor) -> list[Tensor]:
         """All ranks' `values`, by rank; their first dimensions may differ."""

@@ -13,8 +13,7 @@ from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
 from gpnn.distributed.halo_exchange import HaloExchange, anchor
-from gpnn.distributed.phase import ShardedPhase
-from gpnn.distributed.plan import ShardedPlan
+from gpnn.distributed.plan import ShardedPhase, ShardedPlan
 from gpnn.distributed.process_group import Traffic
 from gpnn.engine.block import Block
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps

@@ -1,15 +1,17 @@
-"""Shard: the part of a graph that one process owns, built from a whole graph or read from its own file."""
+"""Shard: the part of a graph that one process owns, and NodeOrder, the order of all nodes that it is a range of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.distributed.node_order import NodeOrder
+from gpnn.csr import pointers
 from gpnn.graph import Graph
+from gpnn.partition import Partition
 
 
 class Totals(NamedTuple):
@@ -140,3 +142,119 @@ class ShardBuilder:
             return None
         real = self.graph.num_nodes - self.num_virtual
         return torch.cat([torch.arange(first, last), halo]) >= real
+
+
+DENSE_PARTS = 1024  # up to here the order of subgraphs comes from an eigenvector, beyond from a breadth-first search
+
+
+@dataclass(frozen=True, eq=False)
+class NodeOrder:
+    """The nodes of a graph in one order, subgraph after subgraph, of which each rank owns a contiguous range.
+
+    Attributes:
+        nodes: the node at each position, `[N]`.
+        part_ptr: the position where each subgraph begins, `[K + 1]`.
+        bounds: the position where each rank's range begins, `[R + 1]`.
+    """
+
+    nodes: Tensor
+    part_ptr: Tensor
+    bounds: Tensor
+
+    @classmethod
+    def of(cls, graph: Graph, part: Partition, num_ranks: int) -> NodeOrder:
+        """Subgraphs assigned to `num_ranks` processes in contiguous ranges that balance nodes and edges.
+
+        Raises:
+            ValueError: when there are fewer subgraphs with nodes than processes.
+        """
+        parts = order_parts(graph, part)
+        sizes = part.ptr.diff()[parts]
+        nodes = torch.cat([part.order[part.ptr[each] : part.ptr[each + 1]] for each in parts.tolist()])
+        ends = torch.bincount(part.labels[graph.dst], minlength=part.num_parts)[parts]
+        part_ptr = pointers(sizes)
+        return cls(nodes, part_ptr, part_ptr[split_evenly(sizes, ends, num_ranks)])
+
+    @property
+    def num_ranks(self) -> int:
+        return self.bounds.numel() - 1
+
+    def with_virtual(self, num_virtual: int) -> NodeOrder:
+        """The same with virtual nodes after all others; the last rank owns them."""
+        if not num_virtual:
+            return self
+        first = self.nodes.numel()
+        bounds = self.bounds.clone()
+        bounds[-1] += num_virtual
+        return NodeOrder(torch.cat([self.nodes, torch.arange(first, first + num_virtual)]), self.part_ptr, bounds)
+
+
+def order_parts(graph: Graph, part: Partition) -> Tensor:
+    """The subgraphs in an order in which those with many edges between them are near each other, `[K]`.
+
+    A rank owns a contiguous range of them, so that fewer edges run between ranks, however many ranks there are. Up to
+    `DENSE_PARTS` subgraphs the order is that of the Fiedler vector of their graph, beyond it reverse Cuthill-McKee's.
+    Empty subgraphs come where they fall.
+    """
+    from scipy.sparse import coo_matrix, diags
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    if part.num_parts < 3:
+        return torch.arange(part.num_parts)
+    rows, columns = part.labels[graph.src].numpy(), part.labels[graph.dst].numpy()
+    crossing = rows != columns
+    shape = (part.num_parts, part.num_parts)
+    one_way = coo_matrix((np.ones(int(crossing.sum())), (rows[crossing], columns[crossing])), shape).tocsr()
+    between = one_way + one_way.T
+    if part.num_parts > DENSE_PARTS:
+        return torch.from_numpy(reverse_cuthill_mckee(between, symmetric_mode=True).astype(np.int64))
+    laplacian = (diags(np.asarray(between.sum(1)).ravel()) - between).toarray()
+    vector = np.linalg.eigh(laplacian)[1][:, 1]
+    sign = 1 if vector[np.argmax(np.abs(vector))] > 0 else -1  # an eigenvector's sign is the library's whim
+    return torch.from_numpy(np.argsort(sign * vector, kind="stable"))
+
+
+def split_evenly(sizes: Tensor, edges: Tensor, num_ranks: int) -> Tensor:
+    """Where each rank's range of subgraphs begins, `[R + 1]`, so that the heaviest range is as light as can be.
+
+    A subgraph weighs its share of the nodes plus its share of the edges.
+
+    Args:
+        sizes: nodes of each subgraph, `[K]`.
+        edges: edges into each subgraph, `[K]`.
+        num_ranks: number of ranges R; each has at least one node.
+
+    Raises:
+        ValueError: when there are fewer subgraphs with nodes than ranges.
+
+    >>> split_evenly(torch.tensor([2, 2, 2, 6]), torch.tensor([4, 4, 4, 12]), 2).tolist()
+    [0, 3, 4]
+    """
+    filled = int((sizes > 0).sum())
+    if num_ranks > filled:
+        raise ValueError(f"There must be at least one subgraph per process: at least {num_ranks}. Got {filled}.")
+    weight = sizes / max(1, int(sizes.sum())) + edges / max(1, int(edges.sum()))
+    total = torch.cat([weight.new_zeros(1), weight.double().cumsum(0)])
+    low, high = float(total[-1]) / num_ranks, float(total[-1])
+    for _ in range(50):  # the smallest limit that every range can keep, by bisection
+        limit = (low + high) / 2
+        if _ranges(total, sizes, num_ranks, limit)[-1] == len(sizes):
+            high = limit
+        else:
+            low = limit
+    return torch.tensor(_ranges(total, sizes, num_ranks, high))
+
+
+def _ranges(total: Tensor, sizes: Tensor, num_ranks: int, limit: float) -> list[int]:
+    """Ranges filled one after the other up to `limit`, each leaving a subgraph with nodes for those that follow."""
+    filled_after = [*(sizes > 0).flip(0).cumsum(0).flip(0).tolist(), 0]  # from each subgraph on
+    bounds = [0]
+    for rank in range(num_ranks):
+        start = bounds[-1]
+        reach = float(total[start]) + limit
+        end = int(torch.searchsorted(total, torch.tensor(reach * (1 + 1e-12), dtype=total.dtype), right=True)) - 1
+        end = max(end, start)
+        while end > start and filled_after[end] < num_ranks - 1 - rank:
+            end -= 1
+        bounds.append(end)
+    return bounds

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
+import gpnn
 from gpnn.storage.atomic import (
     finite,
+    lock,
     make_folder,
     naming,
+    open_folder,
+    remove_abandoned,
     staging_folder,
     sync_file,
     sync_folder,
@@ -27,6 +36,16 @@ from gpnn.storage.read import parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
 WORDS = ("metric", "stopped", "task")  # metrics that are not numbers
+
+
+class _Place:
+    """A file or a folder of a run, by its name: the attribute of a run is its path."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: RunFolder, kind: type | None = None) -> Path:
+        return run.path / self.name
 
 
 @dataclass(frozen=True)
@@ -47,65 +66,21 @@ class RunFolder:
 
     path: Path
 
-    @property
-    def config(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.json"
-
-    @property
-    def history(self) -> Path:
-        return self.path / "history.jsonl"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint" / "training.safetensors"
-
-    @property
-    def failed(self) -> Path:
-        return self.path / "failed.json"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.parquet"
-
-    @property
-    def environment(self) -> Path:
-        return self.path / "environment.json"
-
-    @property
-    def search(self) -> Path:
-        return self.path / "search.json"
-
-    @property
-    def race(self) -> Path:
-        return self.path / "race.json"
-
-    @property
-    def members(self) -> Path:
-        return self.path / "members"
-
-    @property
-    def baselines(self) -> Path:
-        return self.path / "baselines.json"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
-    @property
-    def model_card(self) -> Path:
-        return self.path / "model_card.md"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
+    config = _Place("config.toml")
+    metrics = _Place("metrics.json")
+    history = _Place("history.jsonl")
+    model = _Place("model.safetensors")
+    checkpoint = _Place("checkpoint/training.safetensors")
+    failed = _Place("failed.json")
+    predictions = _Place("predictions.parquet")
+    environment = _Place("environment.json")
+    search = _Place("search.json")
+    race = _Place("race.json")
+    members = _Place("members")
+    baselines = _Place("baselines.json")
+    report = _Place("report.html")
+    model_card = _Place("model_card.md")
+    tensorboard = _Place("tensorboard")
 
     @property
     def has_results(self) -> bool:
@@ -326,3 +301,65 @@ def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
             path.rmdir()
             if is_new:
                 parent.rmdir()
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what killed processes left unfinished in a run folder: of its files, and of its checkpoints."""
+    remove_abandoned(path)
+    remove_abandoned(path / "checkpoint")
+
+
+@contextmanager
+def lock_run(path: Path) -> Iterator[None]:
+    """Hold the run folder for this process; the system releases it when the process ends, however it ends.
+
+    What a killed process left in it unfinished is removed. Where the system or the file system knows no such lock,
+    nothing is held.
+
+    Raises:
+        ValueError: when another process holds it.
+    """
+    handle = open_folder(path.resolve())
+    try:
+        if handle is not None:
+            _lock(handle, path)
+        remove_unfinished(path)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        lock(handle, wait=False)
+    except BlockingIOError:
+        raise ValueError(
+            f"A run folder must be written by one process at a time. {str(path)!r} is in use by another."
+        ) from None
+
+
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "numba", "scikit-learn", "pyarrow", "safetensors")
+
+
+def describe_environment(device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Versions, machine, threads, device and command line, as JSON takes them."""
+    device = torch.device(device)
+    return {
+        "gpnn": gpnn.__version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "command": sys.argv,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,7 +1,8 @@
-"""Reading files that others wrote: text, JSON and TOML, limits on memory, and short values for error messages."""
+"""Reading files that others wrote: text, JSON and TOML, seals of JSON, limits on memory, short values for messages."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tomllib
@@ -166,3 +167,32 @@ def memory_limit() -> int:
         return int(SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return UNKNOWN_MEMORY
+
+
+SEAL = "sha256"
+
+
+def seal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with their digest as `sha256`.
+
+    >>> sorted(seal({"epoch": 1}))
+    ['epoch', 'sha256']
+    """
+    return {**values, SEAL: digest_json(values)}
+
+
+def unseal(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The values without their digest.
+
+    Raises:
+        ValueError: when it is another's, naming the file.
+    """
+    kept = {name: value for name, value in values.items() if name != SEAL}
+    if values.get(SEAL) != digest_json(kept):
+        raise ValueError(f"{path} must be as it was written. Its digest is that of other values.")
+    return kept
+
+
+def digest_json(values: Mapping[str, Any]) -> str:
+    """The sha256 of the values as JSON, whatever the order of their names."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

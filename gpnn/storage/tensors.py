@@ -18,8 +18,7 @@ from torch import Tensor
 from gpnn.pages import advise_large
 from gpnn.storage.atomic import naming, replace_file
 from gpnn.storage.blocks import SHA256, XXH3, digest_bytes
-from gpnn.storage.read import parse_json
-from gpnn.storage.seal import digest_json
+from gpnn.storage.read import digest_json, parse_json
 
 BY_BLOCKS = {"xxh3_of_blocks": XXH3, "sha256_of_blocks": SHA256}  # names of a file's digest; new files have the first
 IN_ONE = "sha256"  # that of files of the oldest version, which one thread alone can compute

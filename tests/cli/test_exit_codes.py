@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import pytest
 
-from gpnn.run.lock import lock_run
+from gpnn.run.folder import lock_run
 
 
 def start(words: list[str], folder: Path) -> subprocess.Popen[str]:

@@ -7,7 +7,7 @@ import torch
 
 from gpnn.data.files import sha256_of
 from gpnn.storage.blocks import SHA256, digest_file
-from gpnn.storage.seal import seal
+from gpnn.storage.read import seal
 from tests.oracle.training_cases import planted, train, train_on_another_graph
 
 CELLS = {

@@ -1,10 +1,12 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
-from gpnn.run.folder import RunFolder, reserve_run_path
+import gpnn
+from gpnn.run.folder import RunFolder, describe_environment, lock_run, reserve_run_path
 
 
 @pytest.fixture
@@ -110,3 +112,30 @@ def test_a_link_in_a_received_run_is_not_followed(tmp_path, name):
     (run.path / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match=rf"The folders of a run must not be links\. '.*{name}' is one\."):
         RunFolder.open(run.path)
+
+
+def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    with (
+        lock_run(tmp_path),
+        pytest.raises(ValueError, match=r"one process at a time\. '.*' is in use by another\."),
+        lock_run(tmp_path),
+    ):
+        pass
+    with lock_run(tmp_path):
+        assert list(tmp_path.iterdir()) == []  # nothing stands in the folder for it
+
+
+def test_a_holder_that_fails_lets_go(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
+    with pytest.raises(RuntimeError), lock_run(tmp_path):
+        raise RuntimeError
+    with lock_run(tmp_path):
+        pass
+    assert not before or len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_it_names_versions_and_machine_and_is_json():
+    environment = json.loads(json.dumps(describe_environment()))
+    assert environment["gpnn"] == gpnn.__version__
+    assert environment["packages"]["torch"]
+    assert environment["device"] == "cpu"

@@ -7,7 +7,7 @@ import xxhash
 
 from gpnn import pages
 from gpnn.storage import tensors
-from gpnn.storage.seal import digest_json
+from gpnn.storage.read import digest_json
 from gpnn.storage.tensors import read_tensors, save_tensors, write_tensors
 
 

@@ -61,8 +61,7 @@ def _plain(shard: Any, columns: dict[str, torch.Tensor]) -> dict[str, Any]:
 def _read_forged_shards(folder: Path) -> list[dict[str, Any]]:
     """What is read of shards with right digests over what they hold."""
     from gpnn.storage.blocks import digest_blocks
-    from gpnn.storage.read import read_json
-    from gpnn.storage.seal import seal
+    from gpnn.storage.read import read_json, seal
 
     with tempfile.TemporaryDirectory() as root:
         copied = Path(root) / "copy"
@@ -156,8 +155,7 @@ def _write_converted(folder: Path) -> None:
 
 def _read_converted(folder: Path) -> list[Any]:
     """What is read of graphs whose `graph.json` was signed anew, as a forger would."""
-    from gpnn.storage.read import read_json
-    from gpnn.storage.seal import seal
+    from gpnn.storage.read import read_json, seal
 
     with tempfile.TemporaryDirectory() as root:
         copied = Path(root) / "copy"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.run.lock import lock_run
+from gpnn.run.folder import lock_run
 from tests.trust.consistent import check_run, check_same
 from tests.trust.nursery import after, context, count_acts, kill_when, list_acts, run, start
 

@@ -17,7 +17,7 @@ from gpnn.data.convert import convert
 from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
 from gpnn.distributed import is_shard_folder, read_index, read_shard
 from gpnn.run.checkpoint import Progress, copy_weights, load_checkpoint, save_checkpoint
-from gpnn.run.lock import lock_run, remove_unfinished
+from gpnn.run.folder import lock_run, remove_unfinished
 from gpnn.train import RunFolder
 from tests.trust.consistent import check_run, check_same
 from tests.trust.power import END, power_failures

@@ -16,8 +16,7 @@ from gpnn.data.convert.settings import ConvertSettings
 from gpnn.data.stored.stored_graph import StoredGraph, describe_array, is_stored, open_stored, write_index
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.storage.atomic import lock, make_folder, naming, open_folder, sync_folder, write_json
-from gpnn.storage.read import read_json
-from gpnn.storage.seal import digest_json
+from gpnn.storage.read import digest_json, read_json
 
 WORK = "unfinished"  # the folder in the graph's where it is made
 

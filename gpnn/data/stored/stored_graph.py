@@ -16,8 +16,7 @@ import numpy as np
 from gpnn.data.stored.npy_file import map_array, read_header
 from gpnn.storage.atomic import write_text
 from gpnn.storage.blocks import digest_blocks
-from gpnn.storage.read import read_json, shorten
-from gpnn.storage.seal import digest_json, seal, unseal
+from gpnn.storage.read import digest_json, read_json, seal, shorten, unseal
 
 INDEX, FORMAT, VERSION = "graph.json", "gpnn graph", 1
 KINDS: dict[str, type] = {  # of the facts that every graph has

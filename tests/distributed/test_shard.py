@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpnn
-from gpnn.distributed.node_order import order_parts, split_evenly
+from gpnn.distributed.shard import order_parts, split_evenly
 
 
 def heaviest(sizes, edges, bounds):

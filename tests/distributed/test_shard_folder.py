@@ -9,9 +9,8 @@ import gpnn
 from gpnn.data.features import csr_tensor
 from gpnn.distributed import NodeOrder, ShardBuilder
 from gpnn.distributed.read_shard import read_shard
-from gpnn.distributed.shard_index import read_index
-from gpnn.distributed.write_shards import write_shards
-from gpnn.storage.seal import seal
+from gpnn.distributed.shard_folder import read_index, write_shards
+from gpnn.storage.read import seal
 from tests.oracle.engine_cases import multigraph
 
 LABELS = [0, 3, 1, 0, 3, 1, 0, 1, 3, 3]  # part 2 is empty
