@@ -25,7 +25,7 @@ from experiments.baselines.semi_emb import semi_emb
 from experiments.baselines.visible import visible_data
 from gpnn.data import check_data, recall_at_k
 from gpnn.train import score
-from gpnn.train.examples import SPLITS, Examples
+from gpnn.train.objective import SPLITS, Examples
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from gpnn.check import check_choice
 from gpnn.data.features import transform_data
 from gpnn.graph import as_graph
 from gpnn.train.evaluate import score
-from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.metrics import merit
+from gpnn.train.objective import SPLITS, Examples
 from gpnn.train.task import Task, task_of
 
 if TYPE_CHECKING:

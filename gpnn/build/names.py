@@ -24,7 +24,7 @@ from gpnn.race import parse_budget
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 from gpnn.setting_names import unknown_setting
-from gpnn.train.columns.arguments import METHODS as COLUMN_METHODS
+from gpnn.train.columns.settings import METHODS as COLUMN_METHODS
 from gpnn.train.learn_partition import PartitionRecipe
 
 

@@ -15,9 +15,9 @@ from gpnn.race.budget import default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.storage.atomic import make_folder
-from gpnn.train.examples import Examples
 from gpnn.train.fit import ENDS, Callback, FitResult, fit
 from gpnn.train.metrics import merit
+from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import task_of
 

@@ -17,12 +17,11 @@ from gpnn.nn.columns import ColumnModel
 from gpnn.schedule import synchronous
 from gpnn.text import metric_text
 from gpnn.train.columns import ColumnSolver
-from gpnn.train.columns.arguments import column_arguments
-from gpnn.train.columns.settings import Setting
+from gpnn.train.columns.settings import Setting, column_arguments
 from gpnn.train.evaluate import calibrated_scores, score
-from gpnn.train.examples import Examples
 from gpnn.train.metrics import merit
 from gpnn.train.notes import Note
+from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
 from gpnn.train.task import Task, task_of

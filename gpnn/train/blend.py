@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.evaluate import calibrated_scores
-from gpnn.train.examples import Examples
 from gpnn.train.fit import FitResult
 from gpnn.train.metrics import METRICS, merit
+from gpnn.train.objective import Examples
 from gpnn.train.task import Prediction, Task
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.kernels.execution import float32_products
 from gpnn.nn.layers import states_in
 from gpnn.storage.tensors import map_empty
-from gpnn.train.examples import SPLITS, Examples
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import METRICS
+from gpnn.train.objective import SPLITS, Examples
 from gpnn.train.task import Classification, Task
 
 if TYPE_CHECKING:

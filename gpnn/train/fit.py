@@ -32,11 +32,10 @@ from gpnn.train.evaluate import (
     products,
     score_split,
 )
-from gpnn.train.examples import SPLITS, Examples, check_plan
 from gpnn.train.loss import full_precision
 from gpnn.train.metrics import merit
 from gpnn.train.notes import divergence
-from gpnn.train.objective import Objective
+from gpnn.train.objective import SPLITS, Examples, Objective, check_plan
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.solvers import Solver, make_solver

@@ -29,7 +29,7 @@ class Recipe:
         class_weight: "none", "balanced" (inverse frequency among the training nodes), or a weight per class.
         label_smoothing: the share of each target spread over all classes.
         passes: S, forward passes per epoch, each with its own dropout and DropNode masks.
-        batch: unlabelled nodes of a mini-batch, beside labelled ones (:class:`gpnn.train.mini_batches.MiniBatches`); 0:
+        batch: unlabelled nodes of a mini-batch, beside labelled ones (:class:`gpnn.train.solvers.MiniBatches`); 0:
             every step takes the whole graph.
         consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
         consistency_warmup: epochs over which λ rises linearly.

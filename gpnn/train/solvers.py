@@ -1,18 +1,23 @@
-"""SOLVERS: models whose weights a solver of their own finds, instead of the steps of an optimiser."""
+"""SOLVERS: what finds weights instead of the steps over the whole graph, of models of their own or by mini-batches."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from gpnn.nn import GPNN
+from gpnn.distributed import SINGLE
+from gpnn.nn import GPNN, MaskKey
 from gpnn.nn.columns import ColumnModel
+from gpnn.nn.sampled_rows import SampledRows
 from gpnn.train.columns import ColumnSolver
-from gpnn.train.examples import Examples
-from gpnn.train.mini_batches import MiniBatches
+from gpnn.train.objective import Examples
+from gpnn.train.optimizer import clip_gradients
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -53,3 +58,112 @@ def make_solver(
         return MiniBatches.of(model, task, examples, plan, recipe, optimizer, seed)
     make = SOLVERS.get(type(model))
     return None if make is None else make(model, task, examples, plan, recipe, metric, seed)
+
+
+STEPS = 20  # of an epoch
+LABELLED = 50  # nodes of a batch, at most
+SURE = 0.75  # the most that a mask of confidence asks for
+
+
+@dataclass(frozen=True, eq=False)
+class MiniBatches:
+    """Random propagation in mini-batches (GRAND+, Feng et al. 2022); a :class:`gpnn.train.solvers.Solver`.
+
+    A step draws some training nodes and `recipe.batch` others, propagates their features `recipe.passes` times along
+    rows whose entries are dropped at random, and follows the gradient of the supervised loss plus λ times the passes'
+    disagreement over the others, where their average is surer than twice chance. λ rises over the recipe's warm-up.
+    Evaluation propagates over the whole graph.
+
+    Attributes:
+        model: it propagates features before it encodes them (`predict` "features").
+        task: what is learnt.
+        examples: targets and nodes.
+        rows: of the propagation matrix.
+        recipe: batch, passes, consistency, ….
+        optimizer: whose state checkpoints hold.
+        class_weight: `[C]` or None.
+        seed: of batches and masks.
+    """
+
+    model: GPNN
+    task: Task
+    examples: Examples
+    rows: SampledRows
+    recipe: Recipe
+    optimizer: torch.optim.Optimizer
+    class_weight: Tensor | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        model: GPNN,
+        task: Task,
+        examples: Examples,
+        plan: Plan,
+        recipe: Recipe,
+        optimizer: torch.optim.Optimizer,
+        seed: int,
+    ) -> MiniBatches:
+        """The mini-batches of a training.
+
+        Raises:
+            ValueError: when the model does not propagate features, or there are several processes.
+        """
+        if model.predict != "features" or examples.x is None or plan.runners is not None:
+            raise ValueError("`batch` needs a model with `predict` 'features', features, and one process. Got another.")
+        update: Any = getattr(model.cell, "update", None)
+        alpha = float(getattr(update, "alpha", 0.0))
+        rows = SampledRows.of(plan.schedule.graph, examples.x, order=plan.num_rounds, alpha=alpha)
+        outputs = task.num_outputs
+        recipe = (
+            recipe if recipe.consistency_threshold else replace(recipe, consistency_threshold=min(SURE, 2 / outputs))
+        )
+        weight = task.class_weight(recipe.class_weight, examples.target("train"), SINGLE)
+        return cls(model, task, examples, rows, recipe, optimizer, weight, seed)
+
+    def next(self, history: Sequence[dict[str, Any]]) -> int:
+        """The number of the next epoch: the recipe says when to end."""
+        return len(history) + 1
+
+    def step(self, history: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], float]:
+        """The steps of one epoch; their mean loss, and the largest norm of a gradient."""
+        first = len(history) * STEPS
+        self.model.train()
+        found = [self._step(number) for number in range(first, first + STEPS)]
+        losses, norms = zip(*found)
+        return {"loss": float(np.mean(losses))}, max(norms)
+
+    def _step(self, number: int) -> tuple[float, float]:
+        """One step of the optimiser, unless loss or gradient is not finite; the loss and the gradient's norm."""
+        random = np.random.default_rng((self.seed, number))
+        labelled, others = self._draw(random)
+        self.optimizer.zero_grad(set_to_none=True)
+        passes = [self._scores(np.append(labelled, others), number, each, random) for each in range(self.recipe.passes)]
+        target = self.examples.y[torch.from_numpy(labelled)]
+        weight = self.examples.weight
+        settings: dict[str, Any] = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
+        settings["weight"] = None if weight is None else weight[torch.from_numpy(labelled)]
+        loss = torch.stack([self.task.loss(each[: len(labelled)], target, **settings) for each in passes]).mean()
+        if self.recipe.consistency and len(others):
+            warmup = self.recipe.consistency_warmup * STEPS
+            ramp = min(1.0, (number + 1) / warmup) if warmup else 1.0
+            apart = self.task.disagreement([each[len(labelled) :] for each in passes], self.recipe)
+            loss = loss + self.recipe.consistency * ramp * apart
+        loss.backward()
+        value, norm = float(loss.detach()), clip_gradients(self.model, self.recipe.clip, SINGLE)
+        if math.isfinite(value + norm):
+            self.optimizer.step()
+        return value, norm
+
+    def _draw(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Some training nodes, and some of all others."""
+        train = self.examples.nodes["train"].cpu().numpy()
+        others = np.setdiff1d(np.arange(len(self.examples.y)), train)
+        labelled = random.choice(train, min(LABELLED, len(train)), replace=False)
+        return labelled, random.choice(others, min(self.recipe.batch, len(others)), replace=False)
+
+    def _scores(self, nodes: np.ndarray, number: int, each: int, random: np.random.Generator) -> Tensor:
+        spread = self.rows.draw(nodes, self.model.drop_node, random)
+        key = MaskKey(self.seed, number, each, torch.from_numpy(nodes))
+        return self.model.score_spread(spread.to(self.model.head.weights[0]), key)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from gpnn.distributed import group_of
-from gpnn.train.examples import Examples
 from gpnn.train.fit import fit
 from gpnn.train.metrics import merit
+from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Scale, task_of
 

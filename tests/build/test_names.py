@@ -34,7 +34,7 @@ def test_many_problems_and_long_values_are_cut():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("data.name=coral", "`data.name` must be one of digits, cora"),
+        ("data.name=coral", r"`data.name` must be a dataset \(.* Got 'coral' \(the nearest is cora\)."),
         ("partition.method=x", "`partition.method` must be one of flood_fill"),
         ("schedule.name=x", "`schedule.name` must be one of auto, synchronous"),
         ("schedule.normalization=x", "`schedule.normalization` must be one of phase"),

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gpnn.train import predict_logits, probabilities, score
-from gpnn.train.examples import Examples
+from gpnn.train.objective import Examples
 from gpnn.train.task import Classification
 
 

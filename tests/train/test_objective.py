@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from gpnn.train import Recipe
-from gpnn.train.examples import Examples
 from gpnn.train.loss import consistency_loss
-from gpnn.train.objective import Objective
+from gpnn.train.objective import Examples, Objective
 from gpnn.train.task import Classification
 
 

@@ -1,7 +1,7 @@
 import torch
 from torch_geometric.data import Data
 
-from gpnn.train.examples import Examples
+from gpnn.train.objective import Examples
 from gpnn.train.task import task_of
 
 

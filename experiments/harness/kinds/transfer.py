@@ -27,7 +27,7 @@ def transfer_metrics(built: Built, result: FitResult, options: Mapping[str, Any]
     from gpnn.build.objects import build_data, pipeline_of
     from gpnn.train import predict_logits
     from gpnn.train.evaluate import score
-    from gpnn.train.examples import Examples
+    from gpnn.train.objective import Examples
 
     config = built.config
     config = replace(config, data=replace(config.data, options={**config.data.options, **options}))

@@ -17,7 +17,7 @@ from gpnn.nn.layers import feature_operator
 from gpnn.train.columns.boosting import Boosted, boost, join
 from gpnn.train.columns.linear import LinearProblem
 from gpnn.train.columns.settings import Setting, next_setting
-from gpnn.train.examples import Examples
+from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
 from gpnn.train.task import Task
