@@ -21,6 +21,9 @@ from gpnn.storage.blocks import SHA256, XXH3, digest_bytes
 from gpnn.storage.read import digest_json, parse_json
 
 BY_BLOCKS = {"xxh3_of_blocks": XXH3, "sha256_of_blocks": SHA256}  # names of a file's digest; new files have the first
+_DTYPES = {f"F{8 * dtype.itemsize}": dtype for dtype in (torch.float16, torch.float32, torch.float64)}
+_DTYPES |= {f"I{8 * dtype.itemsize}": dtype for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)}
+_DTYPES |= {"BF16": torch.bfloat16, "BOOL": torch.bool, "U8": torch.uint8}  # as safetensors names them
 IN_ONE = "sha256"  # that of files of the oldest version, which one thread alone can compute
 
 
@@ -108,26 +111,35 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
             if text is None:
                 raise ValueError(f"{path} must be {kind} that gpnn wrote. Got another program's file.")
             description = parse_json(text, f"The description in {path.name}")
-            mapped = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            tensors = {name: torch.empty_like(tensor) for name, tensor in mapped.items()}
+            held = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            if unknown := {each.get_dtype() for each in held.values()} - _DTYPES.keys():
+                raise ValueError(f"{path} must be {kind} that gpnn wrote. Got numbers of type {min(unknown)}.")
+            shapes = {name: (each.get_shape(), _DTYPES[each.get_dtype()]) for name, each in held.items()}
+            tensors = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes.items()}
             for tensor in tensors.values():
                 advise_large(tensor)  # small ones take as long to map as the whole file to digest
-            is_sealed = _is_sealed(mapped, description, tensors)
-    except (SafetensorError, OverflowError, RuntimeError) as error:
+            is_sealed = _is_sealed(_map(path), description, tensors)
+    except (SafetensorError, OverflowError, RuntimeError, KeyError) as error:
         raise ValueError(f"{path} must be {kind}. Got a damaged file ({error}).") from None
     if not is_sealed:
         raise ValueError(f"{path} must be {kind} as it was written. Got a damaged file (its digest is another).")
     return tensors, description
 
 
+def _map(path: Path) -> dict[str, Tensor]:
+    """The bytes of each tensor, uint8, mapped. `get_tensor` of safetensors keeps two integers for ever per tensor."""
+    content = torch.from_file(str(path), size=path.stat().st_size, dtype=torch.uint8)
+    return {name: content[begin:end] for name, (begin, end) in tensor_places(path).items()}
+
+
 def _is_sealed(mapped: Mapping[str, Tensor], description: dict[str, Any], copies: Mapping[str, Tensor]) -> bool:
-    """Copy the tensors; whether the digest in the description, which is taken out of it, is that of the copies."""
+    """Copy the bytes to the tensors; whether the digest in the description, which is taken out of it, is theirs."""
     stored = {name: description.pop(name) for name in (*BY_BLOCKS, IN_ONE) if name in description}
     name = next((name for name in BY_BLOCKS if name in stored), None)
     if name is not None:
-        return bool(stored[name] == _digest_blocks(mapped, description, BY_BLOCKS[name], copies))
-    for name, tensor in mapped.items():
-        copies[name].copy_(tensor)
+        return bool(stored[name] == _digest_blocks(copies, description, BY_BLOCKS[name], mapped))
+    for name, content in mapped.items():
+        _bytes(copies[name]).copy_(content)
     return stored.get(IN_ONE) == _digest_in_one(copies, description)
 
 
@@ -135,15 +147,15 @@ def _digest_blocks(
     tensors: Mapping[str, Tensor],
     description: Mapping[str, Any],
     algorithm: str,
-    copies: Mapping[str, Tensor] | None = None,
+    mapped: Mapping[str, Tensor] | None = None,
 ) -> str:
     """A sha256 over the description and, of each tensor, over its name, type, shape and the digests of its blocks.
 
-    With `copies` the tensors are copied to there on the way.
+    With `mapped` the tensors are filled with those bytes on the way.
     """
     names = sorted(tensors)
-    kept = None if copies is None else [_bytes(copies[name]) for name in names]
-    digests = digest_bytes([_bytes(tensors[name]) for name in names], kept, algorithm)
+    kept = [_bytes(tensors[name]) for name in names]
+    digests = digest_bytes(kept if mapped is None else [mapped[name] for name in names], kept, algorithm)
     parts = [[name, str(tensors[name].dtype), list(tensors[name].shape), each] for name, each in zip(names, digests)]
     return digest_json({"description": description, "tensors": parts})
 

@@ -1,5 +1,7 @@
+import gc
 import hashlib
 import json
+import sys
 
 import pytest
 import torch
@@ -94,3 +96,36 @@ def test_large_tensors_are_read_to_large_pages(tmp_path, monkeypatch):
     write_tensors(path, {"x": x}, {})
     assert read_tensors(path, "a model")[0]["x"].equal(x)
     assert advised == [(3 << 20, 14)]
+
+
+def test_reading_again_and_again_keeps_nothing(tmp_path):
+    """As a process does that trains or predicts for weeks; `get_tensor` of safetensors kept two objects per tensor."""
+    path = tmp_path / "some.safetensors"
+    write_tensors(path, {f"t{number}": torch.ones(300 + number) for number in range(50)}, {})
+    read_tensors(path, "a model")
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(20):
+        read_tensors(path, "a model")
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 500
+
+
+def test_tensors_of_every_kind_of_odd_length(tmp_path):
+    """Bytes that do not begin at a multiple of their size."""
+    kinds = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.uint8)
+    kinds += (torch.int8, torch.int16, torch.int32, torch.int64)
+    tensors = {str(kind): torch.arange(7).reshape(7, 1).to(kind) for kind in kinds} | {"none": torch.zeros(0, 3)}
+    write_tensors(tmp_path / "some.safetensors", tensors, {"a": 1})
+    read, description = read_tensors(tmp_path / "some.safetensors", "a model")
+    assert description == {"a": 1}
+    assert read.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert read[name].dtype == tensor.dtype
+        assert torch.equal(read[name], tensor)
+
+
+def test_tensors_of_a_kind_that_is_not_written(tmp_path):
+    save_tensors(tmp_path / "other.safetensors", {"a": torch.zeros(2, dtype=torch.complex64)}, {"gpnn": "{}"})
+    with pytest.raises(ValueError, match=r"must be a model that gpnn wrote\. Got numbers of type C64\."):
+        read_tensors(tmp_path / "other.safetensors", "a model")
