@@ -55,6 +55,6 @@ def allot(seconds: float, costs: Mapping[str, float], wanted: Mapping[str, int])
     given: dict[str, int] = {}
     for left, name in enumerate(sorted(wanted, key=lambda each: costs[each] * wanted[each]), -len(wanted)):
         share = seconds / -left
-        given[name] = min(wanted[name], int(share / costs[name] + 1e-9))
+        given[name] = int(min(wanted[name], share / costs[name] + 1e-9))
         seconds -= given[name] * costs[name]
     return {name: given[name] for name in wanted}

@@ -33,3 +33,7 @@ def test_what_a_quick_training_leaves_goes_to_the_slow_one():
 def test_nothing_is_given_beyond_what_is_wanted():
     assert allot(1e9, {"a": 0.5, "b": 0.1}, {"a": 7, "b": 0}) == {"a": 7, "b": 0}
     assert allot(0.0, {"a": 0.5}, {"a": 7}) == {"a": 0}
+
+
+def test_an_epoch_of_no_time_to_speak_of():
+    assert allot(10.0, {"quick": 5e-324}, {"quick": 20}) == {"quick": 20}
