@@ -18,12 +18,18 @@ Stage = Callable[[str, int, int], None]
 
 
 def convert_tables(
-    edges: Annotated[str, typer.Argument(help="Edges: a file, a folder or a quoted pattern.")],
+    edges: Annotated[str, typer.Argument(help="Edges: a file, a folder or a quoted pattern; or a database.")],
     paths: Annotated[list[str], typer.Argument(metavar="[NODES] OUT", help="Nodes, likewise; and the folder to make.")],
     features: Annotated[
         Path | None, typer.Option(help="Features: .npy (streamed), .npz, .parquet, .csv, .tsv.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="Labels: .npy of classes or numbers, or a matrix.")] = None,
+    nodes_table: Annotated[
+        str, typer.Option("--nodes", help='Of a database: table, view or query of the nodes ("": none).')
+    ] = "nodes",
+    edges_table: Annotated[
+        str, typer.Option("--edges", help="Of a database: table, view or query of the edges.")
+    ] = "edges",
     id: Annotated[str, typer.Option(help="The column of the nodes that names them.")] = "id",
     source: Annotated[str, typer.Option(help="The column of the edges that messages come from.")] = "source",
     target: Annotated[str, typer.Option(help="The column of the edges that messages go to.")] = "target",
@@ -53,6 +59,8 @@ def convert_tables(
 
     `gpnn data convert "edges-*.csv" people.csv graph/ --undirected --memory 16`
 
+    `gpnn data convert people.duckdb graph/ --edges "SELECT a AS source, b AS target FROM friends"`
+
     `gpnn data convert edge_index.npy graph/ --features x.npy --labels y.npy --dtype float16`
     """
     from gpnn.data.convert import ConvertSettings, convert
@@ -75,6 +83,7 @@ def convert_tables(
             labels=labels,
             choices=choices,
             settings=settings,
+            selected=(nodes_table, edges_table),
             progress=progress,
         )
     facts = {"nodes": stored.num_nodes, "edges": stored.num_edges, "symmetric": stored.symmetric}

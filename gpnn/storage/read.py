@@ -155,6 +155,11 @@ def check_expansion(file: str, num_bytes: int, num_stored: int) -> None:
     ValueError: graph.pt must unpack to at most 1,000 times its size. Got 8,000,000,000 bytes from 2,000.
     """
     check_size(file, num_bytes)
+    check_ratio(file, num_bytes, num_stored)
+
+
+def check_ratio(file: str, num_bytes: int, num_stored: int) -> None:
+    """The same where the content does not lie in memory at once."""
     if num_bytes > max(SMALL, EXPANSION * num_stored):
         sizes = f"{num_bytes:,} bytes from {num_stored:,}"
         raise ValueError(f"{file} must unpack to at most {EXPANSION:,} times its size. Got {sizes}.")

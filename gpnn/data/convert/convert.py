@@ -13,12 +13,14 @@ from gpnn.data.convert.edges import EdgeStage
 from gpnn.data.convert.nodes import NodeSources, NodeStage, Progress, load_ids
 from gpnn.data.convert.pieces import cut_pieces, find_inputs
 from gpnn.data.convert.settings import ConvertSettings
+from gpnn.data.formats.database import ENDINGS as DATABASES
+from gpnn.data.formats.database import export_table
 from gpnn.data.stored.stored_graph import StoredGraph, describe_array, is_stored, open_stored, write_index
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.storage.atomic import lock, make_folder, naming, open_folder, sync_folder, write_json
 from gpnn.storage.read import digest_json, read_json
 
-WORK = "unfinished"  # the folder in the graph's where it is made
+WORK, TABLES = "unfinished", "tables"  # the folder in the graph's where it is made; in that, what databases hold
 
 
 def convert(
@@ -30,6 +32,7 @@ def convert(
     labels: str | Path | None = None,
     choices: Choices | None = None,
     settings: ConvertSettings | None = None,
+    selected: tuple[str, str] = ("nodes", "edges"),
     progress: Progress = lambda stage, done, total: None,
 ) -> StoredGraph:
     """Turn tables into a graph on the disk that :func:`gpnn.load_dataset` and `gpnn train` take.
@@ -41,7 +44,8 @@ def convert(
     Args:
         edges: a file, a folder or a pattern of files: .parquet, .csv, .tsv (also .csv.gz, .csv.zst) with columns
             `source`, `target` and maybe `type`, `weight`; .npy `[2, E]` or `[E, 2]`; .npz; or a folder of `source.npy`,
-            `target.npy`. Several files without `type` that words name are an edge type each.
+            `target.npy`. Several files without `type` that words name are an edge type each. Or a file of SQLite or
+            DuckDB, whose table of nodes is then taken as well, unless `nodes` names files.
         nodes: likewise, with a column `id` and maybe `label`, `split` and features as columns of numbers or categories
             or as one column of lists; None: the rows of `features`, else the ids that the edges name.
         out: the folder to make.
@@ -49,6 +53,7 @@ def convert(
         labels: `.npy` of classes or numbers `[N]`, or a matrix of several labels per node.
         choices: how tables are understood; see :func:`gpnn.data.tables.tables`.
         settings: directions, duplicates, type of the features, memory and threads.
+        selected: of a database, the table, view or query of the nodes ("" for none) and that of the edges.
         progress: called with the name of a stage, what is done of it and how much there is.
 
     Raises:
@@ -58,9 +63,11 @@ def convert(
     choices, settings, out = choices or Choices(), settings or ConvertSettings(), Path(out)
     if is_stored(out):
         raise ValueError(f"The folder to convert into must be new. {str(out)!r} holds a graph.")
+    if nodes is None and selected[0] and _is_database(edges):
+        nodes = edges
     x, y = (None if each is None else Path(each) for each in (features, labels))
-    pieces = cut_pieces(find_inputs(edges, "edges"), settings.batch_rows(), settings.share())
-    sources = NodeSources([] if nodes is None else find_inputs(nodes, "nodes"), x, y, pieces)
+    pieces = cut_pieces(_inputs(edges, "edges", selected[1], out), settings.batch_rows(), settings.share())
+    sources = NodeSources([] if nodes is None else _inputs(nodes, "nodes", selected[0], out), x, y, pieces)
     work = out / WORK
     with naming(out):
         make_folder(work)
@@ -74,6 +81,18 @@ def convert(
             if handle is not None:
                 os.close(handle)
     return open_stored(out)
+
+
+def _is_database(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in DATABASES and Path(path).expanduser().is_file()
+
+
+def _inputs(word: str | Path, part: str, selected: str, out: Path) -> list[Path]:
+    """The files that hold the nodes or edges; what a database holds is first written to one."""
+    if not _is_database(word):
+        return find_inputs(word, part)
+    with naming(out):
+        return [export_table(Path(word).expanduser(), part, selected, out / WORK / TABLES)]
 
 
 def _hold(handle: int | None, out: Path) -> None:
@@ -103,6 +122,8 @@ def _begin(work: Path, identity: dict[str, Any]) -> None:
     if path.is_file() and read_json(path) == identity:
         return
     for each in work.iterdir():
+        if each.name == TABLES:
+            continue
         shutil.rmtree(each) if each.is_dir() else each.unlink()
     write_json(path, identity)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,17 +59,26 @@ class DuckDBFile:
         """
         import pyarrow
 
+        parts, size = [], 0
+        for part in self.batches(query):
+            size += part.nbytes
+            check_size(self.name, size)
+            parts.append(part)
+        return pyarrow.concat_tables(parts)
+
+    def batches(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, at least one table."""
+        import pyarrow
+
         try:
             kinds = [each.type for each in self._connection.extract_statements(query)]
             if kinds != [self._duckdb.StatementType.SELECT]:
                 raise ValueError(f"{self.name} must answer a query that only selects. Got another statement.")
             answer = self._connection.sql(query)
             read = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader  # the name of older versions
-            reader, batches, size = read(ROWS), [], 0
+            reader = read(ROWS)
+            yield pyarrow.Table.from_batches([], reader.schema)
             for batch in reader:
-                size += batch.nbytes
-                check_size(self.name, size)
-                batches.append(batch)
-            return pyarrow.Table.from_batches(batches, reader.schema)
+                yield pyarrow.Table.from_batches([batch])
         except (self._duckdb.Error, pyarrow.ArrowException) as error:
             raise ValueError(f"{self.name} must answer a query that only selects. Got: {reason(error)}.") from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpnn.data.tables.column import alike, python_column
+from gpnn.data.tables.column import alike, as_text, python_column
 from gpnn.storage.read import check_expansion, reason
 
 if TYPE_CHECKING:
@@ -60,28 +60,53 @@ class SQLiteFile:
         """
         import pyarrow
 
-        size, moved, waiting = 0, 0, []
+        parts, size = [], 0
+        for part in self._parts(query):
+            size += part.nbytes
+            check_expansion(self.name, size, self._size)
+            parts.append(part)
+        names = parts[0].column_names
+        columns = [alike([part.column(place).chunk(0) for part in parts]) for place in range(len(names))]
+        return pyarrow.table([pyarrow.concat_arrays(each) for each in columns], names=names)
+
+    def batches(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, at least one table, all of one schema; run twice, for a column may hold any type."""
+        import pyarrow
+
+        kinds: list[set[pyarrow.DataType]] = []
+        for part in self._parts(query):
+            kinds = kinds or [set() for _ in part.schema]
+            for kind, found in zip(part.schema.types, kinds):
+                found.add(kind)
+        for part in self._parts(query):
+            arrays = [each.chunk(0) for each in part.columns]
+            same = [array if len(found) == 1 else as_text(array) for array, found in zip(arrays, kinds)]
+            yield pyarrow.table(same, names=part.column_names)
+
+    def _parts(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, in parts of bounded size, at least one; each has the types of its own values."""
+        waiting: list[tuple] = []
+        size = 0
         with closing(self._rows(query)) as rows:
             names = next(rows)
-            parts: list[list[pyarrow.Array]] = [[] for _ in names]
             for row in rows:
                 waiting.append(row)
                 size += 8 * len(row) + sum(len(value) for value in row if type(value) is str)
-                if len(waiting) == ROWS or size - moved > BYTES:
-                    check_expansion(self.name, size, self._size)
-                    self._move(waiting, parts, names)
-                    moved = size
-        self._move(waiting, parts, names)
-        return pyarrow.table([pyarrow.concat_arrays(alike(each)) for each in parts], names=list(names))
+                if len(waiting) == ROWS or size > BYTES:
+                    yield self._table(waiting, names)
+                    waiting, size = [], 0
+        yield self._table(waiting, names)
 
-    def _move(self, waiting: list[tuple], parts: list[list[pyarrow.Array]], names: tuple[str, ...]) -> None:
-        """Append rows to the columns."""
+    def _table(self, rows: list[tuple], names: tuple[str, ...]) -> pyarrow.Table:
+        import pyarrow
+
+        columns = []
         for place, name in enumerate(names):
-            values = [row[place] for row in waiting]
+            values = [row[place] for row in rows]
             if any(type(value) is bytes for value in values):
                 raise ValueError(f"{self.name}, column {name[:80]}: must hold text or numbers. Got BLOB.")
-            parts[place].append(python_column(values))
-        waiting.clear()
+            columns.append(python_column(values))
+        return pyarrow.table(columns, names=list(names))
 
     def _rows(self, query: str) -> Generator[Any, None, None]:
         """The names of the columns, then the rows."""
