@@ -16,8 +16,7 @@ from gpnn.data.tables.headers import find_column
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
 from gpnn.storage.atomic import make_folder, replace_file
-from gpnn.storage.read import check_ratio
-from gpnn.storage.seal import digest_json
+from gpnn.storage.read import check_ratio, digest_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
