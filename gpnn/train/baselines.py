@@ -29,7 +29,7 @@ from gpnn.train.task import Task, task_of
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-WORK, LEAST_NODES = 2e9, 1000  # multiplications of a step, and training nodes that are taken whatever they take
+WORK, LEAST_NODES = 5e8, 1000  # multiplications of a step, and training nodes that are taken whatever they take
 STRENGTHS = (1.0, 0.1, 10.0, 100.0)  # of the ridge; the first where nothing validates
 ABOUT = {
     "majority": "the most frequent class",

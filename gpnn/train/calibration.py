@@ -9,7 +9,7 @@ from gpnn.distributed import SINGLE, ProcessGroup
 
 BINS = 10
 FOLDS = 5  # of the validation nodes; each is tried with the temperature of the others
-MOST = 100_000  # validation predictions that a temperature follows
+MOST = 20_000  # validation predictions that a temperature follows
 SHARPEST, SOFTEST = 0.05, 20.0
 HALVINGS = 40
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -216,14 +217,18 @@ def _mean_over_classes(
 
 
 def _binary_roc_auc(score: Tensor, positive: Tensor) -> float:
-    num_positive = int(positive.sum())
-    num_negative = positive.numel() - num_positive
-    above = float(_mean_rank(score)[positive].sum()) - num_positive * (num_positive + 1) / 2
-    return above / (num_positive * num_negative)
+    yes, no = _sorted(score[positive]), _sorted(score[~positive])
+    above = torch.searchsorted(no, yes).sum() + torch.searchsorted(no, yes, right=True).sum()
+    return int(above) / (2 * len(yes) * len(no))
 
 
 def _binary_average_precision(score: Tensor, positive: Tensor) -> float:
-    levels, level, count = torch.unique(score, return_inverse=True, return_counts=True)
-    hits = torch.bincount(level[positive], minlength=levels.numel()).flip(0).double()
-    precision = hits.cumsum(0) / count.flip(0).cumsum(0)
-    return float((hits * precision).sum() / hits.sum())
+    """The mean over the positives of the precision at their scores: equal to the sum over thresholds, ties included."""
+    yes, no = _sorted(score[positive]), _sorted(score[~positive])
+    hits, others = len(yes) - torch.searchsorted(yes, yes), len(no) - torch.searchsorted(no, yes)
+    return float((hits.double() / (hits + others)).mean())
+
+
+def _sorted(values: Tensor) -> Tensor:
+    """The values in rising order: numpy sorts them many times faster than torch does on a CPU."""
+    return values.sort().values if values.is_cuda else torch.from_numpy(np.sort(values.numpy(force=True)))
