@@ -32,7 +32,8 @@ class LinearColumns(nn.Module):
     """scores = b + Z V + s_0 X W_0 + Σ_r s_r A_r X W_r, where A_r is the mean over the neighbours in relation r.
 
     The product X W comes first, so that columns which are mostly zero are never aggregated. Dense columns, Z and a
-    dense X, are standardised by `mean` and `scale`; a scale of zero leaves a column or a block out.
+    dense X, are standardised by `mean` and `scale`, a sparse X by its scale; a scale of zero leaves a column or a block
+    out.
 
     Args:
         in_channels: number of features F of X.
@@ -65,8 +66,8 @@ class LinearColumns(nn.Module):
         return scores
 
     def send(self, x: Tensor, weight: Tensor) -> Tensor:
-        """The product X W, `[S, d]`; a dense X is standardised."""
-        operator = feature_operator(x)
+        """The product X W, `[S, d]`, of scaled columns; those of a dense X are centred."""
+        operator, scale = feature_operator(x), self.get_buffer("x_scale")
         if operator is not None:
-            return aggregate(operator, weight)
-        return (x.to(weight.dtype) - self.get_buffer("x_mean")) * self.get_buffer("x_scale") @ weight
+            return aggregate(operator, scale[:, None] * weight)
+        return (x.to(weight.dtype) - self.get_buffer("x_mean")) * scale @ weight

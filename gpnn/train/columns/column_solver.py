@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class ColumnSolver:
         seed: of random projections and of trees.
         columns: of every node.
         problem: the ridge regression.
+        own_problem: the same of the node's own features.
         class_weight: `[C]` or None.
         scale: of each dense column, `[D]`.
         block_scale: of the features, and of their means over neighbours, `[R + 1]`.
@@ -57,6 +58,7 @@ class ColumnSolver:
     seed: int
     columns: Columns
     problem: LinearProblem
+    own_problem: LinearProblem
     class_weight: Tensor | None
     scale: Tensor
     block_scale: Tensor
@@ -74,16 +76,20 @@ class ColumnSolver:
         linear = model.linear
         mean, scale = _moments(columns.dense)
         linear.get_buffer("mean").copy_(mean)
-        if columns.x is not None and feature_operator(columns.x) is None:
-            for name, value in zip(("x_mean", "x_scale"), _moments(columns.x)):
-                linear.get_buffer(name).copy_(value)
+        if columns.x is not None:
+            sparse = feature_operator(columns.x) is not None
+            x_mean, x_scale = _sparse_moments(columns.x) if sparse else _moments(columns.x)
+            linear.get_buffer("x_scale").copy_(x_scale)
+            if not sparse:
+                linear.get_buffer("x_mean").copy_(x_mean)
         problem = LinearProblem.of(linear, columns, nodes)
+        own = LinearProblem.of(linear, replace(columns, means=()), nodes)
         block_scale = torch.ones_like(linear.get_buffer("block_scale"))
         if columns.x is not None:
             sizes = problem.block_sizes(linear, seed)
             block_scale = torch.where(sizes > 0, 1 / sizes, 0.0)
         weight = task.class_weight(recipe.class_weight, target, group_of(plan))
-        return cls(model, task, examples, recipe, metric, seed, columns, problem, weight, scale, block_scale)
+        return cls(model, task, examples, recipe, metric, seed, columns, problem, own, weight, scale, block_scale)
 
     def next(self, history: Sequence[Record]) -> Setting | None:
         """The setting of the next epoch; None where nothing is left to try."""
@@ -111,7 +117,8 @@ class ColumnSolver:
             linear.get_buffer("block_scale").copy_(self.block_scale)
             if setting.columns == "own":
                 linear.get_buffer("block_scale")[1:] = 0
-        loss, norm = self.problem.solve(linear, self._loss, setting.strength)
+        problem = self.own_problem if setting.columns == "own" else self.problem
+        loss, norm = problem.solve(linear, self._loss, setting.strength)
         if isinstance(self.task, Regression):
             self._set_variance(linear(self.columns)[nodes])
         return loss, norm
@@ -188,8 +195,18 @@ class ColumnSolver:
         self.model.linear.bias[1] = error.clamp(min=1e-4).log()
 
 
+def _sparse_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of sparse columns."""
+    column, value = x.col_indices().long(), x.values().double()
+    mean, square = (value.new_zeros(x.shape[1]).index_add_(0, column, each) / len(x) for each in (value, value**2))
+    return _scaled(mean, (square - mean**2).clamp(min=0).sqrt(), x.dtype)
+
+
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and 1 / deviation of each column, `[D]`; the latter is zero where it is constant."""
-    mean, deviation = x.double().mean(0), x.double().std(0, correction=0)
+    return _scaled(x.double().mean(0), x.double().std(0, correction=0), x.dtype)
+
+
+def _scaled(mean: Tensor, deviation: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     constant = deviation <= 1e-6 * mean.abs().clamp(min=1e-6)
-    return mean.to(x.dtype), torch.where(constant, 0.0, 1 / deviation.clamp(min=1e-30)).to(x.dtype)
+    return mean.to(dtype), torch.where(constant, 0.0, 1 / deviation.clamp(min=1e-30)).to(dtype)

@@ -13,9 +13,9 @@ from gpnn.train.columns.linear import LinearProblem
 N, F = 80, 12
 
 
-@pytest.fixture
-def graph_columns():
-    """Columns of all nodes, dense and sparse features, and the training nodes."""
+@pytest.fixture(params=[50, 15])
+def graph_columns(request):
+    """Columns of all nodes, dense and sparse features, and the training nodes: so many that X W comes first, or few."""
     from scipy.sparse import random_array
 
     random = np.random.default_rng(0)
@@ -23,16 +23,22 @@ def graph_columns():
     means = Relations.of(graph, directed=True).means()
     dense = torch.from_numpy(random.standard_normal((N, 2)).astype(np.float32))
     sparse = random_array((N, F), density=0.15, rng=random, dtype=np.float32).tocsr()
-    nodes = torch.from_numpy(np.sort(random.permutation(N)[:50]))
+    nodes = torch.from_numpy(np.sort(random.permutation(N)[: request.param]))
     return Columns(from_scipy(sparse, sparse=True), None, means, dense), nodes, random
 
 
 def design(columns: Columns, model: LinearColumns) -> np.ndarray:
     """Every column that counts, materialised, `[N, 3F + D]`."""
     x = columns.x.to_dense().double().numpy()
+    x = x if columns.x.layout == torch.strided else x * model.get_buffer("x_scale").double().numpy()
     blocks = [x, *(to_scipy(each) @ x for each in columns.means)]
     scale = model.get_buffer("block_scale").double().numpy()
     return np.hstack([*(s * each for s, each in zip(scale, blocks)), columns.dense.double().numpy()])
+
+
+def test_few_training_nodes_have_their_neighbours_columns_materialised(graph_columns):
+    columns, nodes, _ = graph_columns
+    assert LinearProblem.of(LinearColumns(F, 2, 2, 3), columns, nodes).is_joined == (len(nodes) == 15)
 
 
 @pytest.mark.parametrize("strength", [0.1, 4.0])
@@ -41,6 +47,7 @@ def test_the_solution_is_that_of_logistic_regression_on_materialised_columns(gra
     target = torch.from_numpy(random.integers(0, 3, len(nodes)))
     model = LinearColumns(F, 2, 2, 3)
     model.get_buffer("block_scale").copy_(torch.tensor([1.0, 2.0, 0.5]))
+    model.get_buffer("x_scale").copy_(torch.linspace(0.5, 3.0, F))
     problem = LinearProblem.of(model, columns, nodes)
     problem.solve(model, lambda scores: cross_entropy(scores, target), strength)
     rows = design(columns, model)
