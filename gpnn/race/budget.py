@@ -7,18 +7,26 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-SECONDS_PER_NODE, SMALL = 0.02, 1800  # for each node beyond those of a small graph
 PER_RECIPE, MOST = 8.0, 7200.0
+PER_NODE, PER_NODE_FEW = 0.001, 0.01  # for each node beyond those of a small graph; the latter where labels are few
+SMALL = 1800
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def default_budget(num_nodes: int, num_recipes: int) -> float:
-    """8 seconds for each recipe, and 20 ms for each node beyond 1,800, at most two hours.
+def default_budget(num_nodes: int, num_recipes: int, *, few_labels: bool) -> float:
+    """8 seconds for each recipe, and 1 ms for each node beyond 1,800, or 10 ms; at most two hours.
 
-    >>> default_budget(1000, 4), default_budget(20_000, 6)
-    (32.0, 412.0)
+    Args:
+        num_nodes: N.
+        num_recipes: that take part.
+        few_labels: whether labels are so few that recipes pay which take hundreds of passes over all nodes; with many,
+            the quick ones tell enough.
+
+    >>> default_budget(1000, 4, few_labels=True), default_budget(61_800, 7, few_labels=False)
+    (32.0, 116.0)
     """
-    return min(MOST, PER_RECIPE * num_recipes + SECONDS_PER_NODE * max(0, num_nodes - SMALL))
+    per_node = PER_NODE_FEW if few_labels else PER_NODE
+    return min(MOST, PER_RECIPE * num_recipes + per_node * max(0, num_nodes - SMALL))
 
 
 def parse_budget(value: Any) -> float | None:
@@ -39,22 +47,26 @@ def parse_budget(value: Any) -> float | None:
     return seconds
 
 
-def allot(seconds: float, costs: Mapping[str, float], wanted: Mapping[str, int]) -> dict[str, int]:
+def allot(
+    seconds: float, costs: Mapping[str, float], wanted: Mapping[str, int], weights: Mapping[str, float]
+) -> dict[str, int]:
     """The epochs of each training when `seconds` are shared among them, at most those that it wants.
 
-    Shares are equal; what one does not need goes to the others.
+    What one does not need of its share goes to the others.
 
     Args:
         seconds: of all.
         costs: seconds of an epoch.
         wanted: epochs that each would take.
+        weights: how large the share of each is beside the others'.
 
-    >>> allot(10.0, {"quick": 0.1, "slow": 1.0}, {"quick": 20, "slow": 50})
+    >>> allot(10.0, {"quick": 0.1, "slow": 1.0}, {"quick": 20, "slow": 50}, {"quick": 1.0, "slow": 1.0})
     {'quick': 20, 'slow': 8}
     """
     given: dict[str, int] = {}
-    for left, name in enumerate(sorted(wanted, key=lambda each: costs[each] * wanted[each]), -len(wanted)):
-        share = seconds / -left
+    order = sorted(wanted, key=lambda each: costs[each] * wanted[each] / weights[each])
+    for place, name in enumerate(order):
+        share = seconds * weights[name] / sum(weights[each] for each in order[place:])
         given[name] = int(min(wanted[name], share / costs[name] + 1e-9))
         seconds -= given[name] * costs[name]
     return {name: given[name] for name in wanted}

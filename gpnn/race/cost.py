@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.data.facts import count_entries
+from gpnn.data.facts import count_entries, split_mask
 from gpnn.distributed import group_of
+from gpnn.graph import as_graph
 from gpnn.nn import GPNN, CellBank
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -28,7 +29,7 @@ LONG = 5.0  # seconds of an epoch that is measured once
 PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
 CHECK = 2  # of a validation
 SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one
-SOLVE, SOLVE_ENTRY, SOLVE_TREES = 0.06, 2e-8, 0.45  # seconds of a solver's setting: any, per entry and output, trees
+SOLVE, SOLVE_ENTRY, SOLVE_TREES = 0.06, 4e-8, 0.45  # seconds of a solver's setting: any, per entry and output, trees
 
 
 def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> float:
@@ -51,9 +52,11 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
 
 def _solver_seconds(model: Any, data: Data) -> float:
     """Seconds of one setting of a model of columns, trees spread over all settings."""
-    entries = count_entries(data.get("x"))
+    graph, nodes = as_graph(data), max(1, data.num_nodes)
+    share, relations = int(split_mask(data, "train").sum()) / nodes, model.num_relations
+    read = min(1 + relations, share * (1 + graph.num_edges / nodes * (2 if model.directed else 1)))
     trees = SOLVE_TREES if "trees" in model.solvers else 0.0
-    return SOLVE + SOLVE_ENTRY * entries * model.out_channels + trees
+    return SOLVE + SOLVE_ENTRY * count_entries(data.get("x")) * read * model.out_channels + trees
 
 
 def measured_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe, *, seed: int = 0) -> float:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from gpnn.data.facts import split_mask
 from gpnn.distributed import group_of
 from gpnn.race.budget import default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
+from gpnn.recipes import FEW_LABELS
 from gpnn.storage.atomic import make_folder
 from gpnn.train.fit import ENDS, Callback, FitResult, fit
 from gpnn.train.metrics import merit
@@ -100,24 +102,29 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
         trial = start()
         parts = (trial.model, trial.data, trial.plan, trial.recipe)
         num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
-        seconds, cost = budget or default_budget(num_nodes, len(starts)), nominal_seconds(*parts)
+        few_labels = _has_few_labels(trial)
+        seconds = budget or default_budget(num_nodes, len(starts), few_labels=few_labels)
+        cost = nominal_seconds(*parts)
         measured = budget is not None or num_nodes >= LARGE
         if measured and cost * LEAST_EPOCHS < seconds:
             cost = measured_seconds(*parts, seed=trial.seed)
         costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
         record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
-    return _within_budget(record)
+    return _within_budget(record, keep_first=few_labels)
 
 
-def _within_budget(record: RaceRecord) -> RaceRecord:
-    """The record without those whose share of the first rung is too short to tell anything; the first one stays."""
+def _within_budget(record: RaceRecord, *, keep_first: bool) -> RaceRecord:
+    """The record without those whose share of the first rung is too short to tell anything.
+
+    `keep_first`: the first one stays, as it does where labels are few and quick recipes learn little from them.
+    """
     while len(record.costs) > 1:
         given = rung_epochs(record, 0)
-        least = {name: min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name]) for name in list(given)[1:]}
+        least = {name: min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name]) for name in list(given)[keep_first:]}
         short = [name for name in least if given[name] < least[name]]
         if not short:
             break
-        slowest = max(short, key=record.costs.__getitem__)
+        slowest = max(short, key=lambda name: record.costs[name] * least[name])
         costs = {name: cost for name, cost in record.costs.items() if name != slowest}
         epochs = {name: record.epochs[name] for name in costs}
         record = replace(record, costs=costs, epochs=epochs)
@@ -172,6 +179,13 @@ def _row(result: FitResult, metric: str) -> Row:
     if not checked or result.problem is not None:
         return row | {"value": None, "val_loss": None, "best_epoch": 0}
     return row | max(checked, key=lambda each: (each["value"], -each["val_loss"]))
+
+
+def _has_few_labels(trial: Trial) -> bool:
+    """Whether there are few training labels per class; collective."""
+    task, own = task_of(trial.data), int(split_mask(trial.data, "train").sum())
+    classes = 1 if task.name == "regression" else task.num_outputs
+    return sum(group_of(trial.plan).all_gather_counts(own)) <= FEW_LABELS * classes
 
 
 def _metric(trial: Trial) -> str:

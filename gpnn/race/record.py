@@ -140,14 +140,17 @@ class RaceRecord:
 def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     """The epoch to which each training that is left goes in a rung.
 
-    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings.
+    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings. One that
+    does more of its epochs in a rung than the others, as a solver does, has as much of its later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
     left = record.budget - sum(done[name] * record.costs[name] for name in done)
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
-    given = allot(max(0.0, left) / (len(FRACTIONS) - rung), record.costs, wanted)
+    rungs = len(FRACTIONS) - rung
+    weights = {name: max(1.0, rungs * wanted[name] / max(1, record.epochs[name] - done[name])) for name in alive}
+    given = allot(max(0.0, left) / rungs, record.costs, wanted, weights)
     return {name: max(1, done[name] + given[name]) for name in alive}
 
 

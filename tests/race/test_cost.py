@@ -32,6 +32,12 @@ def test_zeros_cost_nothing(planted):
     assert cost(sparse, "spread") == cost(wide, "spread") < cost(full, "spread")
 
 
+def test_a_solver_reads_what_its_training_nodes_and_their_neighbours_have(planted):
+    more = planted.clone()
+    more.train_mask = torch.ones_like(planted.train_mask)
+    assert cost(planted, "columns") < cost(more, "columns")
+
+
 def test_an_epoch_is_measured_and_the_model_stays(planted):
     recipe = RECIPES["spread"]
     made = recipe.pipeline.assemble(planted, recipe.train)

@@ -109,6 +109,11 @@ def test_rungs_keep_to_the_budget():
     assert rung_epochs(record, 0) == {"a": 12, "b": 2}
 
 
+def test_a_training_of_few_epochs_has_its_later_shares_at_once():
+    record = RaceRecord(30.0, False, "accuracy", {"solver": 1.0, "network": 0.1}, {"solver": 12, "network": 400})
+    assert rung_epochs(record, 0) == {"solver": 7, "network": 30}
+
+
 def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     quick = replace(RECIPES["linear"][1], epochs=10_000)
     made = RECIPES["linear"][0].assemble(planted, quick)
