@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 
 from experiments.harness.kinds.baseline import load_data, small_data
@@ -20,7 +21,7 @@ def run_race(settings: Settings, seed: int) -> Metrics:
     from gpnn.train.notes import NoteWarning
     from gpnn.train.task import task_of
 
-    data = load_data(settings)
+    data, began = load_data(settings), time.process_time()
     given = {name: settings[name] for name in ("recipe", "budget", "device") if name in settings}
     make = GPNNRegressor if task_of(data).name == "regression" else GPNNClassifier
     options = {"metric": settings["metric"]} if "metric" in settings else None
@@ -29,7 +30,8 @@ def run_race(settings: Settings, seed: int) -> Metrics:
         fitted = make(seed=seed, train_options=options, **given).fit(data)
     tried = getattr(fitted, "race_", None)
     reached = {} if tried is None else {f"val_score_{name}": tried.last(name)["value"] for name in tried.costs}
-    return _scored({**fitted.metrics_, "recipe": fitted.recipe_, **reached})
+    found = {**fitted.metrics_, "recipe": fitted.recipe_, **reached}
+    return _scored(found, began)
 
 
 def run_peers(settings: Settings, seed: int) -> Metrics:
@@ -37,11 +39,16 @@ def run_peers(settings: Settings, seed: int) -> Metrics:
     from experiments.peers.peer import run_peer
 
     options = {**settings.get("options", {}), "metric": settings.get("metric", "auto")}
-    return _scored(run_peer(settings["method"], load_data(settings), seed, **options))
+    data, began = load_data(settings), time.process_time()
+    return _scored(run_peer(settings["method"], data, seed, **options), began)
 
 
-def _scored(metrics: Metrics) -> Metrics:
-    """The metrics and, as `val_score` and `test_score`, those that chose: tables of several tasks show them."""
+def _scored(metrics: Metrics, began: float) -> Metrics:
+    """The metrics and, as `val_score` and `test_score`, those that chose: tables of several tasks show them.
+
+    `cpu_seconds` are those since the process's clock said `began`.
+    """
+    metrics = {**metrics, "cpu_seconds": time.process_time() - began}
     return metrics | {f"{split}_score": metrics[f"{split}_{metrics['metric']}"] for split in ("val", "test")}
 
 
