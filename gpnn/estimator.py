@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,7 +13,6 @@ from gpnn.data.arrays import encode_labels, encode_numbers
 from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
 from gpnn.node_input import NodeInput
-from gpnn.train.fit import Callback
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
 
@@ -100,41 +99,6 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     task_name = "classification"
     classes_: np.ndarray
     multilabel_: bool
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        adjacency: Any = None,
-        graph: Any = None,
-        sample_weight: Any = None,
-        callbacks: Sequence[Callback] = (),
-    ) -> GPNNClassifier:
-        """Learn from `fit(data)`, `fit(X, y, adjacency=A)`, or from nodes of a graph, `fit(nodes, y, graph=data)`.
-
-        Args:
-            X: a PyG `Data` or `HeteroData` with labels and masks; or features `[N, F]` (None: learn an embedding per
-                node); or nodes of `graph`, their ids or, where they have none, their rows, `[n]` or `[n, 1]`.
-            y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
-                with a row of −1 where a node is unlabelled.
-            adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
-                :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
-            graph: a `Data`, a `HeteroData` or a :class:`gpnn.Graph`, whose nodes `X` names: all its edges and features
-                are used, and of labels those of `y` alone. `predict(nodes)` then takes the same graph.
-            sample_weight: of each row of `X` in the loss, from 0, `[N]` or `[n]`; 0 leaves a node out.
-            callbacks: each follows the training: `start(history)`, then `epoch(record)`; True ends it
-                (:class:`gpnn.train.fit.Callback`). Of a race they see the training of the best recipe.
-
-        Warns:
-            NoteWarning: of what is not used, and of an absurd loss, with the argument that mends it
-                (:mod:`gpnn.train.notes`).
-
-        Raises:
-            ValueError: when there is nothing to learn from, or the training diverged.
-        """
-        self._fit(X, y, adjacency, graph, sample_weight, callbacks)
-        return self
 
     def predict_proba(self, X: Any, *, adjacency: Any = None, graph: Any = None) -> np.ndarray:
         """The probability of each class for every node, or for the nodes `X` of `graph`, `[N, C]`, as in `classes_`.
@@ -234,33 +198,6 @@ class GPNNRegressor(RegressorMixin, NodeEstimator):
 
     kind = "regressor"
     task_name = "regression"
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        adjacency: Any = None,
-        graph: Any = None,
-        sample_weight: Any = None,
-        callbacks: Sequence[Callback] = (),
-    ) -> GPNNRegressor:
-        """Learn from `fit(data)`, `fit(X, y, adjacency=A)` or `fit(nodes, y, graph=data)`.
-
-        Args:
-            X: a PyG `Data` with numbers `y` and masks; or features `[N, F]` (None: learn an embedding per node); or
-                nodes of `graph`.
-            y: a number per node, `[N]`, NaN, None or "" where it is unknown; −1 is a number.
-            adjacency: as of :meth:`GPNNClassifier.fit`.
-            graph: likewise.
-            sample_weight: likewise.
-            callbacks: likewise.
-
-        Raises:
-            ValueError: when there is nothing to learn from, or the training diverged.
-        """
-        self._fit(X, y, adjacency, graph, sample_weight, callbacks)
-        return self
 
     def predict(
         self, X: Any, *, adjacency: Any = None, graph: Any = None, interval: float | None = None

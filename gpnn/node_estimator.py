@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +45,7 @@ from gpnn.node_input import (
 )
 from gpnn.notebook import in_notebook
 from gpnn.partition import Partition
-from gpnn.pipeline import Auto, Pipeline, Sizes
+from gpnn.pipeline import Assembly, Auto, Pipeline, Sizes
 from gpnn.progress import Progress
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
@@ -59,7 +59,7 @@ from gpnn.storage.read import read_json, shorten
 from gpnn.train.blend import Blend, blend_predictions, choose_blend
 from gpnn.train.evaluate import predict_outputs
 from gpnn.train.fit import Callback, FitResult, fit, training_html
-from gpnn.train.notes import Facts, Note, NoteWarning, count_one_way, take_notes, training_notes
+from gpnn.train.notes import Note, NoteWarning, count_one_way, take_notes, training_notes
 from gpnn.train.recipe import Recipe
 from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import Prediction, Task, parse_task
@@ -83,6 +83,7 @@ CELL = ("cell", "input_dropout", "dropout", "drop_node")
 TRAINING = ("epochs", "learning_rate", "weight_decay", "patience")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NodeEstimator(BaseEstimator):
     """A model of the nodes of a graph under scikit-learn's conventions; :class:`gpnn.GPNNClassifier` has the arguments.
 
@@ -93,88 +94,80 @@ class NodeEstimator(BaseEstimator):
 
     kind: ClassVar[str]
     task_name: ClassVar[str]
-    task_: Task
-    own_task_: Task
-    race_: RaceRecord
+    recipe: str | None = None
+    budget: str | float = AUTO
+    blend: bool = True
+    k: int | Auto | None = None
+    partition: str | None = None
+    schedule: str | None = None
+    rounds: int | Auto | None = None
+    schedule_options: Mapping[str, Any] | None = None
+    normalization: str | None = None
+    self_loops: bool | None = None
+    hidden_channels: int | Auto | None = None
+    cell: str | None = None
+    scale_features: str = "auto"
+    input_dropout: float | None = None
+    dropout: float | None = None
+    drop_node: float | None = None
+    model_options: Mapping[str, Any] | None = None
+    epochs: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float | str | None = None
+    patience: int | None = None
+    class_weight: str | Mapping[Any, float] | Sequence[float] | None = None
+    columns: Any = None
+    train_options: Mapping[str, Any] | None = None
+    validation_fraction: float = 0.2
+    seed: int = 0
+    device: str = "auto"
+    engine: str = "auto"
+    memory: float | None = None
+    device_memory: float | None = None
+    disk: str | None = None
+    verbose: bool = False
+
+    task_: Task = field(init=False)
+    own_task_: Task = field(init=False)
+    race_: RaceRecord = field(init=False)
+    members_: dict[str, tuple[float, Self]] = field(init=False)
+    _learnt_from: tuple[Any, Any, Any] | None = field(init=False, default=None)  # X, adjacency and graph
+    _follower: Follower | None = field(init=False, default=None)
     weight_ = 1.0
-    members_: dict[str, tuple[float, Self]]
     quiet_ = False
-    _learnt_from: tuple[Any, Any, Any] | None = None  # X, adjacency and graph
-    _follower: Follower | None = None
 
-    def __init__(
+    def fit(
         self,
+        X: Any,
+        y: Any = None,
         *,
-        recipe: str | None = None,
-        budget: str | float = AUTO,
-        blend: bool = True,
-        k: int | Auto | None = None,
-        partition: str | None = None,
-        schedule: str | None = None,
-        rounds: int | Auto | None = None,
-        schedule_options: Mapping[str, Any] | None = None,
-        normalization: str | None = None,
-        self_loops: bool | None = None,
-        hidden_channels: int | Auto | None = None,
-        cell: str | None = None,
-        scale_features: str = "auto",
-        input_dropout: float | None = None,
-        dropout: float | None = None,
-        drop_node: float | None = None,
-        model_options: Mapping[str, Any] | None = None,
-        epochs: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | str | None = None,
-        patience: int | None = None,
-        class_weight: str | Mapping[Any, float] | Sequence[float] | None = None,
-        columns: Any = None,
-        train_options: Mapping[str, Any] | None = None,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-        device: str = "auto",
-        engine: str = "auto",
-        memory: float | None = None,
-        device_memory: float | None = None,
-        disk: str | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.recipe = recipe
-        self.budget = budget
-        self.blend = blend
-        self.k = k
-        self.partition = partition
-        self.schedule = schedule
-        self.rounds = rounds
-        self.schedule_options = schedule_options
-        self.normalization = normalization
-        self.self_loops = self_loops
-        self.hidden_channels = hidden_channels
-        self.cell = cell
-        self.scale_features = scale_features
-        self.input_dropout = input_dropout
-        self.dropout = dropout
-        self.drop_node = drop_node
-        self.model_options = model_options
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.patience = patience
-        self.class_weight = class_weight
-        self.columns = columns
-        self.train_options = train_options
-        self.validation_fraction = validation_fraction
-        self.seed = seed
-        self.device = device
-        self.engine = engine
-        self.memory = memory
-        self.device_memory = device_memory
-        self.disk = disk
-        self.verbose = verbose
+        adjacency: Any = None,
+        graph: Any = None,
+        sample_weight: Any = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Learn from `fit(data)`, `fit(X, y, adjacency=A)`, or from nodes of a graph, `fit(nodes, y, graph=data)`.
 
-    def _fit(
-        self, X: Any, y: Any, adjacency: Any, graph: Any, sample_weight: Any, callbacks: Sequence[Callback]
-    ) -> None:
-        """Read, check and train."""
+        Args:
+            X: a PyG `Data` or `HeteroData` with labels and masks; or features `[N, F]` (None: learn an embedding per
+                node); or nodes of `graph`, their ids or, where they have none, their rows, `[n]` or `[n, 1]`.
+            y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
+                with a row of −1 where a node is unlabelled. Of a regressor a number per node, of which −1 is one.
+            adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
+                :meth:`gpnn.Graph.from_networkx`) or :class:`gpnn.Graph` of N nodes.
+            graph: a `Data`, a `HeteroData` or a :class:`gpnn.Graph`, whose nodes `X` names: all its edges and features
+                are used, and of labels those of `y` alone. `predict(nodes)` then takes the same graph.
+            sample_weight: of each row of `X` in the loss, from 0, `[N]` or `[n]`; 0 leaves a node out.
+            callbacks: each follows the training: `start(history)`, then `epoch(record)`; True ends it
+                (:class:`gpnn.train.fit.Callback`). Of a race they see the training of the best recipe.
+
+        Warns:
+            NoteWarning: of what is not used, and of an absurd loss, with the argument that mends it
+                (:mod:`gpnn.train.notes`).
+
+        Raises:
+            ValueError: when there is nothing to learn from, or the training diverged.
+        """
         for name in ("graph_", "columns_", "feature_names_in_"):  # of an earlier training
             self.__dict__.pop(name, None)
         given = self._read(X, y, adjacency, graph, sample_weight, reset=True)
@@ -201,6 +194,7 @@ class NodeEstimator(BaseEstimator):
         if graph is not None:
             self.graph_ = graph
         self._learnt_from, self._follower = (X, adjacency, graph), None
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle and copies take: neither the graph learnt from nor its states."""
@@ -263,7 +257,7 @@ class NodeEstimator(BaseEstimator):
         if made.engine is not None:
             self._print(f"engine {made.engine}")
         self.known_ = KnownNodes.of(made.data, self.partition_)
-        self._warn(self._facts(made.data), 6)
+        self._warn(self._notes(made), 5)
         recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
         checkpoint = folder / name / CHECKPOINT if (folder / name).exists() else None
         progress.stage("training", recipe.epochs)
@@ -625,14 +619,12 @@ class NodeEstimator(BaseEstimator):
             tags.classifier_tags.multi_label = True
         return tags
 
-    def _facts(self, data: Data) -> list[Note]:
+    def _notes(self, made: Assembly) -> list[Note]:
         """What the training does not use; without validation nodes only where some were wanted."""
-        sends = not isinstance(self.model_, ColumnModel) and self.sizes_.rounds != 0
-        facts = Facts.of(data, self.partition_, self.model_arguments_.get("message", "identity"), sends=sends)
-        wanted = self.validation_fraction or data.get("val_mask") is not None
-        return take_notes(facts if wanted else replace(facts, num_validation=None))
+        wanted = self.validation_fraction or made.data.get("val_mask") is not None
+        return take_notes(made.facts if wanted else replace(made.facts, num_validation=None))
 
-    def _warn(self, notes: list[Note], stacklevel: int = 5) -> None:
+    def _warn(self, notes: list[Note], stacklevel: int = 4) -> None:
         for note in () if self.quiet_ else notes:  # at the line that called fit
             warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=stacklevel)
 

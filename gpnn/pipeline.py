@@ -33,7 +33,7 @@ from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.columns.settings import column_arguments
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
-from gpnn.train.notes import Note
+from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import task_of
 
@@ -77,6 +77,12 @@ class Assembly:
     model_arguments: dict[str, Any]
     engine: EngineChoice | None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """What notes on the data follow from."""
+        sends = isinstance(self.model, GPNN) and self.plan.num_messages > 0
+        return Facts.of(self.data, self.partition, self.model_arguments.get("message", "identity"), sends=sends)
 
 
 @dataclass(frozen=True)

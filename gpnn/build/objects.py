@@ -28,7 +28,7 @@ from gpnn.pipeline import Pipeline
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
 from gpnn.train.fit import Callback, FitResult, fit, holds_logits
-from gpnn.train.notes import Facts, Note, overfitting_notes, take_notes, training_notes
+from gpnn.train.notes import Note, overfitting_notes, take_notes, training_notes
 from gpnn.train.recipe import resolve_recipe
 from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import task_of
@@ -105,10 +105,7 @@ def build(config: Config, data: Data | None = None) -> Built:
     made = pipeline.assemble(data, config.train, keep_schedule=reported)
     recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
     config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    sends = isinstance(made.model, GPNN) and made.plan.num_messages > 0
-    message = made.model_arguments.get("message", "identity")
-    facts = Facts.of(made.data, made.partition, message, sends=sends)
-    notes = [*take_notes(facts, data.get("notes")), *made.notes]
+    notes = [*take_notes(made.facts, data.get("notes")), *made.notes]
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     config = replace(config, engine=made.pipeline.engine)
     return Built(config, *objects, notes, build_other=lambda other: build(other, data))
