@@ -1,8 +1,9 @@
-"""The end of a training: predictions, weights and metrics of all processes, written by rank 0."""
+"""The end of a training: predictions, weights and metrics of all processes, and those of a blend, written by rank 0."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.build.objects import Built, describe_sizes
-from gpnn.build.predict import describe_model
+from gpnn.build.objects import Built, build, describe_sizes
+from gpnn.build.predict import Member, Trained, describe_model, read_members
+from gpnn.build.unchanged import digests_of, settings_of
 from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
@@ -32,14 +34,18 @@ from gpnn.run.predictions import (
     write_predictions,
 )
 from gpnn.schedule.make_schedule import needs_partition
+from gpnn.storage.atomic import finite
+from gpnn.storage.read import read_json
 from gpnn.train.baselines import plain_baselines
-from gpnn.train.evaluate import features_device, predict_pieces
+from gpnn.train.blend import Blend, blend_predictions
+from gpnn.train.evaluate import predict_logits, predict_pieces
 from gpnn.train.fit import FitResult
-from gpnn.train.task import Task
+from gpnn.train.task import Prediction, Task
 
 if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
+
 
 TABLE_ROWS = 1 << 20  # of a table of predictions that is made and written at one time
 
@@ -156,9 +162,8 @@ def _pieces(built: Built, logits: Tensor | None) -> Iterator[tuple[slice, Tensor
             rows = slice(start, min(start + TABLE_ROWS, len(logits)))
             yield rows, logits[rows]
         return
-    x, plan, model = built.data.get("x"), built.plan, built.model
-    x = None if x is None else x.to(features_device(x, model, plan))
-    yield from predict_pieces(model, x, plan, precision=built.config.train.precision)
+    precision = built.config.train.precision
+    yield from predict_pieces(built.model, built.data.get("x"), built.plan, precision=precision)
 
 
 def _subgraphs(built: Built) -> np.ndarray | None:
@@ -204,3 +209,68 @@ def _recall(built: Built, result: FitResult) -> dict[str, float]:
     if isinstance(built.plan, ShardedPlan):
         return {"test_recall": recall_of_shards(built.data, built.plan, scores)}
     return {"test_recall": recall_at_k(built.data, scores)}
+
+
+def write_member(run: RunFolder, name: str, built: Built, result: FitResult) -> None:
+    """Write a training of a race as a finished run of its own in the run's folder; collective.
+
+    Args:
+        run: the run whose predictions it shares in.
+        name: of its recipe.
+        built: its objects, whose model holds its weights.
+        result: what it came to.
+    """
+    member, group = RunFolder(run.members / name), group_of(built.plan)
+    if group.rank == 0 and not member.config.exists():
+        began = {**read_json(run.environment), "settings": settings_of(built.config)}
+        if not isinstance(built.plan, ShardedPlan):
+            began |= digests_of(built)
+        RunFolder.create(
+            member.path, {"config.toml": built.config.to_toml(), "environment.json": json.dumps(finite(began))}
+        )
+        member.rewrite_history(result.history)
+    group.barrier()
+    finish_run(member, built, result)
+
+
+def blend_run(run: RunFolder, built: Built, result: FitResult, blend: Blend) -> tuple[FitResult, Mapping[str, Any]]:
+    """The result of a run with the predictions of its blend, and the blend as its model's file holds it; collective.
+
+    Args:
+        run: whose members are finished.
+        built: the objects of its own model.
+        result: what this alone came to.
+        blend: the weights, its own first.
+    """
+    assert result.logits is not None
+    assert result.task is not None
+    own = Prediction(next(iter(blend.weights.values())), result.task, result.logits)
+    found = [own, *predict_members(read_members(run, blend, result.task), built)]
+    task, logits, scores = blend_predictions(found, built.data, group_of(built.plan))
+    metrics = {**result.metrics, **scores, "num_members": len(found)}
+    noted = blend.to_mapping() | {"task": result.task.to_mapping()}
+    return replace(result, logits=logits, task=task, metrics=metrics), noted
+
+
+def predict_members(members: Sequence[Member], built: Built) -> Iterator[Prediction]:
+    """What the other models of a blend predict of this process's nodes; collective.
+
+    Args:
+        members: of the run.
+        built: the objects of the run's own model, on the same graph.
+    """
+    for weight, trained, config in members:
+        other = built.build_other(config) if config.data == built.config.data else build(config)
+        load_weights(other, trained)
+        precision = config.train.precision
+        logits = predict_logits(other.model, other.data.get("x"), other.plan, precision=precision)
+        yield Prediction(weight, trained.own_task, logits)
+
+
+def load_weights(built: Built, trained: Trained) -> None:
+    """Give a model the weights of a run, whose embeddings are in the order of the user's nodes."""
+    weights = dict(trained.model.state_dict())
+    if built.plan.nodes is not None:
+        for name in own_names(built.model):
+            weights[name] = weights[name][built.plan.nodes.cpu()]
+    built.model.load_state_dict(weights)

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from gpnn.build.blend import write_member
-from gpnn.build.finish import keep_training
+from gpnn.build.finish import keep_training, write_member
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, sound_config

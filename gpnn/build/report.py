@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.build.blend import load_weights, predict_members
-from gpnn.build.finish import write_baselines
+from gpnn.build.finish import load_weights, predict_members, write_baselines
 from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
 from gpnn.build.race import read_race
@@ -33,7 +32,7 @@ from gpnn.report import (
 )
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
-from gpnn.train.evaluate import predict_logits
+from gpnn.train.evaluate import evaluating, predict_logits
 from gpnn.train.task import Prediction
 
 
@@ -103,10 +102,8 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
 
 def _predict(run: RunFolder, built: Built, x: Tensor | None) -> Tensor:
     """The outputs of the run's model for this process's nodes, or of its blend."""
-    logits, trained = (
-        predict_logits(built.model, x, built.plan, precision=built.config.train.precision),
-        read_trained(run),
-    )
+    logits = predict_logits(built.model, x, built.plan, precision=built.config.train.precision)
+    trained = read_trained(run)
     if not trained.members:
         return logits
     own = Prediction(trained.weight, trained.own_task, logits)
@@ -162,10 +159,5 @@ def _final_states(built: Built, x: Tensor | None, logits: Tensor) -> tuple[Tenso
         return logits, "scores"
     if built.model.predict == "before":
         return logits, "scores after propagation"
-    training = built.model.training
-    built.model.eval()
-    try:
-        with torch.no_grad():
-            return built.model.states(x, built.plan), "final states"
-    finally:
-        built.model.train(training)
+    with torch.no_grad(), evaluating(built.model):
+        return built.model.states(x, built.plan), "final states"

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpnn.build.blend import blend_run
 from gpnn.build.extend import extend_config
-from gpnn.build.finish import finish_run, write_baselines
+from gpnn.build.finish import blend_run, finish_run, write_baselines
 from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
 from gpnn.build.race import Race, read_race, unfinished_race
 from gpnn.build.report import write_run_report

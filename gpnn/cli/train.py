@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpnn.cli.errors import FAILED
-from gpnn.cli.interrupt import Interrupt
-from gpnn.cli.process import Launched, launched, leads_by_name, load_library, set_process
+from gpnn.cli.process import Interrupt, Launched, launched, leads_by_name, load_library, set_process
 from gpnn.cli.show import headline, messages, print_notes, show_race, show_result, show_trial
 from gpnn.cli.words import (
     Edges,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,16 +53,23 @@ def predict_logits(
 
     Args:
         model: called as `model(x, plan)`; its mode is left as it was found.
-        x: features `[N, F]` on the model's device, or None.
+        x: features `[N, F]` on any device, or None.
         plan: the lowered schedule.
         precision: as of :class:`gpnn.train.Recipe`.
         rows: the nodes whose logits are wanted, distinct, `[n]`; None: all.
     """
+    with torch.no_grad(), evaluating(model, precision):
+        return full_precision(call_model(model, place_features(x, model, plan), plan, rows=rows))
+
+
+@contextmanager
+def evaluating(model: nn.Module, precision: str = "float32") -> Iterator[None]:
+    """The model is in evaluation mode and computes in this precision; its mode is left as it was found."""
     training = model.training
     model.eval()
     try:
-        with torch.no_grad(), products(precision), autocast(model, precision):
-            return full_precision(call_model(model, x, plan, rows=rows))
+        with products(precision), autocast(model, precision):
+            yield
     finally:
         model.train(training)
 
@@ -74,7 +81,7 @@ def predict_pieces(
 
     Args:
         model: its mode is left as it was found.
-        x: features where :func:`features_device` has them, or None.
+        x: features on any device, or None.
         plan: the lowered schedule.
         precision: as of :class:`gpnn.train.Recipe`.
     """
@@ -82,14 +89,9 @@ def predict_pieces(
         logits = predict_logits(model, x, plan, precision=precision)
         yield slice(0, len(logits)), logits
         return
-    training = model.training
-    model.eval()
-    try:
-        with products(precision), autocast(model, precision):
-            for nodes, scores in model.score_pieces(x, plan):  # type: ignore[operator]
-                yield nodes, full_precision(scores)
-    finally:
-        model.train(training)
+    with evaluating(model, precision):
+        for nodes, scores in model.score_pieces(place_features(x, model, plan), plan):  # type: ignore[operator]
+            yield nodes, full_precision(scores)
 
 
 def map_logits(model: nn.Module, x: Tensor | None, plan: Plan, folder: Path, *, precision: str = "float32") -> Tensor:
@@ -114,12 +116,11 @@ def probabilities(logits: Tensor, *, multi_label: bool = False) -> Tensor:
 
 
 def predict_outputs(model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32") -> Tensor:
-    """As :func:`predict_logits`, with features on any device, and on the CPU.
+    """As :func:`predict_logits`, on the CPU.
 
     Raises:
         ValueError: when one is not a number, naming the node: a class with confidence NaN is no prediction.
     """
-    x = None if x is None else x.to(features_device(x, model, plan))
     return _checked(predict_logits(model, x, plan, precision=precision).cpu())
 
 
@@ -127,7 +128,6 @@ def output_pieces(
     model: nn.Module, x: Tensor | None, plan: Plan, *, precision: str = "float32"
 ) -> Iterator[tuple[slice, Tensor]]:
     """The same by :func:`predict_pieces`, a range of nodes at a time, in order."""
-    x = None if x is None else x.to(features_device(x, model, plan))
     for nodes, found in predict_pieces(model, x, plan, precision=precision):
         yield nodes, _checked(found.cpu(), nodes.start)
 
@@ -138,6 +138,11 @@ def _checked(outputs: Tensor, first: int = 0) -> Tensor:
         node = first + int((~outputs.isfinite()).any(1).nonzero()[0])
         raise ValueError(f"Predictions must be numbers. Got nan at node {node}; try features of a smaller scale.")
     return outputs
+
+
+def place_features(x: Tensor | None, model: nn.Module, plan: Plan | None) -> Tensor | None:
+    """The features where :func:`features_device` says, or None."""
+    return None if x is None else x.to(features_device(x, model, plan))
 
 
 def features_device(x: Tensor | None, model: nn.Module, plan: Plan | None) -> torch.device:
