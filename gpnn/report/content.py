@@ -103,17 +103,21 @@ def color(number: int) -> str:
     return PALETTE[number % len(PALETTE)]
 
 
+def bars(x: Sequence[Any], y: Sequence[Any], colors: str | Sequence[str], hover: str, **more: Any) -> Trace:
+    """Bars, over which one reads `hover`; `more` of plotly's own attributes."""
+    reads = {"marker": {"color": colors}, "hovertemplate": hover + "<extra></extra>"}
+    return {"type": "bar", "x": x, "y": y, **reads, **more}
+
+
 def horizontal_bars(values: Sequence[float | None], places: Sequence[Any], colors: Sequence[str], hover: str) -> Trace:
     """Bars from the left, one per place of the vertical axis."""
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": values,
-        "y": places,
-        "marker": {"color": colors},
-        "hovertemplate": hover + "<extra></extra>",
-        "showlegend": False,
-    }
+    return bars(values, places, colors, hover, orientation="h", showlegend=False)
+
+
+def diagonal(low: float, high: float) -> Trace:
+    """The dotted line of points whose coordinates are equal."""
+    line = {"color": MUTED, "dash": "dot", "width": 1.5}
+    return {"type": "scatter", "mode": "lines", "x": [low, high], "y": [low, high], "line": line, "hoverinfo": "skip"}
 
 
 def label(text: object, limit: int = 40) -> str:

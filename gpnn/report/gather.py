@@ -19,8 +19,8 @@ from gpnn.graph import Graph, as_graph
 from gpnn.partition import Partition, Quality
 from gpnn.report.cost import Cost
 from gpnn.report.counts import SPLIT_NAMES, count_phases, count_predictions, count_quotient
-from gpnn.report.layout import MAX_NODES
-from gpnn.report.notable import MAX_LISTED, count_degrees, first_nodes, rank_nodes
+from gpnn.report.drawing import MAX_NODES
+from gpnn.report.nodes import MAX_LISTED, count_degrees, first_nodes, rank_nodes
 from gpnn.report.numbers import View, sample_numbers, view_of
 from gpnn.report.record import NodeFacts, Notable, Record, Sample, SmallGraph
 

@@ -20,12 +20,11 @@ from gpnn.report.history import learning_curves, traffic
 from gpnn.report.nodes import nodes
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
-from gpnn.report.race import race
 from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, reproduce
 from gpnn.report.states import states
 from gpnn.report.structure import phases, subgraphs
-from gpnn.report.verdict import verdict
+from gpnn.report.verdict import race, verdict
 from gpnn.storage.atomic import finite, write_text
 from gpnn.text import metric_text
 from gpnn.train.task import shown_metrics

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from gpnn.report.counts import SPLIT_NAMES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import read_json
 from gpnn.text import metric_text, value_text
 from gpnn.train.task import shown_metrics
 
-SPLITS = {"train": "training", "val": "validation", "test": "test"}
 MOST_NAMES = 50  # classes that are named
 FEW = 10  # training labels; a class with fewer is listed
 LARGE = 5_000_000  # nodes whose labels are not counted
@@ -58,7 +58,9 @@ def _model(metrics: Mapping[str, Any], described: Mapping[str, Any], environment
 
 def _data(name: str, metrics: Mapping[str, Any], environment: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
     splits = counts.get("split", {})
-    labelled = ", ".join(f"{splits[split]:,} {word}" for split, word in SPLITS.items() if splits.get(split))
+    labelled = ", ".join(
+        f"{splits[split]:,} {word}" for split, word in reversed(SPLIT_NAMES.items()) if splits.get(split)
+    )
     return {
         "graph": name,
         "nodes": metrics.get("num_nodes"),
@@ -72,7 +74,7 @@ def _figures(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[str, An
     """A row for each method, the model first; validation chose it, the test nodes were looked at once."""
     names = [name for name in shown_metrics(metrics) if f"test_{name}" in metrics or f"val_{name}" in metrics]
     keys = [f"{split}_{name}" for split in ("val", "test") for name in names]
-    heads = [f"{SPLITS[key.partition('_')[0]]} {key.partition('_')[2].replace('_', ' ')}" for key in keys]
+    heads = [f"{SPLIT_NAMES[key.partition('_')[0]]} {key.partition('_')[2].replace('_', ' ')}" for key in keys]
     rows = [("this model", metrics), *baselines.items()]
     return _table(["", *heads], [[name, *(metric_text(key, found.get(key)) for key in keys)] for name, found in rows])
 

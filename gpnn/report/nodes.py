@@ -1,10 +1,14 @@
-"""A table of nodes to search in: mistakes, doubts, predictions without a label, and what to label next."""
+"""Nodes worth a look, as a table to search in: mistakes, doubts, predictions without a label, what to label next."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
+from gpnn.graph import Graph
 from gpnn.report.content import Search, Section
-from gpnn.report.counts import SPLIT_NAMES
-from gpnn.report.notable import LISTS, MAX_LISTED
+from gpnn.report.counts import CHUNK, SPLIT_NAMES
+from gpnn.report.numbers import View
 from gpnn.report.record import NodeFacts, Record
 from gpnn.text import percent
 
@@ -53,3 +57,52 @@ def _row(facts: NodeFacts, place: int) -> tuple[str, ...]:
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+MAX_LISTED = 100
+LISTS = ("surest mistakes", "least sure", "without a label", "worth a label next")
+
+
+def rank_nodes(view: View, held_out: Tensor, degrees: Tensor) -> dict[str, Tensor]:
+    """For each list the score of every node, −inf where it does not belong on it, `[n]`; none with several labels.
+
+    A node is worth a label where the model is unsure and many edges meet: (1 − margin)·log(1 + degree), with the margin
+    of the best class over the second; of numbers the length of the interval stands for 1 − margin.
+
+    Args:
+        view: labels and predictions.
+        held_out: which labelled nodes the model was not trained on, `[n]`.
+        degrees: edges of each node, `[n]`.
+    """
+    if view.y.dim() == 2:
+        return {}
+    if view.numbers is None:
+        best = view.probabilities.nan_to_num(0.0).topk(min(2, view.probabilities.shape[1]), dim=1).values
+        sure, doubt = best[:, 0], 1 - (best[:, 0] - best[:, -1] if best.shape[1] > 1 else best[:, 0])
+        wrong = held_out & (view.probabilities.argmax(1) != view.y)
+    else:
+        true, predicted, low, high = view.numbers.nan_to_num(0.0).T
+        sure, doubt, wrong = (true - predicted).abs(), high - low, held_out
+    unlabelled, everywhere = view.y < 0, torch.ones_like(held_out)
+    scores = (sure, doubt, sure if view.numbers is None else -doubt, doubt * torch.log1p(degrees.double()))
+    members = (wrong, everywhere, unlabelled, unlabelled)
+    kept = [torch.where(on, score.double(), -torch.inf) for score, on in zip(scores, members)]
+    return dict(zip(LISTS, kept))
+
+
+def first_nodes(scores: Tensor) -> Tensor:
+    """The nodes of a list with the highest scores, at most a hundred, highest first."""
+    best = scores.topk(min(MAX_LISTED, len(scores)))
+    return best.indices[best.values > -torch.inf]
+
+
+def count_degrees(graph: Graph) -> Tensor:
+    """The edges into and out of each node, `[N]`.
+
+    >>> count_degrees(Graph([0, 0], [1, 2], num_nodes=3)).tolist()
+    [2, 1, 1]
+    """
+    degrees = torch.zeros(graph.num_nodes, dtype=torch.int64)
+    for src, dst in graph.edge_chunks(CHUNK):
+        degrees += torch.bincount(src, minlength=graph.num_nodes) + torch.bincount(dst, minlength=graph.num_nodes)
+    return degrees

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from gpnn.data.labels import labelled_nodes
 from gpnn.distributed import ProcessGroup
-from gpnn.report.content import MUTED, Chart, Section, Trace, color
+from gpnn.report.content import MUTED, Chart, Section, Trace, bars, color, diagonal
 from gpnn.report.counts import SPLIT_NAMES
 from gpnn.report.record import Record
 from gpnn.text import percent
@@ -118,8 +118,7 @@ def numbers(record: Record) -> Section | None:
 
 def _scatter(rows: np.ndarray) -> list[Trace]:
     true, predicted, low, high = rows.T
-    ends = [float(min(true.min(), predicted.min())), float(max(true.max(), predicted.max()))]
-    line = {"color": MUTED, "dash": "dot", "width": 1.5}
+    ends = float(min(true.min(), predicted.min())), float(max(true.max(), predicted.max()))
     reach = {
         "type": "data",
         "symmetric": False,
@@ -130,17 +129,13 @@ def _scatter(rows: np.ndarray) -> list[Trace]:
     points |= {"marker": {"color": color(0), "size": 5, "opacity": 0.7}}
     points |= {"error_y": reach | {"thickness": 0.5, "width": 0, "color": MUTED}}
     points["hovertemplate"] = "true %{x:.4g}<br>predicted %{y:.4g}<extra></extra>"
-    return [
-        {"type": "scatter", "mode": "lines", "x": ends, "y": ends, "line": line, "hoverinfo": "skip"},
-        points,
-    ]
+    return [diagonal(*ends), points]
 
 
 def _errors(rows: np.ndarray) -> Trace:
     counts, edges = np.histogram(rows[:, 1] - rows[:, 0], BINS)
     middle, width = (edges[:-1] + edges[1:]) / 2, float(edges[1] - edges[0])
-    bars = {"type": "bar", "x": _plain(middle), "y": counts.tolist(), "width": 0.94 * width}
-    return bars | {"marker": {"color": color(0)}, "hovertemplate": "%{y:,} nodes at %{x:.3g}<extra></extra>"}
+    return bars(_plain(middle), counts.tolist(), color(0), "%{y:,} nodes at %{x:.3g}", width=0.94 * width)
 
 
 def _plain(values: np.ndarray) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.report.content import MUTED, Chart, Section, Table, Trace, color, horizontal_bars, label
+from gpnn.report.content import Chart, Section, Table, Trace, bars, color, diagonal, horizontal_bars, label
 from gpnn.report.counts import MAX_CLASSES, SPLIT_NAMES, PredictionCounts
 from gpnn.report.record import Record
 from gpnn.text import percent, value_text
@@ -40,27 +40,27 @@ def _lead(record: Record, words: str) -> str:
 
 
 def _accuracy(record: Record, counts: Mapping[str, Tensor], shown: Tensor) -> Chart:
-    bars = {}
+    by_split = {}
     for split, matrix in counts.items():
         total, right = matrix.sum(1), matrix.diagonal()
         share = (right / total.clamp(min=1)).tolist()
         text = [f"{percent(s)} of {n:,}" if n else "no node" for s, n in zip(share, total.tolist())]
-        bars[split] = (share, text)
-    first, sizes = next(iter(bars.values()))[0], next(iter(counts.values())).sum(1).tolist()
+        by_split[split] = (share, text)
+    first, sizes = next(iter(by_split.values()))[0], next(iter(counts.values())).sum(1).tolist()
     lowest, worst = min((s, name) for s, name, n in zip(first, shown.tolist(), sizes) if n)
     alt = f"Of the classes, {record.classes[worst]} is predicted worst, {percent(lowest)}."
-    return _sorted_bars("Accuracy per class", alt, record, bars, shown)
+    return _sorted_bars("Accuracy per class", alt, record, by_split, shown)
 
 
 def _sorted_bars(
-    title: str, alt: str, record: Record, bars: Mapping[str, tuple[list[float], list[str]]], shown: Tensor
+    title: str, alt: str, record: Record, by_split: Mapping[str, tuple[list[float], list[str]]], shown: Tensor
 ) -> Chart:
     """Bars of the classes by split, all in the order of the first split, the best on top."""
-    first = next(iter(bars.values()))[0]
+    first = next(iter(by_split.values()))[0]
     order = sorted(range(len(first)), key=lambda place: -first[place])
     views = {
         split: [_class_bars([share[place] for place in order], [text[place] for place in order])]
-        for split, (share, text) in bars.items()
+        for split, (share, text) in by_split.items()
     }
     return Chart("accuracy", title, alt, views, _by_class(record, shown[order]), _height(shown))
 
@@ -112,18 +112,18 @@ def _heat(matrix: Tensor, rows: list[str], columns: list[str]) -> Trace:
 
 
 def _f1(record: Record, found: PredictionCounts) -> Chart:
-    bars, shown = {}, found.shown
+    by_split, shown = {}, found.shown
     for split, counts in found.classes.items():
         true, given, both = counts.T
         share = (2 * both / (true + given).clamp(min=1)).tolist()
         text = [f"{percent(s)}, {n:,} nodes" for s, n in zip(share, true.tolist())]
-        bars[split] = (share, text)
-    return replace(_sorted_bars("F1 per label", "The F1 score of each label.", record, bars, shown), wide=True)
+        by_split[split] = (share, text)
+    return replace(_sorted_bars("F1 per label", "The F1 score of each label.", record, by_split, shown), wide=True)
 
 
 def _class_bars(share: list[float], text: list[str]) -> Trace:
-    bars = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), [color(0)] * len(share), "%{text}")
-    return bars | {"text": text, "textposition": "auto", "insidetextanchor": "start"}
+    shown = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), [color(0)] * len(share), "%{text}")
+    return shown | {"text": text, "textposition": "auto", "insidetextanchor": "start"}
 
 
 def _by_class(record: Record, shown: Tensor) -> dict[str, Any]:
@@ -186,18 +186,13 @@ def calibration(record: Record) -> Section | None:
     if record.multi_label:
         lead += " Every label of a node is one prediction, yes or no."
     lead += _temperature(record.metrics)
-    diagram = {name: [_diagonal(), _points(each)] for name, each in found.items()}
-    layout = {
-        "xaxis": {"title": {"text": "confidence"}, "tickformat": ".0%", "range": [0, 1.02]},
-        "yaxis": {"title": {"text": "share that is right"}, "tickformat": ".0%", "range": [0, 1.02]},
-        "showlegend": False,
-    }
+    diagram = {name: [diagonal(0, 1), _points(each)] for name, each in found.items()}
+    share = {"tickformat": ".0%", "range": [0, 1.02]}
+    confidence, right = ({"title": {"text": text}} | share for text in ("confidence", "share that is right"))
+    layout = {"xaxis": confidence, "yaxis": right, "showlegend": False}
     alt = f"Reliability diagram. Expected calibration error {errors}."
     how_sure = {name: [_histogram(each)] for name, each in found.items()}
-    axes = {
-        "xaxis": {"title": {"text": "confidence"}, "tickformat": ".0%", "range": [0, 1.02]},
-        "yaxis": {"title": {"text": "predictions"}},
-    }
+    axes = {"xaxis": confidence, "yaxis": {"title": {"text": "predictions"}}}
     parts = [
         Chart("reliability", "Reliability", alt, diagram, layout),
         Chart("confidence", "How sure the model is", "Histogram of confidence.", how_sure, axes),
@@ -216,11 +211,6 @@ def _temperature(metrics: Mapping[str, Any]) -> str:
         f"was {value_text(loss[0])} before and is {value_text(loss[1])}, the calibration error was "
         f"{percent(error[0])} and is {percent(error[1])}."
     )
-
-
-def _diagonal() -> Trace:
-    line = {"color": MUTED, "dash": "dot", "width": 1.5}
-    return {"type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "line": line, "hoverinfo": "skip"}
 
 
 def _points(found: Reliability) -> Trace:
@@ -243,12 +233,6 @@ def _points(found: Reliability) -> Trace:
 
 
 def _histogram(found: Reliability) -> Trace:
-    return {
-        "type": "bar",
-        "x": ((found.bin + 0.5) / BINS).numpy().round(3).tolist(),
-        "y": found.count.tolist(),
-        "width": 0.94 / BINS,
-        "marker": {"color": color(0)},
-        "hovertemplate": "%{y:,} predictions<extra></extra>",
-        "showlegend": False,
-    }
+    middle = ((found.bin + 0.5) / BINS).numpy().round(3).tolist()
+    counts = found.count.tolist()
+    return bars(middle, counts, color(0), "%{y:,} predictions", width=0.94 / BINS, showlegend=False)

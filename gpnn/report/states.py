@@ -129,11 +129,11 @@ def _traces(groups: Tensor, names: list[str], radius: float) -> list[Trace]:
     present = groups.unique().tolist()
     if len(present) > MAX_LEGEND:
         colors = [_color(group) for group in groups.tolist()]
-        return [_trace("nodes", colors, list(range(len(colors))), radius) | {"showlegend": False}]
+        return [marks(list(range(len(colors))), colors, radius) | {"name": "nodes", "showlegend": False}]
     traces = []
     for group in present:
         members = (groups == group).nonzero().flatten().tolist()
-        traces.append(_trace(names[group] if group >= 0 else "unknown", _color(group), members, radius))
+        traces.append(marks(members, _color(group), radius) | {"name": names[group] if group >= 0 else "unknown"})
     return traces
 
 
@@ -141,12 +141,12 @@ def _color(group: int) -> str:
     return UNKNOWN if group < 0 else color(group)
 
 
-def _trace(name: str, colors: str | list[str], members: list[int], radius: float) -> Trace:
+def marks(members: list[int], colors: str | list[str], radius: float | list[float], line: float = 0.5) -> Trace:
+    """Marks at some of a chart's `points`, with a line around each."""
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": name,
         "members": members,
         "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"color": colors, "size": radius, "line": {"width": 0.5, "color": "theme"}},
+        "marker": {"color": colors, "size": radius, "line": {"width": line, "color": "theme"}},
     }

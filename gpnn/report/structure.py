@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpnn.partition import Quality
-from gpnn.report.content import Chart, Drawing, Section, Table, Trace, color
+from gpnn.report.content import Chart, Drawing, Section, Table, Trace, bars, color
 from gpnn.report.counts import PhaseRow
 from gpnn.report.record import Record
 from gpnn.schedule import draw_schedule
@@ -55,14 +55,8 @@ def _bars(quality: Quality) -> Chart:
 
 
 def _bar(name: str, number: int, order: list[int], values: tuple[int, ...]) -> Trace:
-    return {
-        "type": "bar",
-        "name": name,
-        "x": [str(part) for part in order],
-        "y": [values[part] for part in order],
-        "marker": {"color": color(number)},
-        "hovertemplate": "subgraph %{x}: %{y:,} " + name + "<extra></extra>",
-    }
+    shown = [values[part] for part in order]
+    return bars([str(part) for part in order], shown, color(number), "subgraph %{x}: %{y:,} " + name, name=name)
 
 
 def phases(record: Record) -> Section | None:
@@ -88,8 +82,7 @@ def _chart(shown: Sequence[PhaseRow], where: str) -> Chart:
     ]
     counts = {"messages": [row.messages for row in shown], "updates": [row.updates for row in shown]}
     traces = [
-        {"type": "bar", "name": name, "x": names, "y": values, "marker": {"color": color(number)}}
-        | {"hovertemplate": "%{x}: %{y:,} " + name + "<extra></extra>"}
+        bars(names, values, color(number), "%{x}: %{y:,} " + name, name=name)
         for number, (name, values) in enumerate(counts.items())
     ]
     layout = {"barmode": "group", "xaxis": {"type": "category", "showgrid": False}, "yaxis": {"tickformat": ",d"}}

@@ -1,18 +1,21 @@
-"""The verdict: how good a run is, beside plain methods and beside its own training nodes."""
+"""The verdict: how good a run is beside plain methods and its own training nodes, and what its race tried."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from gpnn.race import RaceRecord
+from gpnn.race.record import FRACTIONS
 from gpnn.report.content import Section, Table
+from gpnn.report.counts import SPLIT_NAMES
 from gpnn.report.record import Record
 from gpnn.text import SHARES, metric_text
 from gpnn.train.baselines import ABOUT
+from gpnn.train.blend import Blend
 from gpnn.train.metrics import merit
 from gpnn.train.task import shown_metrics
 
-SPLITS = {"test": "test", "val": "validation", "train": "training"}
 ALSO = ("macro_f1", "roc_auc")
 
 
@@ -24,7 +27,9 @@ def verdict(record: Record) -> Section:
     if not names:
         return Section("verdict", "Verdict", "No labelled node was held out, so that nothing can be said of it.", [])
     found = {name: metric_text(name, record.metrics[f"{split}_{name}"]) for name in names}
-    lead = f"{SPLITS[split].capitalize()}: " + ", ".join(f"{_words(name)} {value}" for name, value in found.items())
+    lead = f"{SPLIT_NAMES[split].capitalize()}: " + ", ".join(
+        f"{_words(name)} {value}" for name, value in found.items()
+    )
     parts = [lead + ".", _beside(record, split, names[0]), _gap(record, split, names[0]), _stopped(record)]
     return Section("verdict", "Verdict", " ".join(filter(None, parts)), [_table(record, split, names)])
 
@@ -82,7 +87,54 @@ def _words(key: str) -> str:
     >>> _words("train_macro_f1"), _words("test_roc_auc")
     ('training macro F1', 'test ROC AUC')
     """
-    for split, word in SPLITS.items():
+    for split, word in SPLIT_NAMES.items():
         if key.startswith(f"{split}_"):
             return f"{word} {_words(key.removeprefix(f'{split}_'))}"
     return {"macro_f1": "macro F1", "roc_auc": "ROC AUC"}.get(key, key.replace("_", " "))
+
+
+def race(record: Record) -> Section | None:
+    """A row per recipe; None where there was no race."""
+    if record.race is None or not record.race.finalists:
+        return None
+    raced = record.race
+    best, metric = raced.finalists[0], raced.metric.replace("_", " ")
+    how = "as measured" if raced.measured else "by the sizes of graph and model"
+    lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
+    lead += f"after each rung the better ones went on. {best} was kept: no other has a better validation {metric}."
+    if raced.blend is not None and raced.blend.gain is not None:
+        lead += f" {_blend_text(raced, raced.blend)}"
+    rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]
+    columns = ("recipe", *rungs, "epochs", "best epoch", "seconds", "ended")
+    rows = [_race_row(raced, name) for name in ranking(raced)]
+    return Section("race", "What was tried", lead, [Table(f"Validation {metric}", columns, rows, wide=True)])
+
+
+def _blend_text(raced: RaceRecord, blend: Blend) -> str:
+    """What became of a blend of the finalists, in a sentence."""
+    gain = f"{blend.gain:+.4f} ± {blend.error or 0.0:.4f} by cross-fitting"
+    if not blend.weights:
+        return f"A blend of the finalists would gain {gain}, less than its standard error, and is not kept."
+    parts = " and ".join(f"{name} ({weight:.1f})" for name, weight in blend.weights.items())
+    return f"Predictions are a blend of {parts}, which gains {gain}; history and schedule shown are {raced.winner}'s."
+
+
+def ranking(raced: RaceRecord) -> list[str]:
+    """All recipes, the best first; those that got farther before others."""
+    order: list[str] = []
+    for rung in reversed(range(len(FRACTIONS))):
+        order += [name for name in raced.ranking(rung) if name not in order]
+    return order
+
+
+def _race_row(raced: RaceRecord, name: str) -> tuple[str, ...]:
+    """A recipe's metrics and cost."""
+    shown = []
+    for rung in range(len(FRACTIONS)):
+        row = raced.find(rung, name)
+        value = None if row is None or row["value"] is None else merit(raced.metric, row["value"])
+        shown.append("–" if row is None else "not finite" if value is None else metric_text(raced.metric, value))
+    last = raced.last(name)
+    ended = {"patience": "no longer improved", "epochs": "its last epoch", "non_finite": "diverged"}
+    why = ended.get(last["stopped"], "the budget" if name in raced.finalists else "the rung")
+    return (name, *shown, f"{last['epochs']:,}", f"{last.get('best_epoch', 0):,}", f"{last['seconds']:.1f}", why)

@@ -1,7 +1,6 @@
 import torch
 
-from gpnn.report.nodes import nodes
-from gpnn.report.notable import MAX_LISTED, first_nodes, rank_nodes
+from gpnn.report.nodes import MAX_LISTED, first_nodes, nodes, rank_nodes
 from gpnn.report.numbers import View
 from tests.oracle.multi_hot import multi_hot_graph
 
