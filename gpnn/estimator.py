@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpnn.data.arrays import encode_labels, encode_numbers
-from gpnn.explain import Explained, Explanation, explain_node, find_node
+from gpnn.explain import Explanation, explain_node, find_node
 from gpnn.node_estimator import NodeEstimator
 from gpnn.node_input import NodeInput
 from gpnn.train.regression import Regression
@@ -148,18 +148,10 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         Raises:
             ValueError: when there is no such node.
         """
-        members, several = list(self._explained(self._read(X, None, adjacency, graph).data)), isinstance(node, list)
+        members, several = list(self._placed(self._read(X, None, adjacency, graph).data)), isinstance(node, list)
         rows = [find_node(members[0].data, each) for each in (node if several else [node])]
         found = [explain_node(members, row, task=self.task_, classes=self._class_names(), num=num) for row in rows]
         return found if several else found[0]
-
-    def _explained(self, graph: Data) -> Iterator[Explained]:
-        """Its own model and those of the other members, each with the graph as it takes it."""
-        members: list[tuple[float, GPNNClassifier]] = [(self.weight_, self), *self.members_.values()]
-        for weight, each in members:
-            data, pipeline, part = each._place(graph)
-            scaled = each.scale_features_ == "rows"
-            yield Explained(each.model_, data, pipeline, each.own_task_, part, weight=weight, scaled=scaled)
 
     def _take_classes(self, data: Data, classes: np.ndarray | None) -> None:
         self.classes_ = np.arange(data.num_classes) if classes is None else classes

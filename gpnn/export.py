@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gpnn.engine import Plan
+from gpnn.explain import Explained
 from gpnn.kernels.autograd import plain_operations
 from gpnn.nn.models import NodeModel
 from gpnn.storage.atomic import replace_file
@@ -22,25 +23,7 @@ FACTS = "gpnn.json"  # in a program file: what its outputs mean
 SUFFIX = ".pt2"
 
 
-class Exported(NamedTuple):
-    """A trained model over a graph, alone or in a blend.
-
-    Attributes:
-        model: the trained model.
-        plan: of the graph, on the CPU.
-        task: what the outputs of this model mean.
-        scaled: whether the absolute values of each row of the features are to sum to one.
-        weight: in the blend.
-    """
-
-    model: NodeModel
-    plan: Plan
-    task: Task
-    scaled: bool
-    weight: float = 1.0
-
-
-def export_models(members: Sequence[Exported], x: Tensor | None, task: Task) -> nn.Module:
+def export_models(members: Sequence[Explained], x: Tensor | None, task: Task) -> nn.Module:
     """Trained models as one module of torch's own operations and of tensors: weights and the graph's plans.
 
     It takes the features of all nodes as the user has them, dense `[N, F]` float32, or nothing where the model has
@@ -48,7 +31,7 @@ def export_models(members: Sequence[Exported], x: Tensor | None, task: Task) -> 
     the ends of its interval, `[N, 3]`. It is traced, and then compared with the models on two sets of features.
 
     Args:
-        members: one model, or those of a blend.
+        members: one model, or those of a blend, and the graph as each takes it.
         x: the features of the graph's nodes, dense or sparse CSR.
         task: what the outputs of all together mean.
 
@@ -58,10 +41,13 @@ def export_models(members: Sequence[Exported], x: Tensor | None, task: Task) -> 
     from torch.fx.experimental.proxy_tensor import make_fx
 
     given = () if x is None else (_dense(x),)
-    members = [member._replace(model=_copy(member.model)) for member in members]
+    copies = [(each, _copy(each.model), _on_cpu(each).plan) for each in members]
 
     def predict(*features: Tensor) -> Tensor:
-        found = [Prediction(each.weight, each.task, _outputs(each, *features)) for each in members]
+        found = []
+        for each, model, plan in copies:
+            x = _scale(*features) if each.scaled and features else next(iter(features), None)
+            found.append(Prediction(each.weight, each.task, model(x, plan)))
         return task.predict(task.combine(found) if len(found) > 1 else found[0].outputs)
 
     with torch.no_grad():
@@ -80,8 +66,9 @@ def _copy(model: NodeModel) -> NodeModel:
     return own
 
 
-def _outputs(member: Exported, features: Tensor | None = None) -> Tensor:
-    return member.model(_scale(features) if member.scaled and features is not None else features, member.plan)
+def _on_cpu(member: Explained) -> Explained:
+    """The same with a plan on the CPU."""
+    return replace(member, pipeline=replace(member.pipeline, device="cpu"))
 
 
 def save_program(module: nn.Module, x: Tensor | None, file: Path, facts: Mapping[str, Any]) -> None:

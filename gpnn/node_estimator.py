@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,8 @@ from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.engine.device import choose_device
-from gpnn.export import Exported, check_program, export_models, save_program
+from gpnn.explain import Explained
+from gpnn.export import check_program, export_models, save_program
 from gpnn.graph import as_graph
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.nn.columns import ColumnModel
@@ -338,14 +339,19 @@ class NodeEstimator(BaseEstimator):
         The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
         learnt from keep their subgraph, new ones join a neighbour's.
         """
-        data, pipeline, part = self._place(given.data)
-        own = given.pick(predict_outputs(self.model_, data.get("x"), pipeline.lower_again(data, part)))
-        if not self.members_:
-            return own
-        found = [Prediction(self.weight_, self.own_task_, own)]
-        for weight, member in self.members_.values():
-            found.append(Prediction(weight, member.own_task_, member._outputs(given)))
-        return self.task_.combine(found)
+        found = []
+        for each in self._placed(given.data):
+            outputs = predict_outputs(each.model, each.data.get("x"), each.plan)
+            found.append(Prediction(each.weight, each.task, given.pick(outputs)))
+        return self.task_.combine(found) if self.members_ else found[0].outputs
+
+    def _placed(self, graph: Data) -> Iterator[Explained]:
+        """Its own model and those of the other members, each with the graph as it takes it."""
+        blend: list[tuple[float, Self]] = [(self.weight_, self), *self.members_.values()]
+        for weight, each in blend:
+            data, pipeline, part = each._place(graph)
+            scaled = each.scale_features_ == "rows"
+            yield Explained(each.model_, data, pipeline, each.own_task_, part, weight=weight, scaled=scaled)
 
     def _place(self, data: Data) -> tuple[Data, Pipeline, Partition | None]:
         """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
@@ -485,14 +491,8 @@ class NodeEstimator(BaseEstimator):
             raise ValueError("`export` takes a model without a transformer of scikit-learn. Got `columns`.")
         if file is not None:
             check_program(Path(file))
-        members: list[Exported] = []
-        blend: list[tuple[float, Self]] = [(self.weight_, self), *self.members_.values()]
-        for weight, each in blend:
-            data, pipeline, part = each._place(given.data)
-            plan = replace(pipeline, device="cpu").lower_again(data, part)
-            members.append(Exported(each.model_, plan, each.own_task_, each.scale_features_ == "rows", weight))
         x = given.data.get("x")
-        module = export_models(members, x, self.task_)
+        module = export_models(list(self._placed(given.data)), x, self.task_)
         if file is not None:
             save_program(module, x, Path(file), self.task_.to_mapping() | {"classes": self._class_names()})
         return module

@@ -1,8 +1,7 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data, describe_stored
-from gpnn.build.explain import explain_run
-from gpnn.build.export import export_run
+from gpnn.build.explain import explain_run, export_run
 from gpnn.build.extend import adopt_extension
 from gpnn.build.names import load_config
 from gpnn.build.objects import (

@@ -1,12 +1,19 @@
-"""Why a finished run's model gives a node its class."""
+"""A finished run's model over its graph: why it gives a node its class, and a program that needs torch alone."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from gpnn.build.objects import build_data, pipeline_of
-from gpnn.build.predict import check_classes, place_trained, read_trained
+from gpnn.build.predict import Trained, check_classes, place_trained, read_trained
 from gpnn.build.unchanged import load_run_config
 from gpnn.explain import Explained, Explanation, explain_node, find_node
+from gpnn.export import check_program, export_models, save_program
 from gpnn.run.folder import RunFolder
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 def explain_run(run: RunFolder, node: str, num: int = 10) -> Explanation:
@@ -20,12 +27,34 @@ def explain_run(run: RunFolder, node: str, num: int = 10) -> Explanation:
     Raises:
         ValueError: when the run is not finished or predicts numbers, or its graph has no such node.
     """
+    trained, data, members = _place_run(run)
+    row = find_node(data, node)
+    return explain_node(members, row, task=trained.task, classes=check_classes(trained), num=num)
+
+
+def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
+    """Write a finished run's model over its own graph as a program (:func:`gpnn.export.save_program`); its facts.
+
+    Raises:
+        ValueError: when the run is not finished, its graph has changed, or dense features take too much memory.
+    """
+    check_program(file)
+    trained, data, members = _place_run(run)
+    x = data.get("x")
+    module = export_models(members, x, trained.task)
+    shape = None if x is None else list(x.shape)
+    facts = trained.task.to_mapping() | {"classes": check_classes(trained), "x": shape}
+    save_program(module, x, file, facts)
+    return facts
+
+
+def _place_run(run: RunFolder) -> tuple[Trained, Data, list[Explained]]:
+    """A finished run, its graph, and each of its models with the graph as it takes it."""
     config, trained = load_run_config(run), read_trained(run)
     data = build_data(trained.as_read(config), trained.vocabulary)
-    row = find_node(data, node)
     members = []
     for weight, task, member, own, graph in trained.each(config, data):
         model, _, _, part = place_trained(member, own, graph)
         scaled = own.data.scale_features == "rows"
         members.append(Explained(model, graph, pipeline_of(own), task, part, own.train.precision, weight, scaled))
-    return explain_node(members, row, task=trained.task, classes=check_classes(trained), num=num)
+    return trained, data, members

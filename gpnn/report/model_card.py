@@ -58,14 +58,12 @@ def _model(metrics: Mapping[str, Any], described: Mapping[str, Any], environment
 
 def _data(name: str, metrics: Mapping[str, Any], environment: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
     splits = counts.get("split", {})
-    labelled = ", ".join(
-        f"{splits[split]:,} {word}" for split, word in reversed(SPLIT_NAMES.items()) if splits.get(split)
-    )
+    sizes = [f"{splits[split]:,} {word}" for split, word in reversed(SPLIT_NAMES.items()) if splits.get(split)]
     return {
         "graph": name,
         "nodes": metrics.get("num_nodes"),
         "edges": metrics.get("num_edges"),
-        "labelled nodes": labelled or None,
+        "labelled nodes": ", ".join(sizes) or None,
         "SHA-256 of edges, features, labels and masks": environment.get("data_sha256"),
     }
 

@@ -26,11 +26,9 @@ def verdict(record: Record) -> Section:
     names = [name for name in dict.fromkeys(named) if record.metrics.get(f"{split}_{name}") is not None]
     if not names:
         return Section("verdict", "Verdict", "No labelled node was held out, so that nothing can be said of it.", [])
-    found = {name: metric_text(name, record.metrics[f"{split}_{name}"]) for name in names}
-    lead = f"{SPLIT_NAMES[split].capitalize()}: " + ", ".join(
-        f"{_words(name)} {value}" for name, value in found.items()
-    )
-    parts = [lead + ".", _beside(record, split, names[0]), _gap(record, split, names[0]), _stopped(record)]
+    found = [f"{_words(name)} {metric_text(name, record.metrics[f'{split}_{name}'])}" for name in names]
+    lead = f"{SPLIT_NAMES[split].capitalize()}: {', '.join(found)}."
+    parts = [lead, _beside(record, split, names[0]), _gap(record, split, names[0]), _stopped(record)]
     return Section("verdict", "Verdict", " ".join(filter(None, parts)), [_table(record, split, names)])
 
 
