@@ -11,13 +11,10 @@ from gpnn.cli.data import data_app
 from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
 from gpnn.cli.explain import explain
-from gpnn.cli.export import export
-from gpnn.cli.partition import partition
-from gpnn.cli.predict import predict
-from gpnn.cli.report import report
-from gpnn.cli.schedule import schedule
+from gpnn.cli.finished import export, predict, report
 from gpnn.cli.settings import settings
 from gpnn.cli.show import messages, print_notes
+from gpnn.cli.structure import partition, schedule
 from gpnn.cli.train import train
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""`gpnn partition`: divide a graph, and see what the partition costs."""
+"""Commands on a graph: `gpnn partition` divides it, `gpnn schedule` shows what every schedule sends and reaches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from gpnn.cli.show import messages, output, print_json, table
 from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, complete_method, read_config
 from gpnn.progress import Progress
+from gpnn.text import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from gpnn.config import Config
     from gpnn.partition import Partition, PartitionRow
+    from gpnn.schedule import Comparison
+
 
 COLUMNS = ("edge cut", "balance of nodes", "balance of edges", "cut nodes", "halo rows, all")
 MEASUREMENTS = (*COLUMNS, "seconds", "peak MiB")
@@ -117,3 +120,76 @@ def _cells(row: PartitionRow) -> list[Any]:
     summary = {} if row.quality is None else row.quality.summary()
     memory = None if row.peak_memory is None else row.peak_memory / 2**20
     return [row.method, *[summary.get(column) for column in COLUMNS], row.seconds, memory]
+
+
+EXACT_UP_TO = 5_000  # nodes; larger graphs follow a sample of sources
+SAMPLE = 256
+SCHEDULE_COLUMNS = (
+    "schedule", "rounds", "phases", "messages", "updates", "reached", "messages to solve", "updates to solve",
+)  # fmt: skip
+
+
+def schedule(
+    words: Words = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Number of subgraphs (default: by size).")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds (default: by size).")] = None,
+    sources: Annotated[
+        int | None, typer.Option(min=1, help="Nodes whose broadcast is followed (default: all of a small graph).")
+    ] = None,
+    draw: Annotated[Path | None, typer.Option(help="SVG of the chosen schedule's phases (small graphs).")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of partition, schedules and sources.")] = 0,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    root: Root = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Compare the messages, updates and broadcast of all schedules on a graph.
+
+    The broadcast problem: information of every node has reached every other node of its component.
+
+    Examples:
+
+    `gpnn schedule chain data.num_nodes=12 data.label_rate=0.5 -k 3 schedule.intra=2 --draw chain.svg`
+
+    `gpnn schedule my_graph/ --rounds 5 --json`
+    """
+    from gpnn.build import build_data, build_schedules, resolve_structure
+    from gpnn.graph import as_graph
+    from gpnn.schedule import compare_schedules
+    from gpnn.schedule.draw import draw_schedule
+
+    also = [f"partition.k={k}"] if k else []
+    also += [f"schedule.rounds={rounds}"] if rounds else []
+    tables = {"nodes": nodes, "edges": edges}
+    config = read_config(words, root=root, tables=tables, also=[*also, f"seed={seed}"])
+    console = messages(silent=quiet or json)
+    with Progress("reading the graph", silent=quiet or json):
+        data = build_data(config)
+    config, graph = resolve_structure(config, data), as_graph(data)
+    schedules, refused, part = build_schedules(config, data)
+    for name, reason in refused.items():
+        console.print(f"{name}: {reason}", markup=False)
+    if sources is None and graph.num_nodes > EXACT_UP_TO:
+        sources = SAMPLE
+        console.print(f"broadcast of {SAMPLE} of the {graph.num_nodes:,} nodes; --sources follows more")
+    with Progress("following the broadcast", silent=quiet or json):
+        rows = compare_schedules(graph, schedules, sources, seed)
+    if json:
+        print_json({row.name: _counts(row) for row in rows})
+    else:
+        output().print(table(SCHEDULE_COLUMNS, map(_row, rows)))
+    if draw is not None:
+        draw_schedule(schedules[config.schedule.name], draw, part, seed=seed)
+        console.print(f"drawn in {draw}", markup=False)
+
+
+def _row(row: Comparison) -> list[Any]:
+    counts = _counts(row)
+    return [row.name, *({**counts, "reached": percent(counts["reached"])}[name] for name in SCHEDULE_COLUMNS[1:])]
+
+
+def _counts(row: Comparison) -> dict[str, Any]:
+    sent = [row.num_rounds, row.num_phases, row.num_messages, row.num_updates]
+    values = [*sent, row.reach.components_coverage, row.messages_to_solve, row.updates_to_solve]
+    return dict(zip(SCHEDULE_COLUMNS[1:], values))

@@ -1,4 +1,4 @@
-"""`gpnn predict`: a trained run's predictions for a graph, its own, grown, or another."""
+"""Commands on a finished run: `gpnn predict`, `gpnn export` and `gpnn report`."""
 
 from __future__ import annotations
 
@@ -107,3 +107,73 @@ def _counted(tables: Iterator[pyarrow.Table], counts: dict[str, int], only_new: 
         chosen = table.filter(table["new"]) if only_new else table
         counts["written"] += chosen.num_rows
         yield chosen
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a finished training.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE.pt2", help="File to write.")],
+    *,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write the model over the run's own graph as a program that `torch.export.load` reads without gpnn.
+
+    The program takes the features of all nodes and gives their probabilities, or a number and its interval.
+
+    Example:
+
+    `gpnn export runs/first model.pt2`
+    """
+    from gpnn.build import export_run
+    from gpnn.train import RunFolder
+
+    folder = RunFolder.open(run)
+    with Progress("tracing the model", silent=quiet or json):
+        facts = export_run(folder, out)
+    if json:
+        print_json({"file": str(out), **facts})
+        return
+    takes = "nothing" if facts["x"] is None else "features [{}, {}]".format(*facts["x"])
+    messages(silent=quiet).print(f"{out} takes {takes}; torch.export.load reads it", markup=False)
+
+
+COMPARISON = Path("comparison.html")
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: RUN/report.html; of several runs comparison.html).")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the report's path only.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the report of a finished run anew; of several runs, one report that compares them.
+
+    Examples:
+
+    `gpnn report runs/first`
+
+    `gpnn report runs/first runs/second --out both.html --json`
+    """
+    with Progress("writing the report", silent=quiet or json):
+        path = _write_report(runs, out)
+    if json:
+        print_json({"file": str(path), "runs": list(map(str, runs))})
+    elif quiet:
+        typer.echo(str(path))
+    else:
+        messages().print(f"report in {path}", markup=False)
+
+
+def _write_report(runs: list[Path], out: Path | None) -> Path:
+    """Write the report of a run, or the comparison of several; where it is."""
+    if len(runs) == 1:
+        from gpnn.build import report_run
+
+        return report_run(runs[0], out)
+    from gpnn.report import write_comparison
+
+    path = out or COMPARISON
+    write_comparison(runs, path)
+    return path
