@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -11,26 +12,33 @@ from torch.nn import functional
 from gpnn.distributed import SINGLE, ProcessGroup
 
 
-def supervised_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    class_weight: Tensor | None = None,
-    label_smoothing: float = 0.0,
-    weight: Tensor | None = None,
-    total: Tensor | None = None,
-) -> Tensor:
-    """The mean cross entropy, or the mean binary cross entropy for multi-label targets.
+class Weighing(TypedDict, total=False):
+    """How targets count in a loss.
 
-    Args:
-        logits: `[M, C]`.
-        target: classes `[M]`, or 0/1 labels `[M, C]`.
+    Attributes:
         class_weight: `[C]`; of a class, or of a label's positives.
         label_smoothing: share of each target spread evenly over the classes (or over yes and no).
         weight: of each target, `[M]`; None: all count alike.
         total: what the sum is divided by to be a mean, where these are but some of the targets; None: their own
             number or weight.
     """
+
+    class_weight: Tensor | None
+    label_smoothing: float
+    weight: Tensor | None
+    total: Tensor | None
+
+
+def supervised_loss(logits: Tensor, target: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
+    """The mean cross entropy, or the mean binary cross entropy for multi-label targets.
+
+    Args:
+        logits: `[M, C]`.
+        target: classes `[M]`, or 0/1 labels `[M, C]`.
+        weighing: how targets count.
+    """
+    class_weight, label_smoothing = weighing.get("class_weight"), weighing.get("label_smoothing", 0.0)
+    weight, total = weighing.get("weight"), weighing.get("total")
     per_class = None if class_weight is None else class_weight.to(logits.dtype)
     if weight is not None and total is None:
         total = target_weight(target, logits.shape[1], class_weight, weight)

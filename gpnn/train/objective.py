@@ -14,7 +14,7 @@ from gpnn.data.facts import split_mask
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.graph import digest_edges
 from gpnn.graph.convert import read_edges
-from gpnn.train.loss import full_precision
+from gpnn.train.loss import Weighing, full_precision
 from gpnn.train.recipe import Recipe
 from gpnn.train.task import Task
 
@@ -65,15 +65,15 @@ class Objective:
 
     def share(self, logits: Tensor, places: Tensor) -> Tensor:
         """The share of the loss that some of `rows` have, by their places in it; the shares of all make up the loss."""
-        loss = self.task.loss(
-            full_precision(logits),
-            self.examples.y[self.examples.nodes["train"][places]],
-            class_weight=self.class_weight,
-            label_smoothing=self.recipe.label_smoothing,
-            weight=self.examples.train_weight(places),
-            total=self._total,
+        target = self.examples.y[self.examples.nodes["train"][places]]
+        return (
+            self.task.loss(full_precision(logits), target, **self._weighing(self._total, places)) / self.recipe.passes
         )
-        return loss / self.recipe.passes
+
+    def _weighing(self, total: Tensor | None, places: Tensor | None = None) -> Weighing:
+        """How the training targets count, or those at some places among them."""
+        weight, smoothing = self.examples.train_weight(places), self.recipe.label_smoothing
+        return {"class_weight": self.class_weight, "label_smoothing": smoothing, "weight": weight, "total": total}
 
     @cached_property
     def _total(self) -> Tensor:
@@ -85,17 +85,9 @@ class Objective:
     def loss(self, logits: Sequence[Tensor], epoch: int) -> Tensor:
         """The loss of epoch `epoch` (from 1), given each pass's logits of `rows`, `[n, C]`."""
         recipe, nodes, target = self.recipe, self.examples.nodes["train"], self.examples.target("train")
-        supervised = [
-            self.task.loss(
-                each if self.rows is not None else each[nodes],
-                target,
-                class_weight=self.class_weight,
-                label_smoothing=recipe.label_smoothing,
-                weight=self.examples.train_weight(),
-                total=self.weight,
-            )
-            for each in logits
-        ]
+        shown = [each if self.rows is not None else each[nodes] for each in logits]
+        weighing = self._weighing(self.weight)
+        supervised = [self.task.loss(each, target, **weighing) for each in shown]
         loss = torch.stack(supervised).mean()
         if recipe.consistency:
             loss = loss + recipe.consistency * self._ramp(epoch) * self._disagreement(logits)

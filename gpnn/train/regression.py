@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
-from gpnn.train.loss import target_weight
+from gpnn.train.loss import Weighing, target_weight
 from gpnn.train.metrics import NUMBER_METRICS, mean_of
 from gpnn.train.task import Prediction, Scale, Task
 
@@ -121,16 +121,8 @@ class Regression(Task):
     def own_weight(self, target: Tensor, class_weight: Tensor | None, weight: Tensor | None = None) -> Tensor:
         return target_weight(target, 1, None, weight)
 
-    def loss(
-        self,
-        outputs: Tensor,
-        target: Tensor,
-        *,
-        class_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        weight: Tensor | None = None,
-        total: Tensor | None = None,
-    ) -> Tensor:
+    def loss(self, outputs: Tensor, target: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
+        weight, total = weighing.get("weight"), weighing.get("total")
         mean, log_variance = _split(outputs)
         error = (self.standardise(target).to(mean.dtype) - mean).square()
         each = error + error.detach() * torch.exp(-log_variance) + log_variance

@@ -16,6 +16,7 @@ from gpnn.nn import GPNN, MaskKey
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.sampled_rows import SampledRows
 from gpnn.train.columns import ColumnSolver
+from gpnn.train.loss import Weighing
 from gpnn.train.objective import Examples
 from gpnn.train.optimizer import clip_gradients
 from gpnn.train.recipe import Recipe
@@ -142,9 +143,9 @@ class MiniBatches:
         passes = [self._scores(np.append(labelled, others), number, each, random) for each in range(self.recipe.passes)]
         target = self.examples.y[torch.from_numpy(labelled)]
         weight = self.examples.weight
-        settings: dict[str, Any] = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
-        settings["weight"] = None if weight is None else weight[torch.from_numpy(labelled)]
-        loss = torch.stack([self.task.loss(each[: len(labelled)], target, **settings) for each in passes]).mean()
+        weighing: Weighing = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
+        weighing["weight"] = None if weight is None else weight[torch.from_numpy(labelled)]
+        loss = torch.stack([self.task.loss(each[: len(labelled)], target, **weighing) for each in passes]).mean()
         if self.recipe.consistency and len(others):
             warmup = self.recipe.consistency_warmup * STEPS
             ramp = min(1.0, (number + 1) / warmup) if warmup else 1.0

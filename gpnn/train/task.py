@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from gpnn.data.labels import are_numbers
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.storage.read import shorten
 from gpnn.train.calibration import choose_temperature
-from gpnn.train.loss import balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
+from gpnn.train.loss import Weighing, balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
 from gpnn.train.metrics import CLASS_METRICS, choose_metric
 
 if TYPE_CHECKING:
@@ -119,16 +119,7 @@ class Task(ABC):
         return None if group.size == 1 else group.all_reduce(self.own_weight(target, class_weight, weight))
 
     @abstractmethod
-    def loss(
-        self,
-        outputs: Tensor,
-        target: Tensor,
-        *,
-        class_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        weight: Tensor | None = None,
-        total: Tensor | None = None,
-    ) -> Tensor:
+    def loss(self, outputs: Tensor, target: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
         """The mean error of outputs `[M, num_outputs]`, by the targets' weights; with `total` this process's share."""
 
     @abstractmethod
@@ -201,18 +192,8 @@ class Classification(Task):
     def own_weight(self, target: Tensor, class_weight: Tensor | None, weight: Tensor | None = None) -> Tensor:
         return target_weight(target, self.num_classes, class_weight, weight)
 
-    def loss(
-        self,
-        outputs: Tensor,
-        target: Tensor,
-        *,
-        class_weight: Tensor | None = None,
-        label_smoothing: float = 0.0,
-        weight: Tensor | None = None,
-        total: Tensor | None = None,
-    ) -> Tensor:
-        weighing = {"class_weight": class_weight, "weight": weight, "total": total}
-        return supervised_loss(outputs, target, label_smoothing=label_smoothing, **weighing)
+    def loss(self, outputs: Tensor, target: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
+        return supervised_loss(outputs, target, **weighing)
 
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
         if self.multi_label:
