@@ -21,9 +21,8 @@ from gpnn.report.nodes import nodes
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.record import Record
-from gpnn.report.setup import configuration, environment, notes, reproduce
+from gpnn.report.setup import configuration, environment, notes, phases, reproduce, subgraphs
 from gpnn.report.states import states
-from gpnn.report.structure import phases, subgraphs
 from gpnn.report.verdict import race, verdict
 from gpnn.storage.atomic import finite, write_text
 from gpnn.text import metric_text
