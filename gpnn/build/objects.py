@@ -24,7 +24,7 @@ from gpnn.memory.engine import EngineChoice
 from gpnn.nn import GPNN
 from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
-from gpnn.pipeline import Pipeline
+from gpnn.pipeline import Assembly, Pipeline
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
 from gpnn.train.fit import Callback, FitResult, fit, holds_logits
@@ -103,12 +103,16 @@ def build(config: Config, data: Data | None = None) -> Built:
     config = resolve(config, data)
     reported = holds_logits(data.num_nodes, task_of(data).num_outputs)
     made = pipeline.assemble(data, config.train, keep_schedule=reported)
-    recipe = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
-    config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    notes = [*take_notes(made.facts, data.get("notes")), *made.notes]
-    objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     config = replace(config, engine=made.pipeline.engine)
-    return Built(config, *objects, notes, build_other=lambda other: build(other, data))
+    return _finish(config, made, take_notes(made.facts, data.get("notes")), lambda other: build(other, data))
+
+
+def _finish(config: Config, made: Assembly, notes: Sequence[Note], build_other: Callable[[Config], Built]) -> Built:
+    """The objects of an assembly, and its configuration with what was chosen: sizes, and the scale of the targets."""
+    train = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
+    config = replace(_with_sizes(config, made.pipeline), train=train)
+    objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
+    return Built(config, *objects, [*notes, *made.notes], build_other=build_other)
 
 
 def build_shard(
@@ -143,13 +147,10 @@ def build_shard(
     num_outputs(index)  # refuses shards without labels
     if not group.any(data.get("train_mask") is not None and bool(data.train_mask.any()))[0]:
         raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
-    recipe = resolve_recipe(config.train, data)
-    made = replace(pipeline_of(config), device=str(device)).assemble_shard(shard, data, group, recipe, sharing=sharing)
-    recipe = resolve_target_scale(made.model, data, made.plan, recipe, config.seed)
-    config = replace(_with_sizes(config, made.pipeline), train=recipe)
-    notes = [*shard_notes(index, config.model.message), *made.notes]
-    objects = (data, None, made.plan, made.model, made.model_arguments, made.engine)
-    return Built(config, *objects, notes, build_other=build_other)
+    config = replace(config, train=resolve_recipe(config.train, data))
+    pipeline = replace(pipeline_of(config), device=str(device))
+    made = pipeline.assemble_shard(shard, data, group, config.train, sharing=sharing)
+    return _finish(config, made, shard_notes(index, config.model.message), build_other)
 
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:
