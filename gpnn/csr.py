@@ -5,7 +5,7 @@ The loops are compiled (:mod:`gpnn.csr_kernel`) and allocate no temporaries of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -62,6 +62,15 @@ def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge:
     edge = np.empty(len(rows) if with_edge else 0, index_type(len(rows)))
     place(rows, columns, ptr[:-1].copy(), index, edge)
     return CSR(ptr, index, edge if with_edge else None)
+
+
+def slices(count: int, size: int, start: int = 0) -> Iterator[slice]:
+    """Consecutive ranges of at most `size` from `start` up to `count`.
+
+    >>> list(slices(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    return (slice(first, min(first + size, count)) for first in range(start, count, size))
 
 
 def transpose(ptr: np.ndarray, index: np.ndarray, num_columns: int, *, with_edge: bool = False) -> CSR:

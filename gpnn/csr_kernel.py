@@ -32,18 +32,21 @@ def place(rows, columns, cursor, index, edge):  # type: ignore[no-untyped-def]
 def join(rows, columns, parent):  # type: ignore[no-untyped-def]
     """The parent of each node after union-find over all edges; a root is the first node of its set."""
     for e in range(len(rows)):
-        a, b = rows[e], columns[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a < b:
-            parent[b] = a
-        else:
-            parent[a] = b
+        unite(parent, rows[e], columns[e])
     return parent
+
+
+@njit(cache=True, nogil=True)
+def unite(parent, a, b):  # type: ignore[no-untyped-def]
+    """Join the sets of two nodes, whose root is the first node of both; whether they were two."""
+    while parent[a] != a:
+        parent[a] = parent[parent[a]]  # path halving
+        a = parent[a]
+    while parent[b] != b:
+        parent[b] = parent[parent[b]]
+        b = parent[b]
+    parent[max(a, b)] = min(a, b)
+    return a != b
 
 
 @njit(cache=True, nogil=True)

@@ -25,10 +25,9 @@ from gpnn.nn import GPNN
 from gpnn.nn.models import NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
-from gpnn.partition.candidates import training_nodes
+from gpnn.partition.partition import training_nodes
 from gpnn.schedule import Schedule
-from gpnn.schedule.choose_schedule import choose_schedule
-from gpnn.schedule.make_schedule import make_schedule, needs_partition
+from gpnn.schedule.make_schedule import choose_schedule, make_schedule, needs_partition
 from gpnn.schedule.partitioned import KINDS
 from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.columns.settings import column_arguments

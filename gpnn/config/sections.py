@@ -54,7 +54,7 @@ class ScheduleConfig:
 
     Attributes:
         name: a name of :data:`gpnn.schedule.SCHEDULES`; "auto" is the partition schedule, with its options, or another
-            where that is the better choice (:func:`gpnn.schedule.choose_schedule.choose_schedule`).
+            where that is the better choice (:func:`gpnn.schedule.make_schedule.choose_schedule`).
         rounds: number of rounds T; "auto" follows the graph's density.
         normalization: how messages are weighted: phase, graph, split, symmetric or symmetric_split.
         self_loops: every node also receives its own message.

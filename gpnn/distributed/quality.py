@@ -12,7 +12,7 @@ from gpnn.data.lists import best_pairs
 from gpnn.distributed.halo_exchange import HaloExchange
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.distributed.shard import Shard
-from gpnn.partition.quality import Quality, largest_over_mean
+from gpnn.partition.partition import Quality, largest_over_mean
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

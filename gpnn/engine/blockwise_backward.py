@@ -12,18 +12,17 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from gpnn.csr import slices
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, take_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, step_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import differentiated_at_once, for_gradients
 from gpnn.pages import empty_like
-
-CPU_ROWS, GPU_ROWS = 1 << 16, 1 << 20  # whose share of a loss is taken at one time
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +47,6 @@ class RowLoss:
         """Where those of a contiguous range of plan rows stand in `rows`."""
         first, last = torch.searchsorted(self._rows_on_host, torch.tensor([rows.start, rows.stop])).tolist()
         return slice(first, last)
-
-    def pieces(self, device: torch.device) -> Iterator[slice]:
-        """All places, as many at a time as a device is given work for."""
-        step = CPU_ROWS if device.type == "cpu" else GPU_ROWS
-        for start in range(0, len(self.rows), step):
-            yield slice(start, min(start + step, len(self.rows)))
 
     def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
         """The share of a block, given the states of all its rows, `[k, s]`."""
@@ -189,7 +182,7 @@ class BlockwiseBackward:
     def through_rows(self, loss: RowLoss) -> Tensor:
         """The loss of the states after the last round, which stand where their gradient will and give way to it."""
         shares, first = [], 0
-        for places in loss.pieces(self.grad.device):
+        for places in slices(len(loss.rows), step_rows(self.grad.device)):
             rows = loss.rows[places]
             own, last = rows.to(self.grad.device), int(rows[-1]) + 1
             with torch.enable_grad():

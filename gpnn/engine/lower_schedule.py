@@ -16,7 +16,7 @@ from gpnn.engine.plan import Plan
 from gpnn.engine.row_blocks import RowLayout, RowMessages, needs_messages
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import PhaseSpec, Schedule
-from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
+from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
 
 CHUNK_ROWS, MIN_CHUNK_ROWS = 65536, 4096
 

@@ -15,7 +15,7 @@ from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.normalize import Normalizer
 from gpnn.engine.row_blocks import RowLayout, RowMessages
 from gpnn.schedule import Phase
-from gpnn.schedule.row_phase import SENDS_CUT, RowPhase
+from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers
+from gpnn.csr import pointers, slices
 from gpnn.engine.block import Block, BlockBuilder, Messages, as_slice
 from gpnn.engine.normalize import Normalizer
 from gpnn.graph import Graph
-from gpnn.graph.edges import edge_slices, receivers, sum_of_hashes
+from gpnn.graph.edges import CHUNK, receivers, sum_of_hashes
 from gpnn.kernels import Operator
 from gpnn.schedule import PhaseSpec
 
@@ -310,7 +310,7 @@ class RowMessages:
             degree = graph.in_degree.double()
         else:
             degree = torch.zeros(graph.num_nodes, dtype=torch.float64)
-            for chunk in edge_slices(graph.num_edges):
+            for chunk in slices(graph.num_edges, CHUNK):
                 degree.index_add_(0, receivers(self.layout.ptr, chunk), graph.edge_weight[chunk].cpu().abs().double())
         return (degree if order is None else degree[order]) + float(self.self_loops)
 

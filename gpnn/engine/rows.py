@@ -15,6 +15,13 @@ from gpnn.engine.step import check_width
 from gpnn.kernels.autograd import first_order, is_plain
 from gpnn.pages import empty_like
 
+CPU_ROWS, GPU_ROWS = 1 << 16, 1 << 20
+
+
+def step_rows(device: torch.device) -> int:
+    """Rows that are encoded, scored or differentiated at one time."""
+    return CPU_ROWS if device.type == "cpu" else GPU_ROWS
+
 
 class Rows(Protocol):
     """States of which rows can be read, wherever they are."""

@@ -1,7 +1,6 @@
 """Graph: the structure that messages are sent on."""
 
-from gpnn.graph.edges import EdgeDigest, digest_edges
+from gpnn.graph.edges import CSRRows, EdgeDigest, digest_edges
 from gpnn.graph.graph import Graph, GraphLike, as_graph
-from gpnn.graph.rows import CSRRows
 
 __all__ = ["CSRRows", "EdgeDigest", "Graph", "GraphLike", "as_graph", "digest_edges"]

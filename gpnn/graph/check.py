@@ -16,13 +16,15 @@ def check_structure(graph: Graph) -> None:
     if graph.src.numel() != graph.dst.numel():
         raise ValueError(f"`src` and `dst` must be equally long. Got {graph.src.numel()} and {graph.dst.numel()}.")
     for name, ids in (("src", graph.src), ("dst", graph.dst)):
-        if not ids.numel():
-            continue
-        low, high = (int(bound) for bound in torch.aminmax(ids))
-        if low < 0 or high >= graph.num_nodes:
-            bad = low if low < 0 else high
-            raise ValueError(f"`{name}` must hold node ids from 0 to {graph.num_nodes - 1}. Got {bad}.")
+        check_ids(f"`{name}` must hold node ids", ids, graph.num_nodes)
     check_edge_values(graph)
+
+
+def check_ids(claim: str, ids: Tensor, bound: int) -> None:
+    """Raise ValueError, a sentence that begins with `claim`, unless all ids lie from 0 to below `bound`."""
+    low, high = (int(value) for value in torch.aminmax(ids)) if ids.numel() else (0, 0)
+    if low < 0 or (high >= bound and ids.numel()):
+        raise ValueError(f"{claim} from 0 to {bound - 1}. Got {low if low < 0 else high}.")
 
 
 def check_edge_values(graph: Graph) -> None:
@@ -81,9 +83,7 @@ def selection(nodes: Tensor, num_nodes: int) -> Tensor:
             raise ValueError(f"A node mask must have {num_nodes} entries. Got {nodes.numel()}.")
         return nodes.nonzero().flatten()
     nodes = integers("nodes", nodes)
-    if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
-        bad = int(nodes.min()) if int(nodes.min()) < 0 else int(nodes.max())
-        raise ValueError(f"`nodes` must hold node ids from 0 to {num_nodes - 1}. Got {bad}.")
+    check_ids("`nodes` must hold node ids", nodes, num_nodes)
     if nodes.unique().numel() != nodes.numel():
         raise ValueError(f"`nodes` must be distinct. Got {nodes.numel() - nodes.unique().numel()} repeated.")
     return nodes

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
+from gpnn.graph.check import check_ids
 
 if TYPE_CHECKING:
     import networkx
@@ -143,10 +144,7 @@ def _check_ends(kind: tuple[str, str, str], edge_index: Any, data: HeteroData) -
         got = list(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise ValueError(f"`edge_index` of {kind} must be integers of shape [2, E]. Got {got}.")
     for name, ids in zip((kind[0], kind[2]), edge_index):
-        size = data[name].num_nodes
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
-            bad = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
-            raise ValueError(f"`edge_index` of {kind} must hold {name} ids from 0 to {size - 1}. Got {bad}.")
+        check_ids(f"`edge_index` of {kind} must hold {name} ids", ids, data[name].num_nodes)
 
 
 def _checked_weight(kind: tuple[str, str, str], store: Any, length: int) -> Tensor | None:

@@ -6,17 +6,21 @@ mistakes; it is not a cryptographic digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from gpnn.csr import slices
+from gpnn.graph.check import check_ids
 
 if TYPE_CHECKING:
     from gpnn.graph.graph import Graph
 
 
-CHUNK = 1 << 20  # edges whose weights are widened at a time
+CHUNK, MANY = 1 << 20, 1 << 24  # edges that are hashed at a time, and rows that are compared
 SENDER, RECEIVER, TYPE, WEIGHT, MIX = (  # odd numbers: the golden ratio's and those of splitmix64 and xxHash
     0x9E3779B97F4A7C15,
     0xBF58476D1CE4E5B9,
@@ -50,12 +54,11 @@ def digest_edges(src: Tensor, dst: Tensor, edge_type: Tensor | None, edge_weight
     from gpnn.csr_kernel import sum_hashes
 
     edges = listed = 0
-    for start in range(0, len(src), CHUNK):
-        chunk = slice(start, start + CHUNK)
+    for chunk in slices(len(src), CHUNK):
         ends = (src[chunk].cpu().long(), dst[chunk].cpu().long())
         kind = ends[0][:0] if edge_type is None else edge_type[chunk].cpu().long()
         weight = ends[0][:0] if edge_weight is None else _bits(edge_weight[chunk])
-        sums = sum_hashes(start, *(each.numpy() for each in (*ends, kind, weight)))
+        sums = sum_hashes(chunk.start, *(each.numpy() for each in (*ends, kind, weight)))
         edges, listed = edges + int(sums[0]) & _WORD, listed + int(sums[1]) & _WORD
     return EdgeDigest(edges, listed)
 
@@ -68,23 +71,12 @@ def digest_rows(ptr: Tensor, col: Tensor, edge_type: Tensor | None, edge_weight:
     True
     """
     edges = listed = 0
-    for chunk in edge_slices(col.numel()):
+    for chunk in slices(col.numel(), CHUNK):
         parts = (None if each is None else each[chunk] for each in (edge_type, edge_weight))
         found = digest_edges(col[chunk], receivers(ptr, chunk), *parts)
         edges = edges + found.edges & _WORD
         listed = listed + found.listed + 2 * chunk.start * found.edges & _WORD
     return EdgeDigest(edges, listed)
-
-
-def edge_slices(num_edges: int, size: int | None = None) -> Iterator[slice]:
-    """Consecutive ranges of edge ids.
-
-    >>> list(edge_slices(5, 3))
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
-    size = size or CHUNK
-    for start in range(0, num_edges, size):
-        yield slice(start, min(start + size, num_edges))
 
 
 def receivers(ptr: Tensor, edges: slice) -> Tensor:
@@ -142,3 +134,80 @@ def reduce_equal(values: Tensor, first: Tensor, reduce: str) -> Tensor:
 def twice(values: Tensor | None) -> Tensor | None:
     """The values of every edge, then again those of every reverse."""
     return None if values is None else torch.cat([values, values])
+
+
+@dataclass(frozen=True, eq=False)
+class CSRRows:
+    """Edges by receiver: those into node v are entries `ptr[v]:ptr[v + 1]`. An edge's id is its entry.
+
+    Attributes:
+        ptr: where each node's edges begin, int64, `[N + 1]`.
+        col: their senders, int32 or int64, `[E]`.
+        symmetric: whether the reverse of every edge is there equally often, with the same type and weight.
+        out: the same by sender, `ptr` `[N + 1]` and the receivers `[E]`; None where the graph is symmetric, or they
+            were not given.
+        known_digest: of the edges with their types and weights, where it is known, as that of a file is.
+
+    Raises:
+        ValueError: where the arrays are not rows of a graph.
+    """
+
+    ptr: Tensor
+    col: Tensor
+    symmetric: bool = False
+    out: tuple[Tensor, Tensor] | None = None
+    known_digest: EdgeDigest | None = None
+
+    def __post_init__(self) -> None:
+        _check("ptr", self.ptr, (torch.int64,), len(self.ptr))
+        for ptr, col in ((self.ptr, self.col), *(() if self.out is None else (self.out,))):
+            _check("ptr", ptr, (torch.int64,), len(self.ptr))
+            _check("col", col, (torch.int32, torch.int64), self.num_edges)
+            _check_rows(ptr, col)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.ptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        return self.col.numel()
+
+    @cached_property
+    def by_sender(self) -> tuple[Tensor, Tensor] | None:
+        """The rows of senders, `ptr` and receivers; None where they are not known."""
+        return (self.ptr, self.col) if self.symmetric else self.out
+
+    def edge_list(self) -> tuple[Tensor, Tensor]:
+        """Sender and receiver of each edge, int64, on the CPU, `[E]` each."""
+        ptr = self.ptr.cpu()
+        return self.col.cpu().long(), torch.repeat_interleave(torch.arange(self.num_nodes), ptr.diff())
+
+    def digest(self, edge_type: Tensor | None, edge_weight: Tensor | None) -> EdgeDigest:
+        """The digest of the edges, as an edge list of them has it."""
+        if self.known_digest is not None:
+            return self.known_digest
+        return digest_rows(self.ptr, self.col, edge_type, edge_weight)
+
+    def to(self, device: torch.device | str) -> CSRRows:
+        """The same rows on a device, without those of senders."""
+        if self.ptr.device == torch.device(device):
+            return self
+        return CSRRows(self.ptr.to(device), self.col.to(device), self.symmetric, None, self.known_digest)
+
+
+def _check(name: str, values: Any, dtypes: tuple[torch.dtype, ...], length: int) -> None:
+    if not isinstance(values, Tensor) or values.dim() != 1 or values.dtype not in dtypes or len(values) != length:
+        kinds = " or ".join(str(each).removeprefix("torch.") for each in dtypes)
+        found = f"{values.dtype} {list(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        raise ValueError(f"`{name}` of rows must be a tensor of {kinds}, [{length}]. Got {found}.")
+
+
+def _check_rows(ptr: Tensor, col: Tensor) -> None:
+    if len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != len(col):
+        ends = f"{int(ptr[0])} and {int(ptr[-1])}" if len(ptr) else "none"
+        raise ValueError(f"`ptr` of rows must begin at 0 and end at the {len(col)} edges. Got {ends}.")
+    for rows in slices(len(ptr) - 1, MANY):
+        if bool((ptr[rows.start : rows.stop + 1].diff() < 0).any()):
+            raise ValueError(f"`ptr` of rows must not fall. It does past row {rows.start}.")
+    check_ids("`col` must hold node ids", col, len(ptr) - 1)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
-from gpnn.csr import CSR, compress, connect, index_type, pointers
+from gpnn.csr import CSR, compress, connect, index_type, pointers, slices
 from gpnn.graph.check import check_edge_values, check_structure, integers, selection, weights
 from gpnn.graph.convert import (
     or_fill,
@@ -24,8 +24,15 @@ from gpnn.graph.convert import (
     write_networkx,
     write_scipy,
 )
-from gpnn.graph.edges import EdgeDigest, digest_edges, distinct_edges, edge_slices, receivers, reduce_equal, twice
-from gpnn.graph.rows import CSRRows
+from gpnn.graph.edges import (
+    CSRRows,
+    EdgeDigest,
+    digest_edges,
+    distinct_edges,
+    receivers,
+    reduce_equal,
+    twice,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -124,7 +131,7 @@ class Graph:
 
     def edge_chunks(self, size: int = 1 << 20) -> Iterator[tuple[Tensor, Tensor]]:
         """Sender and receiver of consecutive edges, int64, `size` at a time; the edge list of rows is not made."""
-        for chunk in edge_slices(self.num_edges, size):
+        for chunk in slices(self.num_edges, size):
             if self.rows is None:
                 yield self.src[chunk], self.dst[chunk]
             else:

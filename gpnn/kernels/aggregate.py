@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.check import check_choice
+from gpnn.csr import slices
 from gpnn.kernels.autograd import aggregate_plain, first_order, is_plain
 from gpnn.kernels.operator import Operator
 from gpnn.pages import empty_large
@@ -220,8 +221,7 @@ def _dot(operator: Operator, x: Tensor, y: Tensor) -> Tensor:
         launch(dot_entries, operator.shape[0], work, operator.ptr, operator.col, x.contiguous(), y.contiguous(), out)
         return out
     rows, step = operator.rows(), max(1, _CHUNK // max(1, x.shape[1]))
-    for start in range(0, len(out), step):
-        part = slice(start, start + step)
+    for part in slices(len(out), step):
         out[part] = torch.einsum("ed,ed->e", x[rows[part]], y[operator.col[part].long()])
     return out
 

@@ -8,7 +8,6 @@ the candidate: [W_n m | W_r m + U_r h | W_z m + U_z h | U_n h], biases aside.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -147,11 +146,6 @@ class Gates:
 def chunk_rows(weights: GateWeights) -> int:
     """Rows per chunk."""
     return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (weights.bias.numel() * weights.bias.element_size())))
-
-
-def chunks(start: int, stop: int, rows: int) -> Iterator[slice]:
-    """Slices of at most `rows` rows from `start` up to `stop`."""
-    return (slice(first, min(first + rows, stop)) for first in range(start, stop, rows))
 
 
 def add_up(parts: list[GateGradients]) -> GateGradients:

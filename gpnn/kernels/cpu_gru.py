@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from gpnn.csr import slices
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.cpu import add_weighted_sum, as_array, factors, launch, weighted_sum
-from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, chunks, update_rows
+from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, update_rows
 from gpnn.kernels.execution import float32_products, has_bf16_products, share_rows
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.operator import Operator
@@ -69,7 +70,7 @@ def update_all(weights: GateWeights, messages: Tensor, state: Tensor, out: Tenso
 
     def do(start: int, stop: int) -> None:
         gates = Gates(weights, state.dtype, min(rows, stop - start))
-        for chunk in chunks(start, stop, rows):
+        for chunk in slices(stop, rows, start):
             gates.update(messages[chunk], state[chunk], out[chunk])
 
     with _products(state):
@@ -88,7 +89,7 @@ def differentiate_all(
     def do(start: int, stop: int) -> GateGradients:
         gates = Gates(weights, state.dtype, min(rows, stop - start))
         totals = gates.totals()
-        for chunk in chunks(start, stop, rows):
+        for chunk in slices(stop, rows, start):
             known = none if out is None else out[chunk]
             parts = (messages[chunk], state[chunk], known, grad[chunk].contiguous())
             gates.differentiate(*parts, grad_state=grad_state[chunk], totals=totals)

@@ -9,12 +9,21 @@ from torch import Tensor
 
 from gpnn.engine import Plan, Streamed, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
+from gpnn.engine.rows import step_rows
 from gpnn.memory.available import resident_bytes
 from gpnn.memory.probe import NodeBytes, probe
-from gpnn.memory.runner import StateBytes, largest_piece_bytes, lowering_bytes, placed_bytes, plan_bytes, runner_bytes
-from gpnn.memory.source import source_bytes, stored_bytes
+from gpnn.memory.runner import (
+    StateBytes,
+    largest_piece_bytes,
+    lowering_bytes,
+    placed_bytes,
+    plan_bytes,
+    runner_bytes,
+    source_bytes,
+    stored_bytes,
+)
 from gpnn.nn import GPNN
-from gpnn.nn.encoded_source import comes_whole, step_rows
+from gpnn.nn.encoded_source import comes_whole
 from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
 from gpnn.train.recipe import Recipe

@@ -10,12 +10,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gpnn.csr import slices
 from gpnn.engine import Plan
 from gpnn.engine.blockwise_backward import add_gradient
-from gpnn.engine.rows import Rows, read_rows
+from gpnn.engine.rows import Rows, read_rows, step_rows
 from gpnn.engine.saved_states import PIECE_ROWS, HostRows, copy_stream, copying, record_stream, wait
 from gpnn.nn.layers import MaskKey, made_once, mark_dense
-from gpnn.nn.row_chunks import CHUNK_ROWS
 from gpnn.pages import empty_like
 
 
@@ -78,9 +78,7 @@ class NearFeatures:
         return read_rows(self.x, rows if self.order is None else self.order[rows])
 
     def pieces(self, step: int) -> Iterator[tuple[slice, Tensor]]:
-        for start in range(0, len(self.x), step):
-            rows = slice(start, min(start + step, len(self.x)))
-            yield rows, self.read(rows)
+        return ((rows, self.read(rows)) for rows in slices(len(self.x), step))
 
     def fetch(self) -> None:
         """Nothing: they are here."""
@@ -157,20 +155,6 @@ class HostFeatures:
 
     def release(self) -> None:
         self._here = None
-
-
-GPU_CHUNK_ROWS = 1 << 20  # rows that are encoded at one time on a GPU
-
-
-def step_rows(device: torch.device) -> int:
-    """Rows that are encoded or scored at one time."""
-    return CHUNK_ROWS if device.type == "cpu" else GPU_CHUNK_ROWS
-
-
-def row_slices(num_rows: int, device: torch.device) -> Iterator[slice]:
-    """All rows, so many at a time."""
-    for start in range(0, num_rows, step_rows(device)):
-        yield slice(start, min(start + step_rows(device), num_rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice, check_probabilities, check_sizes
+from gpnn.csr import slices
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
 from gpnn.engine.blockwise_backward import RowLoss
 from gpnn.engine.propagate import Runner, streamed_runner
-from gpnn.engine.rows import read_rows
+from gpnn.engine.rows import read_rows, step_rows
 from gpnn.nn.cell import DroppedCell, build_cell, share_cells
-from gpnn.nn.encoded_source import EncodedSource, place_features, row_slices
+from gpnn.nn.encoded_source import EncodedSource, place_features
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.head import READOUTS, Head
 from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, drop_entries, drop_rows, is_dense, mark_dense, state_type
@@ -265,7 +266,7 @@ class GPNN(nn.Module):
             yield slice(0, plan.num_nodes), self(x, plan)
             return
         (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
-        for nodes in row_slices(plan.num_nodes, state.device):
+        for nodes in slices(plan.num_nodes, step_rows(state.device)):
             own = self.cell.finish(read_rows(state, plan.rows_of(nodes)))
             final = self.readout([own.to(self.head.weights[0].dtype)])
             if self.predict == "after":

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from gpnn.csr import slices
 from gpnn.engine.blockwise_backward import add_gradient, without_hooks
 from gpnn.kernels.autograd import first_order
 from gpnn.nn.layers import MaskKey, feature_rows
@@ -81,8 +82,7 @@ class _Run:
         """The arguments of each chunk."""
         given = [each.values for each in self.rows if each.values is not None]
         num_rows, step = given[0].shape[0], chunk_rows(*(each.shape[1] for each in given))
-        for start in range(0, num_rows, step):
-            chunk = slice(start, min(start + step, num_rows))
+        for chunk in slices(num_rows, step):
             key = None if self.key is None else self.key.of_rows(chunk, given[0].device)
             yield chunk, [each.take(chunk) for each in self.rows], key
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.csr import slices
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ class SampledRows:
         kept = min(entries, num_nodes)
         columns, weights = np.zeros((num_nodes, kept), np.int64), np.zeros((num_nodes, kept), np.float32)
         walks = walk_weights(order, alpha)
-        for start in range(0, num_nodes, CHUNK):
-            rows = slice(start, min(start + CHUNK, num_nodes))
+        for rows in slices(num_nodes, CHUNK):
             columns[rows], weights[rows] = _largest(_powers(mean, rows, walks), kept)
         dense = x.cpu() if x.layout == torch.strided else None
         if dense is not None:

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
+from gpnn.csr import slices
 from gpnn.graph import Graph
-from gpnn.partition.candidates import draw_seeds
 from gpnn.partition.partition import Partition
 
 LEFTOVER = ("smallest", "spread")
+_CHUNK = 1 << 16  # candidates whose keys are held at one time
 
 
 def flood_fill(
@@ -52,3 +53,45 @@ def flood_fill(
         assign_to_smallest(labels, k)
     del rows, queue  # before the labels widen
     return Partition(torch.from_numpy(labels), k)
+
+
+def draw_seeds(ptr: np.ndarray, k: int, generator: np.random.Generator, nodes: np.ndarray | None) -> np.ndarray:
+    """Draw k distinct nodes in proportion to out-degree, without replacement, `[K]`.
+
+    Node u draws an exponential time of rate d_u; the k smallest, in that order, are distributed as
+    k successive draws with p_u = d_u / Σ d_v. Nodes of degree zero come after all others, in random order.
+
+    Args:
+        ptr: row pointers of the out-edges, `[N + 1]`.
+        k: the number of seeds.
+        generator: the source of the waiting times.
+        nodes: the candidates, `[C]`, or None: all nodes.
+
+    Raises:
+        ValueError: when there are fewer than k candidates.
+    """
+    count = len(ptr) - 1 if nodes is None else len(nodes)
+    if k > count:
+        kind = "nodes" if nodes is None else "labelled nodes"
+        raise ValueError(f"`k` must be at most the {count} {kind}. Got {k}.")
+    best_node, best_time = np.empty(0, np.int64), np.empty((2, 0))
+    for some in slices(count, _CHUNK):
+        chunk = np.arange(some.start, some.stop) if nodes is None else nodes[some]
+        node, time = np.append(best_node, chunk), np.hstack([best_time, _waiting_times(ptr, chunk, generator)])
+        first = np.lexsort(time)[:k] if len(chunk) < 4 * k else _smallest(time, k)
+        best_node, best_time = node[first], time[:, first]
+    return best_node
+
+
+def _waiting_times(ptr: np.ndarray, nodes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Sort keys `[2, C]`, the last the more important: (random time / degree, is the degree zero)."""
+    degree = ptr[nodes + 1] - ptr[nodes]
+    return np.stack([generator.standard_exponential(len(nodes)) / np.maximum(degree, 1), degree == 0])
+
+
+def _smallest(time: np.ndarray, k: int) -> np.ndarray:
+    """Positions of the k smallest keys in order, without sorting them all."""
+    key = np.where(time[1] > 0, time[0] + 1e300, time[0])
+    bound = np.partition(key, k - 1)[k - 1]
+    few = np.flatnonzero(key <= bound)
+    return few[np.lexsort(time[:, few])][:k]

@@ -1,7 +1,11 @@
 """Compiled loops of the partitioners and of their quality measures."""
 
+import heapq
+
 import numpy as np
 from numba import njit
+
+from gpnn.csr_kernel import unite
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -90,18 +94,14 @@ def assign_components(ptr, index, labels, parent, num_parts):  # type: ignore[no
         if labels[node] < 0:
             for e in range(ptr[node], ptr[node + 1]):
                 if labels[index[e]] < 0:
-                    _join(parent, node, index[e])
+                    unite(parent, node, index[e])
     roots, weight = _weigh(labels, parent)
-    order = np.argsort(-weight, kind="mergesort")
-    heap = np.arange(num_parts).astype(np.int32)
-    sizes = _sizes(labels, num_parts)
-    for i in range(num_parts // 2 - 1, -1, -1):
-        _sink(heap, sizes, i)
-    for i in order:
-        part = heap[0]
+    heap = [(size, part) for part, size in enumerate(_sizes(labels, num_parts))]
+    heapq.heapify(heap)
+    for i in np.argsort(-weight, kind="mergesort"):
+        size, part = heap[0]
         labels[roots[i]] = -2 - part
-        sizes[part] += weight[i]
-        _sink(heap, sizes, 0)
+        heapq.heapreplace(heap, (size + weight[i], part))
     for node in range(num_nodes):
         if labels[node] == -1:
             root = parent[node]  # a root comes before its members, so it may already be final
@@ -120,30 +120,12 @@ def _sizes(labels, num_parts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _find(parent, node):  # type: ignore[no-untyped-def]
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node
-
-
-@njit(cache=True, nogil=True)
-def _join(parent, first, second):  # type: ignore[no-untyped-def]
-    """Merge two components; the root is always the smallest node."""
-    first, second = _find(parent, first), _find(parent, second)
-    if first < second:
-        parent[second] = first
-    elif second < first:
-        parent[first] = second
-
-
-@njit(cache=True, nogil=True)
 def _weigh(labels, parent):  # type: ignore[no-untyped-def]
     """Roots of the unlabelled components in ascending order, `[C]`, and their numbers of nodes, `[C]`."""
     count = 0
     for node in range(len(labels)):
         if labels[node] < 0:
-            parent[node] = _find(parent, node)
+            parent[node] = parent[parent[node]]  # a root comes before its members
             if parent[node] == node:
                 count += 1
     roots = np.empty(count, np.int32)
@@ -157,24 +139,6 @@ def _weigh(labels, parent):  # type: ignore[no-untyped-def]
         if labels[node] < 0:
             weight[np.searchsorted(roots, parent[node])] += 1
     return roots, weight
-
-
-@njit(cache=True, nogil=True)
-def _sink(heap, key, i):  # type: ignore[no-untyped-def]
-    """Restore the heap (smallest key first, then smallest id) below position i."""
-    while 2 * i + 1 < len(heap):
-        child = 2 * i + 1
-        if child + 1 < len(heap) and _before(heap[child + 1], heap[child], key):
-            child += 1
-        if not _before(heap[child], heap[i], key):
-            return
-        heap[i], heap[child] = heap[child], heap[i]
-        i = child
-
-
-@njit(cache=True, nogil=True)
-def _before(first, second, key):  # type: ignore[no-untyped-def]
-    return key[first] < key[second] or (key[first] == key[second] and first < second)
 
 
 @njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from gpnn.csr import compress, index_type, pointers
+from gpnn.csr_kernel import sum_hashes
 from gpnn.graph import Graph
 
 
@@ -73,23 +74,11 @@ def edge_ends(ptr: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return total[ptr[1:]] - total[ptr[:-1]]
 
 
-@njit(cache=True, nogil=True)
-def survey(source, target):  # type: ignore[no-untyped-def]
+def survey(source: np.ndarray, target: np.ndarray) -> tuple[bool, int]:
     """Whether the reverse of every edge is there as often as the edge, and the number of self-loops."""
-    difference = np.uint64(0)
-    num_loops = 0
-    for e in range(len(source)):
-        difference += _hash(source[e], target[e]) - _hash(target[e], source[e])
-        num_loops += source[e] == target[e]
-    return difference == 0, num_loops
-
-
-@njit(cache=True, nogil=True)
-def _hash(first, second):  # type: ignore[no-untyped-def]
-    z = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    none = source[:0]
+    symmetric = sum_hashes(0, source, target, none, none)[0] == sum_hashes(0, target, source, none, none)[0]
+    return bool(symmetric), int(np.count_nonzero(source == target))
 
 
 @njit(cache=True, nogil=True)

@@ -1,14 +1,14 @@
-"""Partition: the nodes of a graph divided into disjoint subgraphs."""
+"""Partition: the nodes of a graph divided into disjoint subgraphs; Quality: how well that suits the graph."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,15 +16,15 @@ from torch import Tensor
 
 from gpnn.check import check_count
 from gpnn.csr import compress, pointers
-from gpnn.graph import GraphLike
+from gpnn.graph import GraphLike, as_graph
+from gpnn.graph.check import check_ids
 from gpnn.notebook import bars_html
 from gpnn.storage.atomic import replace_file
 from gpnn.storage.tensors import read_tensors, write_tensors
 
-if TYPE_CHECKING:
-    from gpnn.partition.quality import Quality
-
 MOST_BARS = 100  # subgraphs that a notebook shows
+MOST_EMPTY = 1 << 20  # parts that a file may declare beyond its nodes: a declared number costs memory
+_METIS_NAME = re.compile(r"\.part\.(\d+)$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,7 @@ class Partition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _check_labels(self.labels))
         object.__setattr__(self, "num_parts", check_count("num_parts", self.num_parts))
-        low, high = (int(bound) for bound in torch.aminmax(self.labels))
-        if low < 0 or high >= self.num_parts:
-            bad = low if low < 0 else high
-            raise ValueError(f"`labels` must lie from 0 to {self.num_parts - 1}. Got {bad}.")
+        check_ids("`labels` must lie", self.labels, self.num_parts)
         if self.arrangement is not None:
             _check_arrangement(self.arrangement, self.labels)
 
@@ -99,18 +96,47 @@ class Partition:
             graph: the graph that was partitioned.
             train_mask: bool `[N]`; without it a `Data`'s own `train_mask` or labels are used.
         """
-        from gpnn.partition.quality import measure
-
         return measure(self, graph, train_mask)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the partition to `path`: safetensors, or METIS's text when the name ends in `.part.K`."""
-        _write(self, path)
+        """Write the partition to `path`: safetensors, or METIS's text when the name ends in `.part.K`.
+
+        A kill leaves the old file or the new one.
+
+        Raises:
+            ValueError: when a `.part.K` name states another K than the partition has, or the name ends otherwise.
+            OSError: when the disk is full or the folder cannot be written.
+        """
+        path = Path(path)
+        if named := _METIS_NAME.search(path.name):
+            if named[1] != str(self.num_parts):
+                raise ValueError(f"`{path.name}` must end in .part.{self.num_parts}. Got .part.{named[1]}.")
+            replace_file(path, lambda partial: np.savetxt(partial, self.labels.numpy(), fmt="%d"))
+        elif path.suffix != ".safetensors":
+            raise ValueError(f"A partition file must end in .safetensors or .part.{self.num_parts}. Got {path.name!r}.")
+        else:
+            tensors = {"labels": self.labels.to(torch.int32)}
+            if self.arrangement is not None:
+                tensors["arrangement"] = self.arrangement
+            write_tensors(path, tensors, {"num_parts": self.num_parts})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Partition:
-        """Read a partition that :meth:`save` or METIS wrote; nothing is unpickled."""
-        return _read(path)
+        """Read a partition that :meth:`save` or METIS (one part per line, from 0) wrote; nothing is unpickled.
+
+        Raises:
+            ValueError: when the file is neither.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise ValueError(f"`path` must name a partition file. Got {str(path)!r}, which is not a file.")
+        if named := _METIS_NAME.search(path.name):
+            labels, num_parts, arrangement = _read_metis(path), int(named[1][:19]), None
+        else:
+            labels, num_parts, arrangement = _read_saved(path)
+        if num_parts > len(labels) + MOST_EMPTY:
+            raise ValueError(f"{path.name} must state a number of parts near its {len(labels)} nodes. Got {num_parts}.")
+        return cls(labels, num_parts, arrangement)
 
 
 def _check_labels(labels: Any) -> Tensor:
@@ -132,51 +158,6 @@ def _check_arrangement(arrangement: Tensor, labels: Tensor) -> None:
         raise ValueError("`arrangement` must group the nodes by part. Got a part after a later one.")
 
 
-MOST_EMPTY = 1 << 20  # parts that a file may declare beyond its nodes: a declared number costs memory
-_METIS_NAME = re.compile(r"\.part\.(\d+)$")
-
-
-def _write(partition: Partition, path: str | PathLike[str]) -> None:
-    """Write `partition` so that a kill leaves the old file or the new one.
-
-    Raises:
-        ValueError: when a `.part.K` name states another K than the partition has, or the name ends otherwise.
-        OSError: when the disk is full or the folder cannot be written.
-    """
-    path = Path(path)
-    if named := _METIS_NAME.search(path.name):
-        if named[1] != str(partition.num_parts):
-            raise ValueError(f"`{path.name}` must end in .part.{partition.num_parts}. Got .part.{named[1]}.")
-        replace_file(path, lambda partial: np.savetxt(partial, partition.labels.numpy(), fmt="%d"))
-    elif path.suffix != ".safetensors":
-        raise ValueError(
-            f"A partition file must end in .safetensors or .part.{partition.num_parts}. Got {path.name!r}."
-        )
-    else:
-        tensors = {"labels": partition.labels.to(torch.int32)}
-        if partition.arrangement is not None:
-            tensors["arrangement"] = partition.arrangement
-        write_tensors(path, tensors, {"num_parts": partition.num_parts})
-
-
-def _read(path: str | PathLike[str]) -> Partition:
-    """The partition in a saved file, or in a METIS `.part.K` file (one part per line, from 0).
-
-    Raises:
-        ValueError: when the file is neither.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"`path` must name a partition file. Got {str(path)!r}, which is not a file.")
-    if named := _METIS_NAME.search(path.name):
-        labels, num_parts, arrangement = _read_metis(path), int(named[1][:19]), None
-    else:
-        labels, num_parts, arrangement = _read_saved(path)
-    if num_parts > len(labels) + MOST_EMPTY:
-        raise ValueError(f"{path.name} must state a number of parts near its {len(labels)} nodes. Got {num_parts}.")
-    return Partition(labels, num_parts, arrangement)
-
-
 def _read_metis(path: Path) -> torch.Tensor:
     try:
         with warnings.catch_warnings():
@@ -193,3 +174,136 @@ def _read_saved(path: Path) -> tuple[Tensor, int, Tensor | None]:
     if "labels" not in tensors or type(num_parts) is not int:
         raise ValueError(f"{path.name} must hold `labels` and their `num_parts`. Got neither or one.")
     return tensors["labels"], num_parts, tensors.get("arrangement")
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a partition costs: metrics of the whole, then one entry per part; it prints as a table.
+
+    Attributes:
+        num_parts: number of parts K.
+        edge_cut: fraction of the edges that run between parts.
+        balance: nodes of the largest part over the mean.
+        edge_balance: edge ends (in-degree plus out-degree) of the heaviest part over the mean.
+        num_cut_edges: number of edges between parts.
+        num_cut_nodes: number of nodes that touch one of these.
+        num_empty: number of parts without a node.
+        sizes: nodes of each part.
+        edge_ends: edge ends of each part.
+        halo: rows that each part needs of others: distinct nodes outside that send an edge in.
+        conductance: cut edges at each part over the smaller of its edge ends and the others'.
+        train_labels: training nodes of each part, or None where there are none to count.
+    """
+
+    num_parts: int
+    edge_cut: float
+    balance: float
+    edge_balance: float
+    num_cut_edges: int
+    num_cut_nodes: int
+    num_empty: int
+    sizes: tuple[int, ...]
+    edge_ends: tuple[int, ...]
+    halo: tuple[int, ...]
+    conductance: tuple[float, ...]
+    train_labels: tuple[int, ...] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every metric by name, those per part as lists, ready for JSON."""
+        metrics = asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in metrics.items()}
+
+    def summary(self) -> dict[str, Any]:
+        """One number per name; metrics per part by their largest (labels also by their smallest)."""
+        labels = self.train_labels
+        return {
+            "parts": self.num_parts,
+            "empty parts": self.num_empty,
+            "edge cut": self.edge_cut,
+            "cut edges": self.num_cut_edges,
+            "cut nodes": self.num_cut_nodes,
+            "balance of nodes": self.balance,
+            "balance of edges": self.edge_balance,
+            "halo rows, largest": max(self.halo),
+            "halo rows, all": sum(self.halo),
+            "conductance, largest": max(self.conductance),
+            "training labels, fewest": None if labels is None else min(labels),
+            "training labels, most": None if labels is None else max(labels),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{name:<25}{_show(value):>14}" for name, value in self.summary().items()]
+        columns = [self.sizes, self.edge_ends, self.halo, self.conductance, self.train_labels or ()]
+        lines += ["", _line(["part", "nodes", "edge ends", "halo", "conductance", "labels"])]
+        for part in range(self.num_parts):
+            lines.append(_line([str(part), *(_show(column[part]) if column else "-" for column in columns)]))
+        return "\n".join(lines)
+
+
+def measure(partition: Partition, graph: GraphLike, train_mask: Tensor | None = None) -> Quality:
+    """The quality of `partition` on `graph`; in time and memory one pass over its out-edges."""
+    from gpnn.partition.kernels import tally
+
+    structure = as_graph(graph)
+    if structure.num_nodes != partition.num_nodes:
+        raise ValueError(f"The graph must have the partition's {partition.num_nodes} nodes. Got {structure.num_nodes}.")
+    train_nodes = training_nodes(graph) if train_mask is None else as_nodes(train_mask)
+    rows = structure.out_edges(with_edge=False)
+    labels, k = partition.labels.numpy(), partition.num_parts
+    ends, crossing, halo, num_cut_edges, num_cut_nodes = tally(rows.ptr, rows.index, labels, k)
+    smaller = np.minimum(ends, ends.sum() - ends)
+    train = None if train_nodes is None else torch.bincount(partition.labels[train_nodes], minlength=k)
+    return Quality(
+        num_parts=k,
+        edge_cut=float(num_cut_edges / max(structure.num_edges, 1)),
+        balance=largest_over_mean(partition.sizes.numpy()),
+        edge_balance=largest_over_mean(ends),
+        num_cut_edges=int(num_cut_edges),
+        num_cut_nodes=int(num_cut_nodes),
+        num_empty=int((partition.sizes == 0).sum()),
+        sizes=tuple(partition.sizes.tolist()),
+        edge_ends=tuple(ends.tolist()),
+        halo=tuple(halo.tolist()),
+        conductance=tuple((crossing / np.maximum(smaller, 1)).tolist()),
+        train_labels=None if train is None else tuple(train.tolist()),
+    )
+
+
+def largest_over_mean(values: np.ndarray) -> float:
+    """The largest of some counts over their mean; 1 where all are zero."""
+    total = int(values.sum())
+    return float(values.max() * len(values) / total) if total else 1.0
+
+
+def _line(cells: list[str]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 12, 14, 12, 13, 9)))
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+
+
+def training_nodes(graph: Any) -> Tensor | None:
+    """The labelled nodes of `graph`, or None: its `train_mask`, else where `y` is not -1.
+
+    The masks of a `HeteroData` are concatenated in the order of its node types; a node type without a mask has
+    no training nodes.
+    """
+    if hasattr(graph, "node_types"):
+        masks = [store.get("train_mask", torch.zeros(store.num_nodes, dtype=torch.bool)) for store in graph.node_stores]
+        mask: Tensor | None = torch.cat(masks)
+    else:
+        mask = getattr(graph, "train_mask", None)
+        labels = getattr(graph, "y", None)
+        if mask is None and labels is not None and labels.dim() == 1 and not labels.is_floating_point():
+            mask = labels >= 0 if labels.numel() == graph.num_nodes else None
+    return None if mask is None or not bool(mask.any()) else as_nodes(mask)
+
+
+def as_nodes(mask: Tensor) -> Tensor:
+    """The ids of the nodes that a bool mask selects."""
+    if mask.dtype != torch.bool or mask.dim() != 1:
+        raise ValueError(f"`train_mask` must be a bool mask [N]. Got {mask.dtype}, {list(mask.shape)}.")
+    return mask.detach().cpu().nonzero().flatten()

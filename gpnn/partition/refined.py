@@ -49,7 +49,7 @@ def refined(
     from gpnn.partition.kernels import stream
     from gpnn.partition.multilevel.hierarchy import coarsen, partition_levels
     from gpnn.partition.multilevel.level import Level
-    from gpnn.partition.multilevel.rebalance import assign_isolated, fill_empty
+    from gpnn.partition.multilevel.refine import assign_isolated, fill_empty
     from gpnn.partition.neighbours import neighbours
 
     ptr, index = neighbours(graph)

@@ -47,6 +47,8 @@ def spectral(
     >>> spectral(two, 2).sizes.tolist()
     [3, 3]
     """
+    from gpnn.partition.kernels import assign_components
+
     check_choice("points", points, POINTS)
     weights = _weights(graph)
     if points == "released":
@@ -61,7 +63,7 @@ def spectral(
         inner = weights if len(nodes) == len(member) else weights[nodes][:, nodes]
         labels[nodes] = first + _divide(inner, int(parts[component]), seed, points)
         first += int(parts[component])
-    _pack(labels, member, size, k)
+    assign_components(weights.indptr, weights.indices, labels, np.empty(graph.num_nodes, np.int32), k)
     return Partition(torch.from_numpy(labels), k)
 
 
@@ -105,7 +107,7 @@ def _divide(weights: csr_matrix, k: int, seed: int, points: str) -> np.ndarray:
     if k == 1:
         return np.zeros(weights.shape[0], np.int32)
     from gpnn.partition.eigenvectors import slowest_modes
-    from gpnn.partition.multilevel.rebalance import fill_empty
+    from gpnn.partition.multilevel.refine import fill_empty
 
     modes = slowest_modes(weights, k, seed)
     if points == "directions":
@@ -113,20 +115,6 @@ def _divide(weights: csr_matrix, k: int, seed: int, points: str) -> np.ndarray:
     labels = k_means(modes, k, seed)
     fill_empty(labels, k)
     return labels
-
-
-def _pack(labels: np.ndarray, member: np.ndarray, size: np.ndarray, k: int) -> None:
-    """Assign the components without a part, largest first, to the part that is smallest then, in place."""
-    left = labels < 0
-    heap = [(int(count), part) for part, count in enumerate(np.bincount(labels[~left], minlength=k))]
-    heapq.heapify(heap)
-    part_of = np.zeros(len(size), np.int32)
-    waiting = np.unique(member[left])
-    for component in waiting[np.argsort(-size[waiting], kind="stable")]:
-        count, part = heap[0]
-        part_of[component] = part
-        heapq.heapreplace(heap, (count + int(size[component]), part))
-    labels[left] = part_of[member[left]]
 
 
 _RESTARTS = 300  # of Lanczos from one start
@@ -154,7 +142,7 @@ def released_spectral(weights: csr_matrix, k: int, seed: int = 0) -> np.ndarray:
     Raises:
         ValueError: for a k that is not below N, or where the iteration converges from no start.
     """
-    from gpnn.partition.multilevel.rebalance import fill_empty
+    from gpnn.partition.multilevel.refine import fill_empty
 
     if k >= weights.shape[0]:
         raise ValueError(f"`k` must be below the {weights.shape[0]} nodes for the points 'released'. Got {k}.")

@@ -5,9 +5,8 @@ A builder turns a graph into a :class:`Schedule`; one engine executes every sche
 
 from collections.abc import Callable
 
-from gpnn.schedule.broadcast import Reach, broadcast
+from gpnn.schedule.broadcast import Comparison, Reach, broadcast, compare_schedules
 from gpnn.schedule.centrality import centrality
-from gpnn.schedule.compare import Comparison, compare_schedules
 from gpnn.schedule.draw import draw_schedule
 from gpnn.schedule.held_cut import held_cut, held_cut_phases
 from gpnn.schedule.partitioned import partitioned, partitioned_phases

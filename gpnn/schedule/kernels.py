@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from gpnn.csr_kernel import unite
+
 
 @njit(cache=True, nogil=True)
 def breadth_first(ptr, index, root):  # type: ignore[no-untyped-def]
@@ -57,16 +59,7 @@ def spanning_forest(order, low, high, num_nodes):  # type: ignore[no-untyped-def
     leader = np.arange(num_nodes)
     used = np.zeros(len(order), np.bool_)
     for pair in order:
-        a, b = low[pair], high[pair]
-        while leader[a] != a:
-            leader[a] = leader[leader[a]]  # path halving
-            a = leader[a]
-        while leader[b] != b:
-            leader[b] = leader[leader[b]]
-            b = leader[b]
-        if a != b:
-            leader[max(a, b)] = min(a, b)
-            used[pair] = True
+        used[pair] = unite(leader, low[pair], high[pair])
     return used
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.graph import Graph
+from gpnn.graph.check import check_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,4 @@ def _listed(values: Iterable[object]) -> str:
 def _check_ids(name: str, ids: Tensor, bound: int) -> None:
     if ids.dtype != torch.int64 or ids.dim() != 1:
         raise ValueError(f"`{name}` must be a one-dimensional int64 tensor. Got {ids.dtype}, {list(ids.shape)}.")
-    if ids.numel():
-        low, high = (int(value) for value in torch.aminmax(ids))
-        if low < 0 or high >= bound:
-            raise ValueError(f"`{name}` must lie from 0 to {bound - 1}. Got {low if low < 0 else high}.")
+    check_ids(f"`{name}` must lie", ids, bound)

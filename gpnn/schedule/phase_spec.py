@@ -1,20 +1,159 @@
-"""PhaseSpec: a phase described by the subgraphs of an edge's two ends, for a graph in any form."""
+"""PhaseSpec: a phase described by the subgraphs of an edge's two ends; RowPhase: one over rows, without edge ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
-from gpnn.csr import pointers
+from gpnn.csr import pointers, slices
 from gpnn.graph import Graph
+from gpnn.graph.edges import receivers
 from gpnn.partition import Partition
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.row_phase import RowPhase, count_crossings
+
+CHUNK = 1 << 24  # edges that are counted at a time on a device
+RECEIVES_INSIDE, RECEIVES_CUT, SENDS_CUT = 1, 2, 4  # what a node does, as bits
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Which edges of a graph cross between the subgraphs of a partition.
+
+    Attributes:
+        inside: edges that stay in each subgraph, `[K]`.
+        cut: edges into each subgraph from another, `[K]`.
+        roles: what each node does, as bits: receives inside, receives over the cut, sends over the cut; uint8 `[N]`.
+    """
+
+    inside: Tensor
+    cut: Tensor
+    roles: Tensor
+
+    def nodes(self, roles: int) -> int:
+        """How many nodes have one of these roles."""
+        return int(((self.roles & roles) != 0).sum())
+
+
+def count_crossings(graph: Graph, parts: Partition) -> Crossings:
+    """The crossings of a graph over rows, in one pass."""
+    from gpnn.schedule.kernels import count_crossing
+
+    rows = graph.rows
+    assert rows is not None
+    counts = np.zeros((2, parts.num_parts), np.int64)
+    roles = np.zeros(graph.num_nodes, np.uint8)
+    if rows.ptr.device.type == "cpu":
+        count_crossing(rows.ptr.numpy(), rows.col.numpy(), parts.labels.numpy(), counts, roles)
+        inside, cut = torch.from_numpy(counts)
+        return Crossings(inside, cut, torch.from_numpy(roles))
+    return _count_on_device(graph, parts)
+
+
+def _count_on_device(graph: Graph, parts: Partition) -> Crossings:
+    rows = graph.rows
+    assert rows is not None
+    labels = parts.labels.to(rows.ptr.device)
+    counts = torch.zeros(2 * parts.num_parts, dtype=torch.int64, device=labels.device)
+    flags = torch.zeros(3, graph.num_nodes, dtype=torch.bool, device=labels.device)
+    for chunk in slices(graph.num_edges, CHUNK):
+        sender, receiver = rows.col[chunk].long(), receivers(rows.ptr, chunk)
+        crosses = labels[sender] != labels[receiver]
+        counts += torch.bincount(labels[receiver] + parts.num_parts * crosses, minlength=len(counts))
+        for flag, nodes in zip(flags, (receiver[~crosses], receiver[crosses], sender[crosses])):
+            flag[nodes] = True
+    roles = (flags[0] + 2 * flags[1].to(torch.uint8) + 4 * flags[2].to(torch.uint8)).to(torch.uint8)
+    inside, cut = counts.cpu().view(2, -1)
+    return Crossings(inside, cut, roles.cpu())
+
+
+@dataclass(frozen=True, eq=False)
+class RowPhase:
+    """A :class:`Phase` over a graph that is given by its rows; `listed` is the phase itself, made when needed.
+
+    Attributes:
+        spec: what it is for, and which edges and nodes it has.
+        graph: over rows.
+        parts: the subgraphs; None for a phase over all edges.
+        crossings: of the graph between them.
+    """
+
+    spec: PhaseSpec
+    graph: Graph
+    parts: Partition | None = None
+    crossings: Crossings | None = None
+
+    def __repr__(self) -> str:
+        blocks = f", blocks={self.num_blocks}" if self.has_blocks else ""
+        held = f", held={self.num_held}" if self.num_held else ""
+        sizes = f"edges={self.num_edges}, nodes={self.num_nodes}"
+        return f"RowPhase({self.kind!r}, {sizes}, repeat={self.repeat}{blocks}{held})"
+
+    @property
+    def kind(self) -> str:
+        return self.spec.kind
+
+    @property
+    def repeat(self) -> int:
+        return self.spec.repeat
+
+    @property
+    def closing(self) -> bool:
+        return self.spec.closing
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.kind in ("inside", "held")
+
+    @property
+    def num_blocks(self) -> int:
+        return self.parts.num_parts if self.has_blocks and self.parts is not None else 1
+
+    @cached_property
+    def num_edges(self) -> int:
+        """Edges that send in every repeat."""
+        if self.crossings is None:
+            return self.graph.num_edges
+        return int((self.crossings.cut if self.kind == "cut" else self.crossings.inside).sum())
+
+    @cached_property
+    def num_held(self) -> int:
+        return int(self.crossings.cut.sum()) if self.kind == "held" and self.crossings is not None else 0
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Nodes that update."""
+        if self.crossings is None or (self.kind != "cut" and self.spec.update == "members"):
+            return self.graph.num_nodes
+        if self.kind == "inside":
+            return self.crossings.nodes(RECEIVES_INSIDE)
+        return self.crossings.nodes(RECEIVES_CUT | (SENDS_CUT if self.spec.update == "members" else 0))
+
+    @property
+    def num_messages(self) -> int:
+        """Messages sent: the edges, once per repeat, and the held edges, once."""
+        return self.repeat * self.num_edges + self.num_held
+
+    @property
+    def num_updates(self) -> int:
+        """Node updates done: the nodes, once per repeat."""
+        return self.repeat * self.num_nodes
+
+    @cached_property
+    def listed(self) -> Phase:
+        """The same phase by edge ids: 8 bytes per edge, and 16 for the edge list that it is resolved over."""
+        if self.parts is None:
+            ids = torch.arange(self.graph.num_edges), torch.arange(self.graph.num_nodes)
+            return Phase(*ids, self.repeat, self.kind, closing=self.closing)
+        (phase,) = resolve_listed((self.spec,), self.graph, self.parts)
+        return phase
+
 
 AnyPhase: TypeAlias = Phase | RowPhase
 

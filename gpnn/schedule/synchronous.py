@@ -7,8 +7,7 @@ import torch
 from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
 from gpnn.schedule.phase import Phase
-from gpnn.schedule.phase_spec import PhaseSpec
-from gpnn.schedule.row_phase import RowPhase
+from gpnn.schedule.phase_spec import PhaseSpec, RowPhase
 from gpnn.schedule.schedule import Schedule
 
 

@@ -127,7 +127,7 @@ def test_resolve_leaves_what_was_said(tmp_path):
 
 @pytest.fixture
 def all_graphs_are_large(monkeypatch):
-    monkeypatch.setattr("gpnn.schedule.choose_schedule.LARGE_NODES", 1)
+    monkeypatch.setattr("gpnn.schedule.make_schedule.LARGE_NODES", 1)
 
 
 def test_auto_is_the_papers_schedule_in_one_process(all_graphs_are_large):

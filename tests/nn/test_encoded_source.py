@@ -73,7 +73,7 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
 def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(
     schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpnn.engine.blockwise_backward.CPU_ROWS", 2)
+    monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 2)
     plan, (x, rows) = plan_of(schedule, rounds), features()
     options = {**MODELS[cell], "readout": "last"}
     factor = torch.linspace(-1, 1, ROWS * 3).view(ROWS, 3)

@@ -54,7 +54,7 @@ def schedule_case(group: ProcessGroup, path: Path, settings: list[str]) -> tuple
     from unittest.mock import patch
 
     processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
-    with patch("gpnn.schedule.choose_schedule.LARGE_NODES", 1):
+    with patch("gpnn.schedule.make_schedule.LARGE_NODES", 1):
         run, built = begin_run(lambda: load_config(overrides=settings), path, processes)
     notes = [note.what for note in built.notes if "schedule" in note.what]
     train_run(run, built, report=False)

@@ -1,5 +1,6 @@
 """The contract of every entry of the table, and the door to them."""
 
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gpnn import Graph, Partition, partition_graph
-from gpnn.partition import PARTITIONERS
+from gpnn.extra import install_command
+from gpnn.partition import PARTITIONERS, compare_partitions
 from tests.oracle.small_graphs import graphs, ring
 
 NEEDS = {"metis": "pymetis", "mtkahypar": "mtkahypar"}
@@ -127,3 +129,40 @@ def test_auto_takes_flood_fill_for_small_graphs_if_balanced_and_else_refined(mon
     assert torch.equal(spread.labels, partition_graph(lonely, 8, "flood_fill", leftover="spread").labels)
     monkeypatch.setattr(import_module("gpnn.partition.partition_graph"), "LARGE", 48)  # not the function
     assert torch.equal(partition_graph(graph, 4, "auto").labels, partition_graph(graph, 4, "refined").labels)
+
+
+def test_one_row_a_method_in_the_order_given():
+    rows = compare_partitions(ring(40), 4, ["random", "flood_fill"], seed=3)
+    assert [row.method for row in rows] == ["random", "flood_fill"]
+    for row in rows:
+        assert row.quality == partition_graph(ring(40), 4, row.method, seed=3).quality(ring(40))
+        assert row.seconds > 0
+        assert row.peak_memory is None or row.peak_memory >= 0
+        assert row.left_out is None
+
+
+def test_a_method_that_cannot_give_k_parts_says_why():
+    (row,) = compare_partitions(ring(6), 2, ["components"])
+    assert row.left_out == "`k` must be at most the 1 connected components. Got 2."
+    assert (row.seconds, row.quality) == (None, None)
+
+
+def test_a_method_whose_extra_is_missing_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    (row,) = compare_partitions(ring(6), 2, ["metis"])
+    assert row.left_out == f'The method "metis" needs pymetis: {install_command("metis")}. Got none.'
+
+
+def test_options_are_passed_on():
+    (row,) = compare_partitions(ring(4), 2, {"given": {"labels": [0, 1, 0, 1]}})
+    assert row.quality.edge_cut == 1
+
+
+def test_without_methods_all_are_compared_that_work_by_themselves():
+    compared = [row.method for row in compare_partitions(ring(8), 2)]
+    assert compared == [name for name in PARTITIONERS if name not in ("given", "auto")]
+
+
+def test_a_comparison_of_an_unknown_method_lists_the_choices():
+    with pytest.raises(ValueError, match=r"`methods` must be among flood_fill, .*, given, auto. Got 'best'."):
+        compare_partitions(ring(4), 2, ["best"])

@@ -1,6 +1,6 @@
 import pytest
 
-from gpnn.schedule.choose_schedule import DEEP_ROUNDS, LARGE_NODES, LONG_ROUNDS, choose_schedule
+from gpnn.schedule.make_schedule import DEEP_ROUNDS, LARGE_NODES, LONG_ROUNDS, choose_schedule
 
 FAR = {"num_processes": 2}
 
