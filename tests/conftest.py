@@ -1,19 +1,16 @@
-"""What every test may ask for: the folder of real data, and threads that do not fight."""
+"""What every test may request: the folder of real data, processes, and a small graph with its plan."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
 from tests.oracle.planted import planted_graph
 from tests.oracle.processes import Processes
-
-torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,6 @@ def test_unknown_scale_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
-@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
 def test_a_row_whose_sum_passes_the_largest_number(kind: torch.dtype, layout: torch.layout) -> None:
     """Divided by an infinite sum, the features would all be zero and nobody would know."""
     large = torch.finfo(kind).max * 0.75

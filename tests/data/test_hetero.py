@@ -37,7 +37,6 @@ def test_features_lie_side_by_side_and_labels_are_those_of_the_type_that_has_the
     assert data.num_classes == 2
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 def test_sparse_features_and_several_labels():
     given, sparse = hetero(), hetero()
     sparse["paper"].x = sparse["paper"].x.to_sparse_csr()

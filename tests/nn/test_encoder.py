@@ -26,7 +26,6 @@ def test_unscaled_rows_start_at_the_observations_and_others_in_one():
     torch.testing.assert_close(embed(64, None, scale="none"), 8 * embed(64, None))
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wide_features_are_projected_and_keep_their_angles(sparse):
     random = torch.Generator().manual_seed(0)

@@ -16,7 +16,6 @@ from tests.oracle.engine_cases import make_schedule, multigraph
 from tests.oracle.small_graphs import chain
 
 FEATURES = 7
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,6 @@ def test_the_operator_is_made_once_and_goes_with_its_tensor():
     assert key not in module._known
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_are_taken_once_in_the_memory_of_all_and_go_with_them(sparse):
     x = sparse_features()
@@ -67,7 +66,6 @@ def test_rows_without_features_get_the_bias():
     torch.testing.assert_close(out, sparse_features() @ linear.weight + linear.bias)
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 def test_the_gradient_touches_only_columns_that_occur():
     linear = FeatureLinear(5, 2, torch.Generator().manual_seed(0))
     linear(sparse_features().to_sparse_csr()).sum().backward()

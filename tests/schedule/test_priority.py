@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from torch_geometric.data import Data
@@ -38,7 +37,6 @@ def test_features_decide():
     assert priority(graph, rounds=1, batches=8).rounds[0][0].nodes.tolist() != [6]
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 def test_sparse_features_decide_as_dense_ones_do():
     graph = chain(6)
     x = torch.eye(6)[:, :4]

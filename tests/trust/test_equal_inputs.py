@@ -50,7 +50,6 @@ def test_features_of_every_type(expected: np.ndarray, kind: torch.dtype) -> None
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
 def test_sparse_features_of_every_type(expected: np.ndarray, kind: torch.dtype) -> None:
     assert np.allclose(answer(example(x=example().x.to(kind).to_sparse_csr())), expected, atol=1e-5)
 
