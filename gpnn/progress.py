@@ -59,6 +59,8 @@ class Progress:
         self._end.set()
         if self._bar is not None:
             self._bar.stop()
+        elif not self.silent:
+            self._ticker.join()  # no line comes after the end
 
     def stage(self, what: str, epochs: int = 0) -> None:
         """Something else is done from now on; `epochs` of a training that begins, 0 of anything else."""

@@ -89,7 +89,7 @@ def test_in_a_kernel_of_jupyter():
         "gpnn.GPNNClassifier(epochs=3, hidden_channels=8).fit(data)"
     )
     page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    nbclient.NotebookClient(page, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(page, timeout=3000, startup_timeout=1200, kernel_name="python3").execute()
     outputs = page.cells[0].outputs
     assert "display_data" in [each.output_type for each in outputs]  # the bar, empty again
     result = next(each for each in outputs if each.output_type == "execute_result")

@@ -23,16 +23,18 @@ def test_lines_come_every_tenth_with_the_best_and_the_patience(capsys):
 
 
 def test_a_line_comes_in_any_case(capsys):
+    def wait_for(line: str) -> None:
+        text = ""
+        while not re.search(f"^{line}$", text, re.MULTILINE):
+            time.sleep(0.01)
+            text += capsys.readouterr().err
+
     with Progress("reading the graph", every=0.05) as shown:
-        time.sleep(0.3)
+        wait_for(r"reading the graph: \d+ s")
         shown.stage("training", 1000)
         shown.epoch(RECORD)
-        time.sleep(0.3)
-    lines = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"reading the graph: \d+ s", lines[0])
-    assert re.fullmatch(r"training: \d+ s, after epoch 1/1000  loss .*", lines[-1])
-    time.sleep(0.15)
-    assert capsys.readouterr().err == ""  # it has ended
+        wait_for(r"training: \d+ s, after epoch 1/1000  loss .*")
+    assert not shown._ticker.is_alive()  # no line comes after the end
 
 
 def test_a_silent_one_prints_nothing(capsys):

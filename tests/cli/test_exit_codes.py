@@ -35,7 +35,7 @@ def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
         assert result.exit_code == 2
         assert "A run folder must be written by one process at a time. 'run' is in use by another." in result.stderr
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=1200)
+        output, errors = process.communicate(timeout=3000)
     finally:
         process.kill()
     assert process.returncode == 130

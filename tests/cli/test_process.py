@@ -71,7 +71,7 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
     dying = ("tests.oracle.dying", "1", "7")
     with torchrun("shards", *words, "--out", "killed", "--timeout", "300", restarts=1, program=dying) as job:
         alone = gpnn("train", "planted", *DATA, *words, "partition.k=4", "--out", "alone", "--quiet", "--no-report")
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert alone.exit_code == 0, alone.stderr
     assert job.returncode == 0, output
     assert output.count("gpnn: process 0 of 2") == 1, output
@@ -98,7 +98,7 @@ def test_every_process_that_is_left_says_so(tmp_path, monkeypatch):
     with torchrun("planted", *words, processes=4) as job:
         wait_for_epoch(tmp_path / "run", 3)
         os.kill(workers(job)[2], signal.SIGKILL)
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert job.returncode != 0
     for rank in (0, 1, 3):
         assert output.count(f"gpnn: process {rank} of 4 lost another one") == 1, output
@@ -123,7 +123,7 @@ def test_a_silent_process_counts_as_lost_after_the_timeout(tmp_path, monkeypatch
     with torchrun("planted", *words) as job:
         wait_for_epoch(tmp_path / "run", 3)
         os.kill(workers(job)[1], signal.SIGSTOP)
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert "did not answer within 15 seconds" in output
 
 
@@ -133,7 +133,7 @@ def test_a_first_process_that_hangs_in_its_preparation_is_lost(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     words = [*DATA, *TRAIN, "train.epochs=3", "partition.k=4", "--out", "run", "--timeout", "8"]
     with torchrun("planted", *words, program=("tests.oracle.hanging",)) as job:
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert job.returncode != 0
     assert "gpnn: process 1 of 2 lost another one, which ended or did not answer within 8 seconds." in output
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
@@ -143,7 +143,7 @@ def test_a_first_process_that_hangs_in_its_preparation_is_lost(tmp_path, monkeyp
 def test_a_mistake_is_told_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run") as job:
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert output.count("gpnn: ") == 1
     assert "`schedule` must be one of partitioned, held_cut, synchronous. Got 'sequential'." in output
 
@@ -283,7 +283,7 @@ def test_memory_and_disk_hold_for_shards(gpnn, tmp_path):
 def test_memory_holds_under_torchrun(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with torchrun("planted", *DATA, "memory=0.001", "--out", "run") as job:
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert job.returncode != 0
     assert output.count("Training must fit in 0.0 GB of memory") == 1
 
@@ -296,7 +296,7 @@ def test_recall_and_process_settings_hold_under_torchrun(gpnn, tmp_path):
     alone = gpnn("train", *words, "--out", "alone", "--quiet")
     assert alone.exit_code == 0, alone.stderr
     with torchrun(*words, "--out", "two") as job:
-        output, _ = job.communicate(timeout=1200)
+        output, _ = job.communicate(timeout=3000)
     assert job.returncode == 0, output
     one, two = (json.loads((tmp_path / run / "metrics.json").read_text()) for run in ("alone", "two"))
     assert two["num_processes"] == 2

@@ -93,7 +93,9 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     assert kernel.returncode == 0, kernel.stderr
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
     resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=1200, kernel_name="tutorial", resources=resources).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=1200, startup_timeout=1200, kernel_name="tutorial", resources=resources
+    ).execute()
     said = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
     assert float(re.search(r"validation ([\d.]+)%", said)[1]) > 85
     assert "largest difference" in said

@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -78,11 +79,12 @@ def test_without_groups_there_is_no_limit(tmp_path):
 
 @ON_LINUX
 def test_memory_of_this_process():
-    before = resident_bytes()
-    with mmap.mmap(-1, 1 << 26) as held:  # pages of its own: an allocator may hand out what the process already holds
+    """No difference of two readings: the system may reclaim other pages of the process in between."""
+    with mmap.mmap(-1, 1 << 26) as held:
         held.write(b"1" * len(held))
-        assert resident_bytes() - before > 0.9 * len(held)
-    assert available_bytes() > resident_bytes()
+        assert resident_bytes() >= len(held)
+    assert resident_bytes() <= 1.1 * 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert available_bytes() > 0
 
 
 @ON_LINUX
@@ -96,22 +98,25 @@ def test_processes_divide_what_is_free(monkeypatch):
 
 LIMITED = """
 import json, resource, torch
-from gpnn.memory.available import available_bytes, resident_bytes
-kind, column = {"AS": (resource.RLIMIT_AS, 0), "DATA": (resource.RLIMIT_DATA, 5)}["KIND"]
-taken = int(open("/proc/self/statm").read().split()[column]) * 4096
-resource.setrlimit(kind, (taken + 300_000_000, resource.RLIM_INFINITY))
-left = available_bytes(sharing=1000) - resident_bytes(), available_bytes() - resident_bytes()
-print(json.dumps(left))
+from gpnn.memory import available
+from gpnn.memory.available import available_bytes
+available._free, available.cgroup_bytes_left = lambda: 1e12, lambda: iter([])  # not what the machine has left
+available.resident_bytes = lambda: 1e9  # pages may come and go between two readings
+for kind, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+    taken = int(open("/proc/self/statm").read().split()[column]) * 4096
+    resource.setrlimit(kind, (taken + 300_000_000, resource.RLIM_INFINITY))
+    print(json.dumps([available_bytes(sharing=1000) - 1e9, available_bytes() - 1e9]))
+    resource.setrlimit(kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 """
 
 
 @ON_LINUX
-@pytest.mark.parametrize("kind", ["AS", "DATA"])
-def test_the_limits_of_a_process_are_seen_and_are_its_own(kind):
-    done = subprocess.run([sys.executable, "-c", LIMITED.replace("KIND", kind)], capture_output=True, text=True)
-    among, alone = json.loads(done.stdout)
-    assert 2.5e8 < alone <= 3.0e8
-    assert among <= alone
+def test_the_limits_of_a_process_are_seen_and_are_its_own():
+    """On its addresses, and on its data."""
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == 2, done.stderr
+    assert all(2.5e8 < left <= 3.0e8 for among_and_alone in found for left in among_and_alone)
 
 
 CHOSEN = """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import socket
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
+
+import torch.distributed as dist
 
 WORLD = 4
 TIMEOUT = 1200
@@ -20,14 +21,12 @@ class Processes:
     def __init__(self) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch.distributed", "torch_geometric.data", "gpnn.train"])  # read once for all
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # on a port that was free
         self.asked = 0
         self.pipes, self.workers = [], []
         for rank in range(WORLD):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(rank, port, theirs), daemon=True)
+            worker = context.Process(target=_work, args=(rank, self.store.port, theirs), daemon=True)
             worker.start()
             self.pipes.append(ours)
             self.workers.append(worker)
@@ -61,10 +60,9 @@ class Processes:
 
 def _work(rank: int, port: int, pipe: Connection) -> None:
     import torch
-    import torch.distributed as dist
 
     torch.set_num_threads(1)
-    store = dist.TCPStore("127.0.0.1", port, WORLD, rank == 0)
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD, timeout=timedelta(seconds=TIMEOUT))
     groups = {size: dist.new_group(list(range(size))) for size in (1, 2, WORLD)}
     while True:

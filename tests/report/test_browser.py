@@ -28,7 +28,7 @@ class Page:
         return self.driver.execute_script(script)
 
     def wait(self, condition: str) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 1200
         while not self.run(f"return {condition}"):
             assert time.monotonic() < end, f"never true: {condition}; {self.problems()}"
             time.sleep(0.05)

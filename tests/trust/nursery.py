@@ -12,18 +12,21 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from tests.oracle.dying import die_after
+
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate")
 context = get_context("forkserver")
 context.set_forkserver_preload(["tests.trust.preload"])
 
 
-def start(words: list[str], folder: Path, die_at: int = 0) -> ForkServerProcess:
+def start(words: list[str], folder: Path, die_at: int = 0, die_after: int = 0) -> ForkServerProcess:
     """`gpnn WORDS` in `folder`; what it prints goes to `output.txt` beside the folder.
 
     Args:
         die_at: kill the process in its n-th act on a file of the folder; 0 lets it live.
+        die_after: kill it after this epoch of a training; 0 lets it live.
     """
-    process = context.Process(target=_command, args=(list(map(str, words)), str(folder), die_at))
+    process = context.Process(target=_command, args=(list(map(str, words)), str(folder), die_at, die_after))
     process.start()
     return process
 
@@ -78,7 +81,7 @@ def count_acts(words: list[str], folder: Path) -> int:
     return len(list_acts(words, folder))
 
 
-def _command(words: list[str], folder: str, die_at: int) -> None:
+def _command(words: list[str], folder: str, die_at: int, epoch: int) -> None:
     os.chdir(folder)
     beside = Path(folder).parent
     file = os.open(beside / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -87,6 +90,8 @@ def _command(words: list[str], folder: str, die_at: int) -> None:
     counter = _Counter(folder, die_at)
     if die_at:
         sys.addaudithook(counter)
+    if epoch:
+        die_after(0, epoch)
     from gpnn.cli import app
 
     try:

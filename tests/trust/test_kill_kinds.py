@@ -12,7 +12,6 @@ from tests.trust.nursery import count_acts, start
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", WORDS)
 def test_killed_in_an_act_on_a_file(tmp_path: Path, kind: str) -> None:
     """In two of them, drawn."""

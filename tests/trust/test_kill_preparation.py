@@ -97,7 +97,6 @@ def test_whole_or_not_at_all(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["partition", "shards"])
 def test_whole_or_not_at_all_in_every_act(tmp_path: Path, name: str) -> None:
     die_in_acts(tmp_path, name, 1000)
@@ -136,7 +135,6 @@ def test_an_experiment_goes_on_where_it_was_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", CASES)
 def test_killed_at_twenty_random_instants(tmp_path: Path, name: str) -> None:
     """Instants from the start of the process to past its end; what stands there is read all the while."""

@@ -41,7 +41,6 @@ def finish(folder: Path, whole: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(1200)
 def test_killed_in_acts_on_files_of_a_race(tmp_path: Path, whole: Path) -> None:
     """Between any two of open, rename, …: drawn from all, and from the last, where the winner becomes the run's."""
     (tmp_path / "count" / "work").mkdir(parents=True)
@@ -57,7 +56,6 @@ def test_killed_in_acts_on_files_of_a_race(tmp_path: Path, whole: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(1200)
 def test_killed_again_and_again_in_a_race(tmp_path: Path, whole: Path) -> None:
     """Each life is killed after a few more rows of the record."""
     folder, kills = tmp_path / "work", 0

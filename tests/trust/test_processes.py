@@ -50,7 +50,7 @@ if __name__ == "__main__":
 def run(script: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", "NUMBA_NUM_THREADS": "2"}
     done = subprocess.run(
-        [sys.executable, "-c", COMMON + script], env=environment, capture_output=True, text=True, timeout=1200
+        [sys.executable, "-c", COMMON + script], env=environment, capture_output=True, text=True, timeout=3000
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
