@@ -62,6 +62,7 @@ def test_numbers_and_embeddings(data):
     )
 
 
+@pytest.mark.thorough
 def test_a_blend_is_one_module(data):
     """Of models that scale rows and that do not."""
     first = GPNNClassifier(hidden_channels=8, epochs=2).fit(data)

@@ -9,14 +9,12 @@ import gpnn
 from gpnn.cli import app
 from gpnn.config import Config
 from gpnn.recipes import RECIPES, find_recipe
+from tests.oracle.parameters import rest_thorough
 
-LONG = ("columns", "sampled")
 pytestmark = pytest.mark.filterwarnings("ignore:.*fewer than 5 training nodes")  # of a small graph
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else []) for name in RECIPES]
-)
+@pytest.mark.parametrize("name", rest_thorough(RECIPES, ["spread", "gated"]))
 def test_a_recipe_is_the_same_in_python_and_on_the_command_line(name, tmp_path):
     """The same weights and metrics, to the bit."""
     settings = ["train.epochs=4", "seed=2", "schedule.rounds=2"]

@@ -81,6 +81,7 @@ def test_save_and_load(data, fitted, tmp_path):
         GPNNRegressor.load(tmp_path / "saved")
 
 
+@pytest.mark.thorough
 def test_a_skewed_number_is_learnt_by_its_logarithm(tmp_path):
     data = number_graph(skewed=True)
     fitted = small(epochs=30, train_options={"target_scale": "auto"}).fit(data)

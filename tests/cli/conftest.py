@@ -29,3 +29,12 @@ def gpnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()
     return lambda *words: runner.invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of `tiny` without a report; a test that changes it takes a copy."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    words = ["train", *TINY, *SMALL_MODEL, "--quiet", "--no-report", "--out", str(run)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    return run

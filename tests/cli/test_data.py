@@ -45,7 +45,7 @@ def test_a_folder_of_tables(gpnn, tmp_path):
     result = gpnn("data", "describe", "mine")
     assert {"nodes by class", "cat", "dog", "edges without a reverse"} <= shown(result)
     assert "note: no node validates" not in result.stderr
-    result = gpnn("train", "mine", "train.epochs=2", "data.undirected=true", "--out", "run", "-q")
+    result = gpnn("train", "mine", "train.epochs=2", "data.undirected=true", "--out", "run", "-q", "--no-report")
     assert result.exit_code == 0, result.output
     assert str(folder) in (tmp_path / "run" / "config.toml").read_text()
     assert gpnn("predict", "run", "mine", "--out", "predicted.csv", "-q").exit_code == 0

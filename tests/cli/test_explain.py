@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def run(gpnn, tiny) -> str:
-    assert gpnn("train", *tiny, "--out", "run", "--quiet").exit_code == 0
+    assert gpnn("train", *tiny, "--out", "run", "--quiet", "--no-report").exit_code == 0
     return "run"
 
 

@@ -9,7 +9,7 @@ import torch
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # torch's own, of its exporter
 def test_a_run_as_a_program(gpnn, tiny):
-    assert gpnn("train", *tiny, "--out", "run", "--quiet").exit_code == 0
+    assert gpnn("train", *tiny, "--out", "run", "--quiet", "--no-report").exit_code == 0
     result = gpnn("export", "run", "model.pt2", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
@@ -24,7 +24,7 @@ def test_a_run_as_a_program(gpnn, tiny):
 
 def test_mistakes_are_one_sentence(gpnn, tiny):
     assert gpnn("export", "nowhere", "model.pt2").exit_code == 2
-    assert gpnn("train", *tiny, "--out", "run", "--quiet", "train.epochs=1").exit_code == 0
+    assert gpnn("train", *tiny, "--out", "run", "--quiet", "--no-report", "train.epochs=1").exit_code == 0
     result = gpnn("export", "run", "model.onnx")
     assert result.exit_code == 2
     assert "must be a file that ends in .pt2. Got 'model.onnx'." in result.stderr

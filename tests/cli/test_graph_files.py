@@ -41,7 +41,7 @@ def test_a_run_and_its_predictions(gpnn, tmp_path, write, name, words, rows):
     write(tmp_path / name)
     described = gpnn("data", "describe", name, *words, "--json")
     assert described.exit_code == 0, described.stderr
-    result = gpnn("train", name, *words, *SMALL, "--out", "run", "--quiet")
+    result = gpnn("train", name, *words, *SMALL, "--out", "run", "--quiet", "--no-report")
     assert result.exit_code == 0, result.stderr
     assert gpnn("predict", "run", name, "--out", "later.csv", "--quiet").exit_code == 0
     first, later = (csv.read_csv(tmp_path / path) for path in ("run/predictions.csv", "later.csv"))

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from typer.testing import CliRunner
 
+from gpnn.cli import app
 from gpnn.train import RunFolder
 
 EPOCHS = ["train.epochs=30", "train.patience=0", "model.hidden_channels=8", "partition.k=2"]
@@ -26,10 +29,18 @@ def write(folder: Path, num_nodes: int, *, first: int = 0, city: str = "Oslo", a
     return folder
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a graph and a run of it."""
+    folder = tmp_path_factory.mktemp("trained")
+    words = ["train", str(write(folder / "old", 20)), *EPOCHS, "--out", str(folder / "run"), "-q", "--no-report"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def run(gpnn, tmp_path: Path) -> str:
-    write(tmp_path / "old", 20)
-    assert gpnn("train", "old", *EPOCHS, "--out", "run", "-q").exit_code == 0
+def run(gpnn, trained: Path, tmp_path: Path) -> str:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     return "run"
 
 
@@ -102,7 +113,7 @@ def test_embeddings_of_new_nodes_start_from_their_neighbours(gpnn, tmp_path) -> 
         folder = write(tmp_path / name, count)
         text = [line.rsplit(",", 2)[0] for line in (folder / "nodes.csv").read_text().splitlines()]
         (folder / "nodes.csv").write_text("\n".join(text) + "\n")
-    assert gpnn("train", "old", *EPOCHS, "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", "old", *EPOCHS, "--out", "run", "-q", "--no-report").exit_code == 0
     result = gpnn("predict", "run", "grown", "--out", "a.csv")
     assert result.exit_code == 0, result.output
     assert "4 of 24 nodes are new" in result.stderr
@@ -164,7 +175,7 @@ def test_a_run_of_before_divides_the_graph_anew(gpnn, run, tmp_path) -> None:
 def test_columns_find_the_labels_of_known_nodes_by_their_ids(gpnn, tmp_path) -> None:
     """Known nodes in another order, with new ones: the same predictions where nothing around them changed."""
     write(tmp_path / "old", 20)
-    assert gpnn("train", "old", "recipe=columns", "--out", "columns", "-q").exit_code == 0
+    assert gpnn("train", "old", "recipe=columns", "--out", "columns", "-q", "--no-report").exit_code == 0
     assert gpnn("predict", "columns", "old", "--out", "same.csv").exit_code == 0
     grown = write(tmp_path / "grown", 26)
     header, *rows = (grown / "nodes.csv").read_text().splitlines(keepends=True)

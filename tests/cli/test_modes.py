@@ -123,7 +123,7 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
     (graph / "edges.csv").rename(tmp_path / "links.csv")
     words = ["--nodes", "friends/nodes.csv", "--edges", "links.csv"]
     assert json.loads(gpnn("data", "describe", *words, "--json").stdout)["nodes"] == 30
-    assert gpnn("train", *words, "train.epochs=2", "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", *words, "train.epochs=2", "--out", "run", "-q", "--no-report").exit_code == 0
     config = (tmp_path / "run" / "config.toml").read_text()
     assert str(tmp_path / "links.csv") in config
     assert json.loads(gpnn("partition", "--edges", "links.csv", "-k", 2, "--json").stdout)["k"] == 2

@@ -37,7 +37,7 @@ def test_they_are_described(gpnn, folder):
 
 
 def test_a_run_predicts_as_it_was_trained(gpnn, folder, tmp_path):
-    result = gpnn("train", "klub", *NAMES, *SMALL, "--out", "run", "--quiet")
+    result = gpnn("train", "klub", *NAMES, *SMALL, "--out", "run", "--quiet", "--no-report")
     assert result.exit_code == 0, result.stderr
     (folder / "nodes.csv").write_text((folder / "nodes.csv").read_text(encoding="utf-16"), encoding="latin-1")
     assert gpnn("predict", "run", "klub", "--out", "later.csv", "--quiet").exit_code == 0

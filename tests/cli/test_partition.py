@@ -19,7 +19,7 @@ def test_every_method_side_by_side(gpnn, tiny):
 
 def test_a_saved_partition_trains(gpnn, tiny, tmp_path):
     gpnn("partition", *tiny[:5], "-k", 5, "--out", "parts.safetensors")
-    result = gpnn("train", *tiny, "partition.file=parts.safetensors", "--out", "run", "-q")
+    result = gpnn("train", *tiny, "partition.file=parts.safetensors", "--out", "run", "-q", "--no-report")
     assert result.exit_code == 0, result.output
     assert '"num_parts": 5' in (tmp_path / "run" / "metrics.json").read_text()
 

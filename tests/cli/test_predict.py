@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -5,8 +6,8 @@ from pyarrow import csv, parquet
 
 
 @pytest.fixture
-def run(gpnn, tiny) -> str:
-    assert gpnn("train", *tiny, "--out", "run", "--quiet").exit_code == 0
+def run(finished, tmp_path) -> str:
+    shutil.copytree(finished, tmp_path / "run")
     return "run"
 
 
@@ -59,7 +60,7 @@ def test_what_the_run_knows_of_its_nodes_is_not_overwritten(gpnn, run, tmp_path)
 
 
 def test_embeddings_know_their_own_graph_only(gpnn, tiny):
-    assert gpnn("train", *tiny, "model.input=embedding", "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", *tiny, "model.input=embedding", "--out", "run", "-q", "--no-report").exit_code == 0
     assert gpnn("predict", "run", "planted", "--out", "a.csv", "-q").exit_code == 0
     result = gpnn("predict", "run", "planted", "data.num_nodes=60", "--out", "b.csv")
     assert result.exit_code == 2
@@ -73,7 +74,7 @@ def test_an_unfinished_run_is_refused(gpnn, run, tmp_path):
 
 
 def test_the_graph_goes_through_the_run_s_transforms(gpnn, tiny, tmp_path):
-    assert gpnn("train", *tiny, "data.scale_features=none", "--out", "raw", "-q").exit_code == 0
+    assert gpnn("train", *tiny, "data.scale_features=none", "--out", "raw", "-q", "--no-report").exit_code == 0
     assert gpnn("predict", "raw", "planted", "--out", "predicted.parquet", "-q").exit_code == 0
     assert same_answers(tmp_path / "predicted.parquet", tmp_path / "raw")
 

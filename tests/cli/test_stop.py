@@ -1,6 +1,7 @@
 """A run can be stopped and kept, and goes on, be it for longer."""
 
 import json
+import shutil
 import signal
 import tomllib
 from dataclasses import replace
@@ -90,8 +91,8 @@ def test_fewer_epochs_end_a_stopped_run_where_it_is(gpnn, tiny, tmp_path, monkey
         (["cora", "train.epochs=9"], "`--resume` must stand alone, or with train.epochs=…"),
     ],
 )
-def test_what_may_not_change_is_refused(gpnn, tiny, tmp_path, words, sentence):
-    assert gpnn("train", *tiny, "--out", "run", "-q", "--no-report").exit_code == 0
+def test_what_may_not_change_is_refused(gpnn, finished, tmp_path, words, sentence):
+    shutil.copytree(finished, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     result = gpnn("train", "--resume", "run", *words)
     assert result.exit_code == 2
@@ -139,7 +140,8 @@ class Raise:
         """The signal has come already."""
 
 
-@pytest.mark.parametrize("training", [2, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("training", [2, 4])
 def test_a_run_stopped_in_its_race_has_the_best(gpnn, tiny_graph, tmp_path, short_recipes, monkeypatch, training):
     words = ["train", *tiny_graph, "seed=1", "-q", "--no-report"]
     with monkeypatch.context() as patch:

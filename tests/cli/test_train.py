@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ import numpy as np
 import pytest
 from pyarrow import csv, parquet
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
+from gpnn.cli import app
 from gpnn.extra import install_command
+from tests.cli.conftest import SMALL_MODEL, TINY
 from tests.oracle.multi_hot import multi_hot_graph
 
 FILES = ["checkpoint", "config.toml", "environment.json", "history.jsonl", "metrics.json", "model.safetensors"]
@@ -84,19 +88,19 @@ def test_a_run_folder_is_complete(gpnn, tiny, tmp_path):
 
 def test_same_seed_same_bits_other_seed_others(gpnn, tiny, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        assert gpnn("train", *tiny, f"seed={seed}", "--out", name, "--quiet").exit_code == 0
+        assert gpnn("train", *tiny, f"seed={seed}", "--out", name, "--quiet", "--no-report").exit_code == 0
     read = lambda name: (tmp_path / name / "model.safetensors").read_bytes()  # noqa: E731
     assert read("a") == read("b") != read("c")
 
 
 def test_messages_count_every_pass(gpnn, tiny):
-    words = ["train", *tiny, "train.consistency=0", "--json"]
+    words = ["train", *tiny, "train.consistency=0", "--json", "--no-report"]
     one, two = (json.loads(gpnn(*words, f"train.passes={passes}").stdout) for passes in (1, 2))
     assert two["num_messages"] == 2 * one["num_messages"]
 
 
 def test_quiet_prints_the_run_folder(gpnn, tiny):
-    result = gpnn("train", *tiny, "--quiet")
+    result = gpnn("train", *tiny, "--quiet", "--no-report")
     assert Path(result.stdout.strip()).parent == Path("runs")
     assert Path(result.stdout.strip()).name.startswith("planted-")
     assert result.stderr == ""
@@ -104,7 +108,7 @@ def test_quiet_prints_the_run_folder(gpnn, tiny):
 
 def test_a_configuration_file_and_words(gpnn, tiny, tmp_path):
     (tmp_path / "settings.toml").write_text("seed = 5\n[train]\nepochs = 2\n")
-    result = gpnn("train", *tiny[:-2], "partition.k=2", "--config", "settings.toml", "--json")
+    result = gpnn("train", *tiny[:-2], "partition.k=2", "--config", "settings.toml", "--json", "--no-report")
     metrics = json.loads(result.stdout)
     assert (metrics["epochs"], metrics["seed"], metrics["num_parts"]) == (2, 5, 2)
 
@@ -146,20 +150,28 @@ def test_an_existing_folder_is_refused(gpnn, tiny, tmp_path):
     assert "The run folder must be new or empty. 'full' is not." in result.stderr
 
 
-def test_a_finished_run_is_not_trained_again(gpnn, tiny, tmp_path):
-    gpnn("train", *tiny, "--out", "run")
+def test_a_finished_run_is_not_trained_again(gpnn, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
     before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
-    result = gpnn("train", "--resume", "run")
+    result = gpnn("train", "--resume", "run", "--no-report")
     assert result.exit_code == 0
     assert "this run is finished" in result.stderr
     assert "test accuracy" in result.stdout
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
 
 
+@pytest.fixture(scope="module")
+def checkpointed(tmp_path_factory):
+    run = tmp_path_factory.mktemp("checkpointed") / "run"
+    words = ["train", *TINY, *SMALL_MODEL, "train.checkpoint_every=1", "--no-report", "--out", str(run), "-q"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    return run
+
+
 @pytest.fixture
-def stopped(gpnn, tiny, tmp_path):
+def stopped(gpnn, checkpointed, tmp_path):
     """A run with a checkpoint and without an end, as a kill leaves it."""
-    assert gpnn("train", *tiny, "train.checkpoint_every=1", "--no-report", "--out", "run", "-q").exit_code == 0
+    shutil.copytree(checkpointed, tmp_path / "run")
     (tmp_path / "run" / "metrics.json").unlink()
     return tmp_path / "run"
 
@@ -293,20 +305,15 @@ def test_killed_and_resumed_ends_at_the_same_bits(gpnn, tiny, tmp_path):
     assert history(whole / "history.jsonl") == history(resumed / "history.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("number", "name", "code"),
-    [
-        (signal.SIGINT, "Ctrl-C", 130),
-        pytest.param(signal.SIGTERM, "SIGTERM", 143, marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.thorough  # test_stop.py has the form without a process
+@pytest.mark.parametrize(("number", "name", "code"), [(signal.SIGINT, "Ctrl-C", 130), (signal.SIGTERM, "SIGTERM", 143)])
 def test_a_signal_leaves_a_run_to_continue(gpnn, tiny, tmp_path, number, name, code):
     words = [*tiny, "train.epochs=100000", "train.patience=0", "--out", "run"]
     process = start(words, tmp_path)
     try:
         wait_for(lambda: lines(tmp_path / "run" / "history.jsonl") > 3, process)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=1200)
+        _, errors = process.communicate(timeout=3000)
     finally:
         process.kill()
     assert process.returncode == code
@@ -331,7 +338,7 @@ def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
     (folder / "edges.csv").write_text("source,target\n" + edges)
     np.savez(folder / "features.npz", data.x.numpy())
     np.savez(folder / "labels.npz", data.y.numpy())
-    words = ["graph", "model.hidden_channels=8", "train.epochs=6", "partition.k=3"]
+    words = ["graph", "model.hidden_channels=8", "train.epochs=6", "partition.k=3", "--no-report"]
     result = gpnn("train", *words, "--out", "run")
     assert result.exit_code == 0, result.output
     for name in ("macro f1", "roc auc", "average precision"):
@@ -379,6 +386,7 @@ def short_recipes(monkeypatch):
         monkeypatch.setitem(RECIPES, name, replace(recipe, train=replace(recipe.train, epochs=8, patience=0)))
 
 
+@pytest.mark.thorough
 def test_where_no_model_is_chosen_recipes_race(gpnn, tiny_graph, tmp_path, short_recipes):
     result = gpnn("train", *tiny_graph, "seed=1", "--out", "run")
     assert result.exit_code == 0, result.output

@@ -43,8 +43,8 @@ def old(tmp_path: Path) -> Path:
     "settings",
     [
         ["data.undirected=true", "recipe=spread"],
-        ["recipe=gated", "schedule.rounds=1"],
-        ["model.cell=gru", "schedule.name=held_cut"],
+        pytest.param(["recipe=gated", "schedule.rounds=1"], marks=pytest.mark.thorough),
+        pytest.param(["model.cell=gru", "schedule.name=held_cut"], marks=pytest.mark.thorough),
         pytest.param(["recipe=columns"], marks=pytest.mark.thorough),
         pytest.param(["schedule.name=waves"], marks=pytest.mark.thorough),
         pytest.param(["model.input=embedding"], marks=pytest.mark.thorough),
@@ -52,7 +52,7 @@ def old(tmp_path: Path) -> Path:
 )
 def test_an_update_equals_the_whole_prediction(gpnn, old, settings):
     own = [] if "recipe=columns" in settings else [each for each in SETTINGS if each.split("=")[0] not in str(settings)]
-    assert gpnn("train", "old", *own, *settings, "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", "old", *own, *settings, "--out", "run", "-q", "--no-report").exit_code == 0
     shown = gpnn("predict", "run", "--update", "new", "--out", "update.csv", "--json")
     assert shown.exit_code == 0, shown.output
     assert gpnn("predict", "run", "after", "--out", "whole.csv", "-q").exit_code == 0
@@ -72,7 +72,7 @@ def test_an_update_equals_the_whole_prediction(gpnn, old, settings):
 
 
 def test_the_command_says_what_it_computed(gpnn, old):
-    assert gpnn("train", "old", *SETTINGS, "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", "old", *SETTINGS, "--out", "run", "-q", "--no-report").exit_code == 0
     result = gpnn("predict", "run", "--update", "new", "--only-new", "--out", "update.csv")
     assert "2 predictions in update.csv; 2 of 201 nodes are new to the run; " in result.stderr
     assert "were computed again" in result.stderr
@@ -80,7 +80,7 @@ def test_the_command_says_what_it_computed(gpnn, old):
 
 
 def test_mistakes(gpnn, old, tmp_path):
-    assert gpnn("train", "old", *SETTINGS, "--out", "run", "-q").exit_code == 0
+    assert gpnn("train", "old", *SETTINGS, "--out", "run", "-q", "--no-report").exit_code == 0
     (tmp_path / "empty").mkdir()
     write(tmp_path / "stranger", edges=[PAIR, ("p1", "nobody")])
     for words, sentence in (

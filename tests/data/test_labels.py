@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from gpnn import load_dataset
 from gpnn.data import check_data
 from gpnn.data.labels import check_labels, check_names, check_trainable, labelled_nodes
+from tests.oracle.parameters import rest_thorough
 
 NAN = float("nan")
 
@@ -138,7 +139,7 @@ def test_datasets(name: str, data_root: Path) -> None:
     check_trainable(load_dataset(name, root=data_root).y)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("rate", rest_thorough([0.1, 0.01, 0.001], [0.01]))
 def test_nell(rate: float, data_root: Path) -> None:
     data = load_dataset("nell", root=data_root, rate=rate)
     check_trainable(data.y)

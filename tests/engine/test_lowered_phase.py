@@ -16,6 +16,7 @@ from gpnn.nn.message import IdentityMessage
 from gpnn.nn.update import UPDATES
 from gpnn.partition.neighbours import neighbours
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
+from tests.oracle.parameters import rest_thorough
 from tests.oracle.small_graphs import chain
 
 Edge = tuple[int, int, int, float]
@@ -72,7 +73,7 @@ def test_blocks_do_not_write_what_others_read(small_chunks):
 
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("weighted", rest_thorough([True, False], [True]))
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_numbers_are_those_of_the_plan(name, weighted, runner, small_chunks):
     graph = multigraph(weighted=weighted, num_types=3 if weighted else 1)

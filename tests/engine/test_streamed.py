@@ -12,6 +12,7 @@ from gpnn.engine import Streamed, propagate, recompute
 from gpnn.nn import UPDATES, CellBank, Scheduled
 from gpnn.nn.cell import build_cell
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states
+from tests.oracle.parameters import rest_thorough
 
 
 def assert_same(cell, plan, *, runner="streamed", collect=False, tolerance=1e-11, separate_initial=False) -> None:
@@ -143,7 +144,7 @@ def shared_blocks(monkeypatch: pytest.MonkeyPatch, small_chunks):
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", rest_thorough(SCHEDULES, ["partitioned", "subgraph_memory"]))
 def test_blocks_on_several_threads_change_no_bit(name, shared_blocks):
     plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph), normalization="split")
     for cell in (make_cell("gru", "linear"), make_cell("linear", alpha=0.2), make_cell("gcnii", "mlp", "max")):

@@ -66,6 +66,7 @@ def test_one_synchronous_round_is_the_convolution_itself(name: str) -> None:
     torch.testing.assert_close(ours, whole, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.thorough  # test_scheduled.py has the form of a few
 @pytest.mark.parametrize("name", sorted(set(ACCEPTED) - ALL_ROWS))
 def test_phases_equal_calling_it_by_hand_and_runners_agree(name: str) -> None:
     graph, conv = graph_for(name), scheduled(name)

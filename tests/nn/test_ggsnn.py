@@ -80,6 +80,7 @@ def test_a_union_is_its_graphs_whatever_the_blocks(output):
             torch.testing.assert_close(ours, expected[rows])
 
 
+@pytest.mark.thorough
 def test_two_outputs_in_order():
     """A chain of arrows: which kind comes first, which second? The answer cannot be read off the first annotations."""
     graphs, x, answers = [], [], []
@@ -122,7 +123,7 @@ def test_refuses_what_does_not_fit():
         GGSNN(1, 4, 2)(x, gpnn.lower(union, synchronous(union, 1)), ptr[:-1])
 
 
-@pytest.mark.parametrize("task", [4, 15])
+@pytest.mark.parametrize("task", [4, pytest.param(15, marks=pytest.mark.thorough)])
 def test_babi(task, data_root):
     """Fifty stories solve the easy tasks, as Li et al. report; chance is one in three or more nodes."""
     from gpnn.data.babi import select_graphs

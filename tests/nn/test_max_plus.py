@@ -83,6 +83,7 @@ def test_synchronous_steps_relax_the_distances():
     assert found.flatten().tolist() == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
 
 
+@pytest.mark.thorough
 def test_a_trained_model_keeps_its_answer_on_longer_graphs():
     from gpnn.train import Recipe, fit
 

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from experiments.baselines import BASELINES, baseline_options, fit_predict, run_baseline
 from gpnn.data import load_dataset
+from tests.oracle.parameters import rest_thorough
 
 # enough for the planted graph, so that the whole table runs in seconds
 SMALL: dict[str, dict[str, Any]] = {
@@ -24,7 +25,8 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 NEED_FEATURES = {"feat", "mani_reg", "semi_emb", "ica", "planetoid_inductive", "gcn", "gcn_partition"}
 
-every_baseline = pytest.mark.parametrize("name", BASELINES)
+SLOW = {"semi_emb", "deepwalk", "planetoid_transductive", "planetoid_inductive"}  # theirs alone are kernels to compile
+every_baseline = pytest.mark.parametrize("name", rest_thorough(BASELINES, BASELINES.keys() - SLOW))
 
 
 _known: dict[str, Tensor] = {}
@@ -81,6 +83,7 @@ def test_does_not_read_test_labels(name: str, planted: Data) -> None:
 
 
 @every_baseline
+@pytest.mark.thorough
 def test_does_not_train_on_validation_labels(name: str, planted: Data) -> None:
     """Wrong validation labels select badly at worst: what is selected was trained on the training labels alone."""
     found = fit_predict(name, relabelled(planted, "val_mask"), seed=1, **SMALL.get(name, {}))
@@ -90,6 +93,7 @@ def test_does_not_train_on_validation_labels(name: str, planted: Data) -> None:
 
 
 @every_baseline
+@pytest.mark.thorough
 def test_runs_without_validation_and_test_nodes(name: str, planted: Data) -> None:
     none = torch.zeros_like(planted.val_mask)
     data = changed(planted, val_mask=none, test_mask=none)
@@ -98,6 +102,7 @@ def test_runs_without_validation_and_test_nodes(name: str, planted: Data) -> Non
 
 
 @every_baseline
+@pytest.mark.thorough
 def test_dense_features_or_none(name: str, planted: Data) -> None:
     options = SMALL.get(name, {})
     dense = fit_predict(name, changed(planted, x=planted.x.to_dense()), seed=1, **options)
@@ -111,6 +116,7 @@ def test_dense_features_or_none(name: str, planted: Data) -> None:
 
 
 @every_baseline
+@pytest.mark.thorough
 def test_runs_on_a_class_without_training_nodes_and_a_graph_without_edges(name: str, planted: Data) -> None:
     data = changed(planted, edge_index=planted.edge_index[:, :0], num_classes=planted.num_classes + 1)
     found = fit_predict(name, data, seed=1, **SMALL.get(name, {}))
