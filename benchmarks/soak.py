@@ -14,11 +14,11 @@ Exits with 1 when, after the first five hundred epochs, resident memory grows by
 forgets by more than 512 bytes per epoch), small objects by more than the history's and two per epoch beside, what the C
 library handed out by more than 256 bytes per epoch, or a file stays open.
 
-    python benchmarks/soak.py --races 1000
+    python benchmarks/soak.py --races 1000 --out benchmarks/results/soak_races.md
 
-races the recipes on a small graph that many times in one process, each into a run folder of its own, and prints
-resident memory and open files. Exits with 1 when, after the first tenth, memory grows by more than 16 KiB per race, or
-a file stays open.
+races the recipes on a small graph that many times in one process, each into a run folder of its own, and notes resident
+memory, small objects and open files. Exits with 1 when, after the first tenth, resident memory grows by more than 16
+KiB or Python's small objects by more than 100 per race, or a file stays open.
 """
 
 import argparse
@@ -53,7 +53,7 @@ SETTINGS += ["train.patience=0", "train.check_every=5", "train.checkpoint_every=
 
 RACED = ["data.name=planted", "data.num_nodes=60", "data.num_features=8", "data.num_classes=3", "data.label_rate=0.3"]
 RACED += ["recipe=auto", "train.epochs=4", "train.patience=0", "device=cpu"]
-FIXED, MOST_PER_RACE = ("train.epochs", "train.patience"), 16.0  # KiB
+FIXED, MOST_PER_RACE, MOST_KEPT = ("train.epochs", "train.patience"), 16.0, 100.0  # KiB, objects
 
 
 class Handed(ctypes.Structure):
@@ -123,14 +123,14 @@ def soak(case: str) -> dict[str, Any]:
     return metrics | {"seconds": time.process_time() - began}
 
 
-def soak_races(num: int) -> bool:
-    """Race that many times; whether memory and open files stay level. Prints ten lines on the way."""
+def soak_races(num: int, out: Path | None) -> bool:
+    """Race that many times and write the page; whether memory, small objects and open files stay level."""
     import torch
 
     from gpnn.build import Race, begin_run, load_config, race_run, train_run
 
     torch.set_num_threads(1)
-    memory, files, settled = [], [], num // 10
+    rows, settled = [], num // 10
     config = load_config(overrides=RACED)
     for number in range(1, num + 1):
         with tempfile.TemporaryDirectory() as folder:
@@ -140,13 +140,38 @@ def soak_races(num: int) -> bool:
             train_run(run, built, report=False)
         del run, begun, built
         gc.collect()
-        memory.append(resident())
-        files.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+        rows.append((resident(), sys.getallocatedblocks(), len(os.listdir("/proc/self/fd"))))  # noqa: PTH208
         if number % max(1, num // 10) == 0:
-            print(f"race {number}: {memory[-1]:.1f} MiB, {files[-1]} open files", flush=True)
-    rate = 1024 * (memory[-1] - memory[settled]) / max(1, num - settled - 1)
-    print(f"{rate:+.1f} KiB per race after the first {settled + 1}; {time.process_time():.0f} CPU s")
-    return rate <= MOST_PER_RACE and files[-1] <= files[settled] + 1
+            print(number, rows[-1], flush=True)
+            rates = [
+                (last - first) / max(1, number - settled - 1)
+                for last, first in zip(rows[-1], rows[min(settled, number - 1)])
+            ]
+            if out is not None:
+                from gpnn.storage.atomic import write_text
+
+                write_text(out, races_page(rows, settled, rates))
+    return 1024 * rates[0] <= MOST_PER_RACE and rates[1] <= MOST_KEPT and rows[-1][2] <= rows[settled][2] + 1
+
+
+def races_page(rows: list[tuple[float, int, int]], settled: int, rates: list[float]) -> str:
+    import torch
+
+    about = (__doc__ or "").partition("    python benchmarks/soak.py --races")[2].partition("\n\n")[2].strip()
+    step = max(1, len(rows) // 10)
+    lines = ["| race | resident, MiB | small objects | open files |", "|---:|---:|---:|---:|"]
+    for number in sorted({1, min(settled + 1, len(rows)), *range(step, len(rows) + 1, step)}):
+        lines.append("| {:,} | {:.1f} | {:,} | {} |".format(number, *rows[number - 1]))
+    head = (
+        f"# {len(rows):,} races in flat memory\n\n    python benchmarks/soak.py --races N --out FILE\n\nIt {about}\n\n"
+    )
+    tail = f"Per race after the first {settled + 1}: {1024 * rates[0]:+.1f} KiB, {rates[1]:+.1f} small objects."
+    machine = f"Machine: {platform.machine()}, {os.cpu_count()} cores; torch {torch.__version__}. "
+    return (
+        f"{head}{machine}{time.process_time():.0f} CPU s; other work kept the cores busy.\n\n"
+        + "\n".join(lines)
+        + f"\n\n{tail}\n"
+    )
 
 
 def growth(values: list[float]) -> float:
@@ -227,7 +252,7 @@ def main() -> None:
     parser.add_argument("--races", type=int, help="race that many times instead")
     chosen = parser.parse_args()
     if chosen.races:
-        sys.exit(not soak_races(chosen.races))
+        sys.exit(not soak_races(chosen.races, chosen.out))
     if chosen.case:
         print(json.dumps(soak(chosen.case)))
         return
