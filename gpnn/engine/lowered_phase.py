@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,9 +19,76 @@ from gpnn.schedule import Phase
 from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
 
 
+class Lowered(ABC):
+    """A phase in the forms that runners take it in; each is built on first use, and kept."""
+
+    phase: Phase | RowPhase
+
+    @property
+    @abstractmethod
+    def whole(self) -> Block:
+        """The phase as one block: the fused runner's form."""
+
+    @property
+    @abstractmethod
+    def chunks(self) -> tuple[Block, ...]:
+        """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
+
+    @property
+    @abstractmethod
+    def sends_all(self) -> bool:
+        """Whether the phase sends over all edges at once, without blocks."""
+
+    @property
+    def kind(self) -> str:
+        return self.phase.kind
+
+    @property
+    def repeat(self) -> int:
+        return self.phase.repeat
+
+    @property
+    def closing(self) -> bool:
+        return self.phase.closing
+
+    @property
+    def independent(self) -> bool:
+        """Whether the phase has blocks of its own, none of which reads what another writes (but a row as it was)."""
+        return self.phase.has_blocks
+
+    @property
+    def num_held(self) -> int:
+        return self.phase.num_held
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the phase writes, n."""
+        return self.phase.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        return self.phase.num_edges
+
+    @cached_property
+    def halo(self) -> Halo | None:
+        """The rows that blocks read as they were at the start of the phase; None where nothing is held."""
+        return halo_of(self.chunks) if self.num_held else None
+
+    @cached_property
+    def input_rows(self) -> Tensor:
+        """Plan rows that the phase reads, distinct, `[m]`."""
+        return rows_read(self.chunks)
+
+    def build(self, runner: str) -> BuiltPhase:
+        """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
+        blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
+        blocks = tuple(replace(block, edges=None) for block in blocks)
+        return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)
+
+
 @dataclass(frozen=True, eq=False)
-class LoweredPhase:
-    """A phase in the three forms that runners take it in; each is built on first use, and kept.
+class LoweredPhase(Lowered):
+    """A phase over a list of edges.
 
     Attributes:
         phase: what was lowered.
@@ -39,32 +107,6 @@ class LoweredPhase:
     chunk_rows: int
     check: Callable[[], None]
 
-    @property
-    def kind(self) -> str:
-        return self.phase.kind
-
-    @property
-    def repeat(self) -> int:
-        return self.phase.repeat
-
-    @property
-    def closing(self) -> bool:
-        return self.phase.closing
-
-    @property
-    def independent(self) -> bool:
-        """Whether the phase has blocks of its own, none of which reads what another writes (but a row as it was)."""
-        return self.phase.edge_ptr is not None
-
-    @property
-    def num_held(self) -> int:
-        return self.phase.num_held
-
-    @cached_property
-    def halo(self) -> Halo | None:
-        """The rows that blocks read as they were at the start of the phase; None where nothing is held."""
-        return halo_of(self.blocks) if self.num_held else None
-
     @cached_property
     def num_halo(self) -> int:
         """How many rows held edges send from, H."""
@@ -79,7 +121,6 @@ class LoweredPhase:
 
     @property
     def sends_all(self) -> bool:
-        """Whether the phase sends over all edges at once, without blocks."""
         return not self.independent and self.num_edges == self.rule.graph.num_edges
 
     @property
@@ -91,15 +132,6 @@ class LoweredPhase:
     def lowering_edges(self) -> int:
         """Edges whose arrays are made at one time."""
         return self.num_edges + self.num_held
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows the phase writes, n."""
-        return self.phase.nodes.numel()
-
-    @property
-    def num_edges(self) -> int:
-        return self.phase.edges.numel()
 
     @property
     def piece_rows(self) -> int:
@@ -115,7 +147,6 @@ class LoweredPhase:
 
     @cached_property
     def whole(self) -> Block:
-        """The phase as one block: the fused runner's form."""
         return self.builder.build(self.messages())
 
     @cached_property
@@ -127,21 +158,9 @@ class LoweredPhase:
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
-        """The phase's own blocks or, where it has none, its receivers in runs that read each other."""
         if self.independent or self.num_held or self.num_rows <= self.chunk_rows:
             return self.blocks
         return tuple(self.builder.build(piece) for piece in _chunks(self.messages(), self.chunk_rows))
-
-    @cached_property
-    def input_rows(self) -> Tensor:
-        """Plan rows that the phase reads, distinct, `[m]`."""
-        return rows_read(self.chunks)
-
-    def build(self, runner: str) -> BuiltPhase:
-        """The form that "fused" or "streamed" takes, alone: without edge ids, and without what it was built from."""
-        blocks = (self.whole,) if runner == "fused" else self.chunks or (self.whole,)
-        blocks = tuple(replace(block, edges=None) for block in blocks)
-        return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)
 
     def messages(self) -> Messages:
         """The phase's edges in plan numbering; not kept, since blocks hold all that running needs."""
@@ -310,8 +329,8 @@ ROW_RULES = ("phase", "graph")  # of normalisation that need no weight per edge
 
 
 @dataclass(frozen=True, eq=False)
-class LoweredRows:
-    """A phase in the forms that runners take it in; each is built on first use, and kept.
+class LoweredRows(Lowered):
+    """A phase over a graph in CSR form, lowered where its rows lie, without a list of edges.
 
     Attributes:
         phase: what was lowered.
@@ -326,44 +345,13 @@ class LoweredRows:
     messages: RowMessages | None = None
 
     @property
-    def kind(self) -> str:
-        return self.phase.kind
-
-    @property
-    def repeat(self) -> int:
-        return self.phase.repeat
-
-    @property
-    def closing(self) -> bool:
-        return self.phase.closing
-
-    @property
-    def independent(self) -> bool:
-        """Whether no block reads what another writes (but a row as it was)."""
-        return self.phase.has_blocks
-
-    @property
     def sends_all(self) -> bool:
-        """Whether the phase sends over all edges at once, without blocks."""
         return self.kind == "all"
 
     @property
     def weighted(self) -> bool:
         """Whether each message has a weight of its own."""
         return self.phase.graph.edge_weight is not None or self.normalization.startswith("symmetric")
-
-    @property
-    def num_held(self) -> int:
-        return self.phase.num_held
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows the phase writes, n."""
-        return self.phase.num_nodes
-
-    @property
-    def num_edges(self) -> int:
-        return self.phase.num_edges
 
     @property
     def piece_rows(self) -> int:
@@ -389,20 +377,13 @@ class LoweredRows:
         return min(self.num_halo, int(self.phase.crossings.cut.max())) if self.phase.crossings is not None else 0
 
     @cached_property
-    def halo(self) -> Halo | None:
-        """The rows that blocks read as they were at the start of the phase; None where nothing is held."""
-        return halo_of(self.chunks) if self.num_held else None
-
-    @cached_property
     def whole(self) -> Block:
-        """The phase as one block: the fused runner's form."""
         if self.messages is not None:
             return self.messages.whole(self.phase.spec)
         return self.layout.whole(self.phase.spec, self.normalization)
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
-        """A block for each range of rows: independent, or runs of receivers that read each other."""
         if self.messages is not None:
             return self.messages.blocks(self.phase.spec)
         return self.layout.blocks(self.phase.spec, self.normalization)
@@ -417,13 +398,3 @@ class LoweredRows:
         """Plan rows that the phase writes, `[n]`, in the order of `whole` and of the pieces one after the other."""
         found = [self.whole] if "whole" in vars(self) else self.chunks
         return join_rows([block.rows for block in found], found[0].operators[0].ptr.device)
-
-    @cached_property
-    def input_rows(self) -> Tensor:
-        """Plan rows that the phase reads, distinct, `[m]`."""
-        return rows_read(self.chunks)
-
-    def build(self, runner: str) -> BuiltPhase:
-        """The form that "fused" or "streamed" takes, alone, without what it was built from."""
-        blocks = tuple(replace(block, edges=None) for block in ((self.whole,) if runner == "fused" else self.chunks))
-        return BuiltPhase(self.kind, blocks, self.independent, self.repeat, self.closing, self.sends_all, self.num_held)

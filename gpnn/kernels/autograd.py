@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar
@@ -44,13 +44,18 @@ _plain: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @contextmanager
-def plain_operations() -> Iterator[None]:
-    """Inside, models compute with torch's own operations alone, which a tracer records: slower than the kernels."""
-    token = _plain.set(True)
+def setting(variable: ContextVar[Result], value: Result) -> Iterator[None]:
+    """Inside, a variable has another value."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _plain.reset(token)
+        variable.reset(token)
+
+
+def plain_operations() -> AbstractContextManager[None]:
+    """Inside, models compute with torch's own operations alone, which a tracer records: slower than the kernels."""
+    return setting(_plain, True)
 
 
 def is_plain() -> bool:

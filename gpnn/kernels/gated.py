@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from gpnn.kernels.autograd import setting
 from gpnn.kernels.operator import Operator
 
 _for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
@@ -32,27 +32,17 @@ class StepUse(NamedTuple):
     at_once: bool = False
 
 
-@contextmanager
-def for_gradients(alone: bool = True) -> Iterator[None]:
+def for_gradients(alone: bool = True) -> AbstractContextManager[None]:
     """Steps inside are made for their backward pass alone: they have the right shape, and values that mean nothing.
 
     With `alone` False they have values, also inside another such context.
     """
-    token = _for_gradients.set(alone)
-    try:
-        yield
-    finally:
-        _for_gradients.reset(token)
+    return setting(_for_gradients, alone)
 
 
-@contextmanager
-def differentiated_at_once() -> Iterator[None]:
+def differentiated_at_once() -> AbstractContextManager[None]:
     """The backward pass of a step inside, or of all steps of a block, follows before this thread takes another."""
-    token = _at_once.set(True)
-    try:
-        yield
-    finally:
-        _at_once.reset(token)
+    return setting(_at_once, True)
 
 
 def gated_step(

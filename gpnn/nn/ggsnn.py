@@ -228,10 +228,7 @@ def graph_log_softmax(scores: Tensor, ptr: Tensor) -> Tensor:
     [0.5, 0.5, 1.0]
     """
     graph = graph_of_node(ptr)
-    index = graph[:, None].expand_as(scores)
-    shape = (len(ptr) - 1, scores.shape[1])
-    largest = scores.new_zeros(shape).scatter_reduce(0, index, scores.detach(), "amax", include_self=False)
-    shifted = scores - largest[graph]
+    shifted = scores - _reduce(scores.detach(), ptr, "amax")[graph]
     return shifted - graph_sum(shifted.exp(), ptr).log()[graph]
 
 
@@ -242,10 +239,12 @@ def graph_argmax(scores: Tensor, ptr: Tensor) -> Tensor:
     [1, 2]
     """
     graph = graph_of_node(ptr)
-    index = graph[:, None].expand_as(scores)
-    shape = (len(ptr) - 1, scores.shape[1])
-    largest = scores.new_zeros(shape).scatter_reduce(0, index, scores.detach(), "amax", include_self=False)
     nodes = torch.arange(len(graph), device=ptr.device)[:, None].expand_as(scores)
-    loses = scores < largest[graph]
-    candidates = nodes.masked_fill(loses, len(graph))
-    return candidates.new_zeros(shape).scatter_reduce(0, index, candidates, "amin", include_self=False)
+    loses = scores < _reduce(scores.detach(), ptr, "amax")[graph]
+    return _reduce(nodes.masked_fill(loses, len(graph)), ptr, "amin")
+
+
+def _reduce(values: Tensor, ptr: Tensor, how: str) -> Tensor:
+    """The reduction over the nodes of each graph, `[G, k]`, of `values`, `[N, k]`."""
+    index = graph_of_node(ptr)[:, None].expand_as(values)
+    return values.new_zeros(len(ptr) - 1, values.shape[1]).scatter_reduce(0, index, values, how, include_self=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
-from gpnn.kernels.autograd import is_plain
+from gpnn.kernels.autograd import is_plain, setting
 from gpnn.kernels.masks import masked_weight
 
 Result = TypeVar("Result")
@@ -223,19 +223,14 @@ def drop_weights(operator: Operator, p: float, key: MaskKey | None, layer: int) 
 _state_type: ContextVar[torch.dtype | None] = ContextVar("state_type", default=None)
 
 
-@contextmanager
-def states_in(dtype: torch.dtype | None) -> Iterator[None]:
+def states_in(dtype: torch.dtype | None) -> AbstractContextManager[None]:
     """Inside, models propagate states and messages in `dtype`; None: in the type of their parameters.
 
     >>> with states_in(torch.bfloat16):
     ...     state_type()
     torch.bfloat16
     """
-    token = _state_type.set(dtype)
-    try:
-        yield
-    finally:
-        _state_type.reset(token)
+    return setting(_state_type, dtype)
 
 
 def state_type() -> torch.dtype | None:

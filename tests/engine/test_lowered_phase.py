@@ -11,8 +11,7 @@ import gpnn
 from gpnn import Graph
 from gpnn.engine import Block, LoweredRows, Plan, Streamed, propagate
 from gpnn.engine.normalize import NORMALIZATIONS
-from gpnn.nn.cell import Cell, build_cell
-from gpnn.nn.message import IdentityMessage
+from gpnn.nn.cell import Cell, IdentityMessage, build_cell
 from gpnn.nn.update import UPDATES
 from gpnn.partition.neighbours import neighbours
 from tests.oracle.engine_cases import SCHEDULES, gradients, make_cell, make_schedule, multigraph, states

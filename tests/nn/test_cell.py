@@ -8,8 +8,7 @@ import gpnn
 from gpnn.engine import aggregate_messages, propagate
 from gpnn.engine.step import Step
 from gpnn.nn import GPNN, Cell, CellBank, MaskKey
-from gpnn.nn.cell import DroppedCell, advance_gated, build_cell
-from gpnn.nn.message import LinearMessage
+from gpnn.nn.cell import DroppedCell, LinearMessage, advance_gated, build_cell
 from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 

@@ -8,7 +8,7 @@ import torch
 import gpnn
 from gpnn.engine import propagate
 from gpnn.nn import GPNN, Cell, CellBank
-from gpnn.nn.message import IdentityMessage
+from gpnn.nn.cell import IdentityMessage
 from gpnn.nn.update import MaxPlusUpdate
 from tests.oracle.small_graphs import chain
 
