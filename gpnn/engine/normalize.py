@@ -86,11 +86,11 @@ class Normalizer(NamedTuple):
             degrees = degree(nodes), degree(src)
             edge = symmetric_weight(weight, degrees[1], degree(dst))
         else:
-            row = _inverse(degree(nodes))
+            row = inverse(degree(nodes))
         if rule.endswith("split"):
-            diagonal = (1 - inside[nodes] * _inverse(self.degree[nodes])).clamp_(min=0)
+            diagonal = (1 - inside[nodes] * inverse(self.degree[nodes])).clamp_(min=0)
         elif self.loop:
-            diagonal = self.loop * _inverse(degree(nodes))
+            diagonal = self.loop * inverse(degree(nodes))
         self.scratch[dst] = 0
         if self.complete is not None:
             self.scratch[src] = 0
@@ -132,8 +132,9 @@ def in_weight(graph: Graph, edges: Tensor | None = None) -> Tensor:
 
 def symmetric_weight(weight: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
     """GCN's weight w / √(d(u) d(v)) of each edge, `[e]`, given w and the degrees of its ends; 0 where one is 0."""
-    return weight * _inverse((sender * receiver).sqrt_())
+    return weight * inverse((sender * receiver).sqrt_())
 
 
-def _inverse(degree: Tensor) -> Tensor:
+def inverse(degree: Tensor) -> Tensor:
+    """1 / degree, and 0 where it is 0."""
     return torch.where(degree > 0, 1 / degree, 0.0)

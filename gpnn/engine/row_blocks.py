@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gpnn.csr import pointers, slices
 from gpnn.engine.block import Block, BlockBuilder, Messages, as_slice
-from gpnn.engine.normalize import Normalizer
+from gpnn.engine.normalize import Normalizer, inverse
 from gpnn.graph import Graph
 from gpnn.graph.edges import CHUNK, receivers, sum_of_hashes
 from gpnn.kernels import Operator
@@ -70,7 +70,7 @@ class RowLayout:
         """All of a phase's edges as one block."""
         if spec.kind == "all" and self.order is None and self.symmetric and self.col.dtype == torch.int32:
             ptr, col, size = self.ptr, self.col, self.num_nodes  # the graph's own arrays, its own transpose
-            operator = Operator((size, size), ptr, col, None, ptr, col, col[:0], _scale(ptr.diff()))
+            operator = Operator((size, size), ptr, col, None, ptr, col, col[:0], inverse(ptr.diff().double()))
             return Block(slice(0, size), size, (operator,), (None,), None, None)
         parts = [piece.kept(spec, rule) for piece in self.pieces()]
         joined = [torch.cat(each) for each in zip(*parts)]
@@ -110,8 +110,7 @@ class Entries(NamedTuple):
     entry: Tensor  # [e] where the edge stands in `col`, which is its id
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
+class Kept(NamedTuple):
     """The edges of a phase into a range of plan rows, by receiver.
 
     Attributes:
@@ -127,9 +126,6 @@ class Kept:
     crosses: Tensor
     updates: Tensor
     divisor: Tensor
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter((self.counts, self.sender, self.crosses, self.updates, self.divisor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,7 @@ def _block(first: int, kept: Kept, *, copies: bool, split: bool, symmetric: bool
         row = torch.repeat_interleave(torch.arange(len(nodes), device=col.device), counts)
         t_ptr = pointers(torch.bincount(column, minlength=len(inputs)))
         t_row = row[column.argsort(stable=True)].int()
-    operator = Operator(shape, ptr, col, None, t_ptr, t_row, col[:0], _scale(kept.divisor[nodes]))
+    operator = Operator(shape, ptr, col, None, t_ptr, t_row, col[:0], inverse(kept.divisor[nodes].double()))
     if split and symmetric:
         operator = replace(operator, split=_split(operator))
     return Block(as_slice(inputs), len(nodes), (operator,), (None,), None, None)
@@ -223,10 +219,6 @@ def _split(operator: Operator) -> tuple[Operator, Operator]:
     cut_ptr, cut_col = pointers(torch.bincount(operator.rows()[crosses], minlength=n)), operator.col[crosses] - n
     t_ptr, t_row = operator.t_ptr[n:] - num_own, operator.t_row[num_own:]
     return inside, Operator((n, m - n), cut_ptr, cut_col, None, t_ptr, t_row, none)
-
-
-def _scale(degree: Tensor) -> Tensor:
-    return torch.where(degree > 0, 1 / degree.double(), 0.0)
 
 
 class Edges(NamedTuple):

@@ -93,9 +93,9 @@ def _kernels(state: Tensor) -> Any:
         from gpnn.kernels import gpu_move
 
         return gpu_move
-    from gpnn.kernels import cpu_move
+    from gpnn.kernels import cpu
 
-    return cpu_move
+    return cpu
 
 
 def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,26 +17,6 @@ from gpnn.engine.rows import Rows, read_rows, step_rows
 from gpnn.engine.saved_states import PIECE_ROWS, HostRows, copy_stream, copying, record_stream, wait
 from gpnn.nn.layers import MaskKey, made_once, mark_dense
 from gpnn.pages import empty_like
-
-
-class FeatureRows(Protocol):
-    """Features `[N, F]` by plan rows."""
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether single rows can be read."""
-
-    def read(self, rows: Tensor | slice) -> Tensor:
-        """The features of some rows, `[m, F]`, on the device that computes."""
-
-    def pieces(self, step: int) -> Iterator[tuple[slice, Tensor]]:
-        """All rows, at most about `step` at a time, in order."""
-
-    def fetch(self) -> None:
-        """Start copying them to the device, all of them."""
-
-    def release(self) -> None:
-        """Free what was fetched."""
 
 
 def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype | None, width: int) -> FeatureRows:
@@ -75,9 +55,11 @@ class NearFeatures:
         self.x, self.order = x, order
 
     def read(self, rows: Tensor | slice) -> Tensor:
+        """The features of some rows, `[m, F]`, on the device that computes."""
         return read_rows(self.x, rows if self.order is None else self.order[rows])
 
     def pieces(self, step: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows, at most about `step` at a time, in order."""
         return ((rows, self.read(rows)) for rows in slices(len(self.x), step))
 
     def fetch(self) -> None:
@@ -117,6 +99,7 @@ class HostFeatures:
 
     @property
     def at_hand(self) -> bool:
+        """Whether single rows can be read."""
         return self._here is not None
 
     def read(self, rows: Tensor | slice) -> Tensor:
@@ -148,13 +131,18 @@ class HostFeatures:
             buffers[number % 2][: len(piece)].copy_(piece, non_blocking=True)
 
     def fetch(self) -> None:
+        """Start copying them to the device, all of them."""
         if self.whole and self._here is None:
             self._here = torch.empty(self.rows.shape, dtype=self.rows.dtype, device=self.device)
             with copying(self.stream):
                 self.rows.read(self._here)
 
     def release(self) -> None:
+        """Free what was fetched."""
         self._here = None
+
+
+FeatureRows: TypeAlias = NearFeatures | HostFeatures  # features `[N, F]` by plan rows
 
 
 @dataclass(frozen=True, eq=False)
