@@ -20,6 +20,38 @@ from gpnn.schedule.phase import Phase
 
 CHUNK = 1 << 24  # edges that are counted at a time on a device
 RECEIVES_INSIDE, RECEIVES_CUT, SENDS_CUT = 1, 2, 4  # what a node does, as bits
+SPEC_KINDS = ("all", "inside", "cut", "held")
+UPDATES = ("members", "receivers")
+
+
+@dataclass(frozen=True)
+class PhaseSpec:
+    """A phase that follows from a partition alone, without edge ids.
+
+    The schedules over an edge list resolve it by :func:`resolve_phases`; :func:`gpnn.engine.lower_csr` resolves it over
+    a graph in CSR form, on any device.
+
+    Attributes:
+        kind: which edges send: "all"; "inside", both ends in one subgraph; "cut", the ends in two; "held", the inside
+            edges in every repeat and the cut edges what their senders had at the start of the phase.
+        repeat: how often the step is done, at least once.
+        update: which nodes update: "members": every node, and at the cut both ends of every cut edge; "receivers"
+            (inside or at the cut): only nodes that receive a message in the phase.
+        closing: whether it ends a round that an earlier phase began; see :class:`Phase`.
+
+    >>> PhaseSpec("cut", closing=True)
+    PhaseSpec(kind='cut', repeat=1, update='members', closing=True)
+    """
+
+    kind: str
+    repeat: int = 1
+    update: str = "members"
+    closing: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, SPEC_KINDS)
+        check_count("repeat", self.repeat, at_least=1)
+        check_choice("update", self.update, UPDATES if self.kind in ("inside", "cut") else UPDATES[:1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,39 +188,6 @@ class RowPhase:
 
 
 AnyPhase: TypeAlias = Phase | RowPhase
-
-SPEC_KINDS = ("all", "inside", "cut", "held")
-UPDATES = ("members", "receivers")
-
-
-@dataclass(frozen=True)
-class PhaseSpec:
-    """A phase that follows from a partition alone, without edge ids.
-
-    The schedules over an edge list resolve it by :func:`resolve_phases`; :func:`gpnn.engine.lower_csr` resolves it over
-    a graph in CSR form, on any device.
-
-    Attributes:
-        kind: which edges send: "all"; "inside", both ends in one subgraph; "cut", the ends in two; "held", the inside
-            edges in every repeat and the cut edges what their senders had at the start of the phase.
-        repeat: how often the step is done, at least once.
-        update: which nodes update: "members": every node, and at the cut both ends of every cut edge; "receivers"
-            (inside or at the cut): only nodes that receive a message in the phase.
-        closing: whether it ends a round that an earlier phase began; see :class:`Phase`.
-
-    >>> PhaseSpec("cut", closing=True)
-    PhaseSpec(kind='cut', repeat=1, update='members', closing=True)
-    """
-
-    kind: str
-    repeat: int = 1
-    update: str = "members"
-    closing: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice("kind", self.kind, SPEC_KINDS)
-        check_count("repeat", self.repeat, at_least=1)
-        check_choice("update", self.update, UPDATES if self.kind in ("inside", "cut") else UPDATES[:1])
 
 
 def resolve_phases(specs: Sequence[PhaseSpec], graph: Graph, parts: Partition) -> tuple[AnyPhase, ...]:
