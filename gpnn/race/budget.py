@@ -18,7 +18,7 @@ def default_budget(num_nodes: int, num_recipes: int, *, few_labels: bool) -> flo
 
     Args:
         num_nodes: N.
-        num_recipes: that take part.
+        num_recipes: that are to take part.
         few_labels: whether labels are so few that recipes pay which take hundreds of passes over all nodes; with many,
             the quick ones tell enough.
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from gpnn.data.facts import split_mask
 from gpnn.distributed import group_of
-from gpnn.race.budget import default_budget
+from gpnn.race.budget import PER_RECIPE, default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.recipes import FEW_LABELS
@@ -110,13 +110,16 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
             cost = measured_seconds(*parts, seed=trial.seed)
         costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
         record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
-    return _within_budget(record, keep_first=few_labels)
+    return _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
 
 
-def _within_budget(record: RaceRecord, *, keep_first: bool) -> RaceRecord:
+def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> RaceRecord:
     """The record without those whose share of the first rung is too short to tell anything.
 
-    `keep_first`: the first one stays, as it does where labels are few and quick recipes learn little from them.
+    Args:
+        record: of all.
+        keep_first: the first one stays, as it does where labels are few and quick recipes learn little from them.
+        returned: seconds by which the budget is smaller for each that does not take part.
     """
     while len(record.costs) > 1:
         given = rung_epochs(record, 0)
@@ -127,7 +130,7 @@ def _within_budget(record: RaceRecord, *, keep_first: bool) -> RaceRecord:
         slowest = max(short, key=lambda name: record.costs[name] * least[name])
         costs = {name: cost for name, cost in record.costs.items() if name != slowest}
         epochs = {name: record.epochs[name] for name in costs}
-        record = replace(record, costs=costs, epochs=epochs)
+        record = replace(record, budget=record.budget - returned, costs=costs, epochs=epochs)
     return record
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gpnn.pipeline import Pipeline
-from gpnn.race import RaceRecord, Trial, run_race
+from gpnn.race import RaceRecord, Trial, default_budget, run_race
 from gpnn.race.cost import measured_seconds
 from gpnn.race.halving import LEAST_EPOCHS, decide
 from gpnn.race.record import rung_epochs
@@ -125,6 +125,7 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     record = decide({name: lambda trial=trial: trial for name, trial in trials.items()}, None)
     assert list(record.costs) == ["quick"]
     assert list(record.epochs) == ["quick"]
+    assert record.budget == default_budget(planted.num_nodes, 1, few_labels=True)
     assert LEAST_EPOCHS > 1
 
 
