@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from gpnn.distributed import group_of
+from gpnn.kernels import Operator
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.columns.linear_columns import Columns
+from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 from gpnn.train.columns.boosting import Boosted, boost, join
 from gpnn.train.columns.linear import LinearProblem
@@ -77,10 +79,10 @@ class ColumnSolver:
         mean, scale = _moments(columns.dense)
         linear.get_buffer("mean").copy_(mean)
         if columns.x is not None:
-            sparse = feature_operator(columns.x) is not None
-            x_mean, x_scale = _sparse_moments(columns.x) if sparse else _moments(columns.x)
+            operator = feature_operator(columns.x)
+            x_mean, x_scale = _moments(columns.x) if operator is None else _sparse_moments(operator)
             linear.get_buffer("x_scale").copy_(x_scale)
-            if not sparse:
+            if operator is None:
                 linear.get_buffer("x_mean").copy_(x_mean)
         problem = LinearProblem.of(linear, columns, nodes)
         own = LinearProblem.of(linear, replace(columns, means=()), nodes)
@@ -195,11 +197,11 @@ class ColumnSolver:
         self.model.linear.bias[1] = error.clamp(min=1e-4).log()
 
 
-def _sparse_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The same of sparse columns."""
-    column, value = x.col_indices().long(), x.values().double()
-    mean, square = (value.new_zeros(x.shape[1]).index_add_(0, column, each) / len(x) for each in (value, value**2))
-    return _scaled(mean, (square - mean**2).clamp(min=0).sqrt(), x.dtype)
+def _sparse_moments(x: Operator) -> tuple[Tensor, Tensor]:
+    """The same of columns that are mostly zero."""
+    matrix = to_scipy(x)
+    mean, square = (torch.from_numpy(each.sum(0)) / x.shape[0] for each in (matrix, matrix.multiply(matrix)))
+    return _scaled(mean, (square - mean**2).clamp(min=0).sqrt(), torch.float32)
 
 
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:

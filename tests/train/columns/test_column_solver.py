@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.columns import ColumnModel
+from gpnn.nn.layers import feature_operator
 from gpnn.train.columns.settings import Setting, column_arguments
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -56,6 +57,16 @@ def train(data: Data, recipe: Recipe = RECIPE, **options):
     model = ColumnModel(**{**column_arguments(data, **options), "iterations": 6, "num_leaves": 5})
     plan = gpnn.lower(data, gpnn.schedule.synchronous(data, rounds=2))
     return model, fit(model, data, plan, recipe=recipe), plan
+
+
+def test_columns_that_are_mostly_zero_are_the_same_dense_or_sparse(planted):
+    sparse = many(planted)
+    x = sparse.x.to_dense() * (torch.arange(300) % 5 == 0)  # few enough that it is multiplied as a sparse one
+    sparse.x, dense = from_scipy(csr_array(x.numpy()), sparse=True), Data(**{**sparse.to_dict(), "x": x})
+    assert feature_operator(x) is not None
+    (one, result, _), (other, again, _) = train(sparse), train(dense)
+    assert torch.equal(one.linear.get_buffer("x_scale"), other.linear.get_buffer("x_scale"))
+    torch.testing.assert_close(result.logits, again.logits)
 
 
 @pytest.mark.parametrize("case", CASES)
