@@ -12,10 +12,10 @@ from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
 from gpnn.cli.explain import explain
 from gpnn.cli.finished import export, predict, report
-from gpnn.cli.settings import settings
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.structure import partition, schedule
 from gpnn.cli.train import train
+from gpnn.cli.words import settings
 
 app = typer.Typer(
     name="gpnn",

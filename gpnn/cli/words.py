@@ -1,4 +1,4 @@
-"""Words after a command: the dataset, settings, the options that commands share, and what a shell completes."""
+"""Words after a command: the dataset, settings and their list, options that commands share, what a shell completes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from gpnn.cli.errors import USER_MISTAKE
+from gpnn.cli.show import output, print_json, table
 from gpnn.setting_names import SETTING_NAMES, unknown_settings
 
 if TYPE_CHECKING:
     from gpnn.config import Config
+
 
 # The names of gpnn.data.DATASETS and gpnn.divide.METHODS, whose import takes seconds; a test compares them.
 DATASET_NAMES = (
@@ -163,3 +165,36 @@ def chooses_model(settings: Sequence[str]) -> bool:
     sections = ("partition.", "schedule.", "model.", "train.")
     chosen = [name for name in settings if name.removeprefix("train.") not in OPEN]
     return any(name == "recipe" or name.startswith(sections) for name in chosen)
+
+
+def settings(
+    section: Annotated[str, typer.Argument(help="These alone: data, partition, schedule, model, train.")] = "",
+    recipe: Annotated[str, typer.Option(help="The recipe whose values are the defaults.")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the names only.")] = False,
+    json: Json = False,
+) -> None:
+    """List the settings that `gpnn train` takes as key=value and `--config` as TOML, with their defaults.
+
+    Examples:
+
+    `gpnn settings`
+
+    `gpnn settings train --recipe gated`
+    """
+    from gpnn.check import check_choice
+    from gpnn.config import SECTIONS, Config
+    from gpnn.config.parse import list_settings
+
+    if section:
+        check_choice("section", section, SECTIONS)
+    found = [
+        each
+        for each in list_settings(Config.of(recipe) if recipe else None)
+        if not section or each.name.startswith(f"{section}.")
+    ]
+    if json:
+        print_json({each.name: {"default": each.default, "must be": each.kind, "about": each.about} for each in found})
+    elif quiet:
+        typer.echo("\n".join(each.name for each in found))
+    else:
+        output().print(table(["setting", "default", "what it does"], [(s.name, s.default, s.about) for s in found]))

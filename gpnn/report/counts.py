@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gpnn.graph import Graph
 from gpnn.schedule import Schedule
-from gpnn.train.calibration import bin_confidence, confidence
+from gpnn.train.loss import bin_confidence, confidence
 
 MAX_CLASSES = 60
 MAX_PARTS = 400

@@ -12,8 +12,8 @@ from gpnn.report.content import Chart, Section, Table, Trace, bars, color, diago
 from gpnn.report.counts import MAX_CLASSES, SPLIT_NAMES, PredictionCounts
 from gpnn.report.record import Record
 from gpnn.text import percent, value_text
-from gpnn.train.calibration import BINS
 from gpnn.train.evaluate import CALIBRATED
+from gpnn.train.loss import BINS
 
 MAX_PAIRS = 12
 
@@ -160,10 +160,10 @@ class Reliability:
 
 
 def reliability(bins: Tensor) -> Reliability:
-    """Confidence, accuracy and the expected calibration error of :func:`~gpnn.train.calibration.bin_confidence`'s bins.
+    """Confidence, accuracy and the expected calibration error of :func:`~gpnn.train.loss.bin_confidence`'s bins.
 
     >>> import torch
-    >>> from gpnn.train.calibration import bin_confidence
+    >>> from gpnn.train.loss import bin_confidence
     >>> reliability(bin_confidence(torch.tensor([0.95, 0.95, 0.65]), torch.tensor([True, True, False]))).error
     0.25
     """

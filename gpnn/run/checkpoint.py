@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.nn.models import NodeModel, build_model
-from gpnn.storage.read import shorten
+from gpnn.storage.read import shorten, wrong_field
 from gpnn.storage.tensors import read_tensors, write_tensors
 
 T = TypeVar("T")
@@ -70,7 +70,8 @@ def copy_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 FORMAT = 1
-_HINTS = {each.name: each.type for each in fields(Progress) if each.name != "best_weights"}
+_TYPES: dict[Any, Any] = {"int": int, "float": int | float}  # all else is the history
+_KINDS = {each.name: _TYPES.get(each.type, list) for each in fields(Progress) if each.name != "best_weights"}
 
 
 def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
@@ -175,16 +176,14 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def check_progress(header: Mapping[str, Any], path: Path) -> None:
     """Raise ValueError unless `header` holds the numbers and the history of a :class:`Progress`, and nothing else."""
-    kinds = {name: int if hint == "int" else (int, float) for name, hint in _HINTS.items() if name != "history"}
-    wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
-    history = header.get("history")
-    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
-        wrong.append("history")
-    wrong += sorted(set(header) - {*kinds, "history"})
-    if not wrong:
-        wrong = [name for name, kind in kinds.items() if kind is int and not 0 <= header[name] <= header["epoch"]]
-    if wrong:
-        raise ValueError(f"{path} must hold numbers and a history. Got another {shorten(wrong[0])}.")
+    wrong = wrong_field(header, _KINDS)
+    if wrong is None and not all(isinstance(record, dict) for record in header["history"]):
+        wrong = "history"
+    if wrong is None:
+        counts = [name for name, kind in _KINDS.items() if kind is int]
+        wrong = next((name for name in counts if not 0 <= header[name] <= header["epoch"]), None)
+    if wrong is not None:
+        raise ValueError(f"{path} must hold numbers and a history. Got another {shorten(wrong)}.")
 
 
 def _optimizer_state(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.distributed import SINGLE, ProcessGroup
-from gpnn.train.calibration import calibration_error
+from gpnn.train.loss import calibration_error
 
 
 def accuracy(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:

@@ -18,8 +18,15 @@ from gpnn.check import check_choice
 from gpnn.data.labels import are_numbers
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.storage.read import shorten
-from gpnn.train.calibration import choose_temperature
-from gpnn.train.loss import Weighing, balanced_class_weight, consistency_loss, supervised_loss, target_weight, yes_or_no
+from gpnn.train.loss import (
+    Weighing,
+    balanced_class_weight,
+    choose_temperature,
+    consistency_loss,
+    supervised_loss,
+    target_weight,
+    yes_or_no,
+)
 from gpnn.train.metrics import CLASS_METRICS, choose_metric
 
 if TYPE_CHECKING:
@@ -202,7 +209,7 @@ class Classification(Task):
         return consistency_loss(outputs, temperature=sharpness, threshold=threshold, group=group)
 
     def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Classification:
-        """With the temperature that suits the validation nodes (:func:`gpnn.train.calibration.choose_temperature`)."""
+        """With the temperature that suits the validation nodes (:func:`gpnn.train.loss.choose_temperature`)."""
         outputs, target = torch.cat(group.all_gather(outputs)), torch.cat(group.all_gather(target))
         if self.multi_label:
             outputs, target = yes_or_no(outputs).flatten(0, 1), (target < 0.5).long().flatten()

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from gpnn.report.counts import MAX_CLASSES
 from gpnn.report.predictions import calibration, classes, reliability
-from gpnn.train.calibration import BINS, bin_confidence
+from gpnn.train.loss import BINS, bin_confidence
 from tests.oracle.multi_hot import multi_hot_graph
 
 
