@@ -168,16 +168,16 @@ def test_a_run_stopped_in_its_race_has_the_best(gpnn, tiny_graph, tmp_path, shor
 
 @pytest.mark.thorough
 def test_a_run_stopped_in_its_search_has_the_best_trial(gpnn, tiny, tmp_path, monkeypatch):
-    from gpnn.build import search
+    from gpnn.build import Built
 
-    tried, trials = search._try, []
+    tried, trials = Built.fit, []
 
     def signalled(built, checkpoint, callbacks):
         trials.append(built)
         return tried(built, checkpoint, [*callbacks, Raise()] if len(trials) == 3 else callbacks)
 
     with monkeypatch.context() as patch:
-        patch.setattr(search, "_try", signalled)
+        patch.setattr(Built, "fit", signalled)
         assert gpnn("train", *tiny, "--search", 4, "--out", "run", "-q").exit_code == 130
     rows = json.loads((tmp_path / "run" / "search.json").read_text())["trials"]
     assert len(rows) == 2
