@@ -21,7 +21,7 @@ from gpnn.build.shard_data import read_own, shard_digests, write_data
 from gpnn.build.unchanged import check_unchanged, digests_of, load_trained_config, record, settings_of
 from gpnn.config import Config, sound_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
-from gpnn.distributed.launch import ALONE, Processes, choose_local_device
+from gpnn.distributed.launch import ONE_PROCESS, Processes, choose_local_device
 from gpnn.report import write_model_card
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, describe_environment, reserve_run_path
 from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder
@@ -60,7 +60,7 @@ class Start:
 def begin_run(
     read: Callable[[], Config],
     out: Path | None = None,
-    processes: Processes = ALONE,
+    processes: Processes = ONE_PROCESS,
     *,
     before: Callable[[Config], Search | Race | None] | None = None,
 ) -> tuple[RunFolder, Built]:
@@ -108,7 +108,7 @@ def create_run(
     return RunFolder.create(path, files)
 
 
-def open_run(path: Path, processes: Processes = ALONE, words: Sequence[str] = ()) -> tuple[RunFolder, Built]:
+def open_run(path: Path, processes: Processes = ONE_PROCESS, words: Sequence[str] = ()) -> tuple[RunFolder, Built]:
     """The run at `path` and its objects, built again from its configuration; collective.
 
     Args:

@@ -171,7 +171,7 @@ class Interrupt:
 
     One that comes before it is remembered: compiled code may swallow the KeyboardInterrupt that it raises.
 
-    Besides Ctrl-C it answers SIGTERM and SIGHUP, where nothing else does: `nohup` ignores one, and where torchrun
+    Besides Ctrl-C it handles SIGTERM and SIGHUP, where nothing else does: `nohup` ignores one, and where torchrun
     started several processes, SIGTERM means that another is lost.
 
     Attributes:

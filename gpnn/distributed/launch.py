@@ -97,7 +97,7 @@ class Processes:
         return ProcessGroup(dist.new_group(timeout=limit, backend="cpu:gloo,cuda:nccl"))
 
 
-ALONE = Processes()  # of a process that was not started by torchrun
+ONE_PROCESS = Processes()  # of a process that was not started by torchrun
 
 
 def join(launch: Launch, timeout: float) -> Processes:
