@@ -37,7 +37,7 @@ SETTINGS = (
 
 def write(folder: Path, graph: str, num_nodes: int, num_edges: int) -> None:
     """`source.npy`, `target.npy`, `x.npy` and `y.npy`, a batch at a time."""
-    from gpnn.data.stored.npy_file import NpyWriter
+    from gpnn.data.npy_file import NpyWriter
 
     (folder / "edges").mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)

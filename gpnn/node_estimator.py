@@ -24,9 +24,8 @@ from gpnn.data.features import TYPED, choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.frames import kind_of_frame, to_frame
 from gpnn.data.labels import check_trainable
-from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
-from gpnn.data.tables.vocabulary import Choices
+from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.engine.device import choose_device
 from gpnn.explain import Explained
 from gpnn.export import check_program, export_models, save_program

@@ -13,8 +13,9 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from gpnn.data.arrays import TEXT_HINT, data_from_arrays, encode_labels, encode_numbers, first_text, to_features
-from gpnn.data.check import MASKS, check_data, check_sample_weight
+from gpnn.data.check import check_data, check_sample_weight
 from gpnn.data.labels import check_trainable, labelled_nodes
+from gpnn.data.splits import MASKS
 from gpnn.graph import Graph
 from gpnn.run.known_nodes import find_nodes
 

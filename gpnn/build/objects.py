@@ -15,7 +15,7 @@ from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
-from gpnn.data.tables import Vocabulary
+from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
 from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan

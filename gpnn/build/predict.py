@@ -18,8 +18,8 @@ from gpnn.config.sections import DataConfig
 from gpnn.data import DATASETS
 from gpnn.data.features import transform_data
 from gpnn.data.files import sha256_of
-from gpnn.data.tables import Vocabulary
 from gpnn.data.tables.binary import read_parquet_columns
+from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn.columns import ColumnModel

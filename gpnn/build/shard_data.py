@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gpnn.data.check import check_columns, digest_data, digest_labels
-from gpnn.data.lists import gold_pairs
-from gpnn.data.tables import Vocabulary
+from gpnn.data.diel import gold_pairs
+from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import NodeOrder, ProcessGroup, Shard, ShardIndex, read_shard, write_shards
 from gpnn.graph import as_graph
 from gpnn.partition import Partition

@@ -22,7 +22,7 @@ from gpnn.data.features import TYPED, transform_data
 from gpnn.data.labels import labelled_nodes
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.column import as_text, named
-from gpnn.data.tables.vocabulary import Choices, split_list
+from gpnn.data.tables.vocabulary import COLUMNS, Choices
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.incremental import LiveGraph
@@ -125,11 +125,10 @@ def _choices(config: Config, trained: Trained) -> Choices:
     """How the tables of a change are understood: as the run's own."""
     if config.data.name in DATASETS:
         return Choices()
-    plain = ("label", "numbers", "task", "id", "source", "target", "type", "weight")
-    given: dict[str, Any] = {name: value for name, value in config.data.options.items() if name in plain}
-    lists = ("categorical", "ignore", "edge_features")
-    given |= {name: split_list(config.data.options.get(name, "")) for name in lists}
-    return Choices(vocabulary=trained.vocabulary, **given)
+    named = set(COLUMNS) - {"undirected", "seed"}
+    return Choices(
+        vocabulary=trained.vocabulary, **{name: each for name, each in config.data.options.items() if name in named}
+    )
 
 
 def _data_after(data: Data, read: ReadChange, graph: LiveGraph) -> Data:

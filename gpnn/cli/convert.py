@@ -64,12 +64,12 @@ def convert_tables(
     `gpnn data convert edge_index.npy graph/ --features x.npy --labels y.npy --dtype float16`
     """
     from gpnn.data.convert import ConvertSettings, convert
-    from gpnn.data.tables.vocabulary import Choices, split_list
+    from gpnn.data.tables.vocabulary import Choices
 
     if len(paths) > 2:
         raise ValueError(f"There must be EDGES, maybe NODES, and OUT; quote a pattern. Got {len(paths) + 1} paths.")
     choices = Choices(
-        label, split_list(categorical), split_list(ignore), numbers, undirected, seed, None, task,
+        label, categorical, ignore, numbers, undirected, seed, None, task,
         id, source, target, type, weight,
     )  # fmt: skip
     settings = ConvertSettings(undirected, duplicates, dtype, memory * 1e9, threads)

@@ -1,11 +1,10 @@
 """Datasets and a user's own graphs, read as PyG `Data` with features, labels and masks."""
 
 from gpnn.data.babi import select_graphs
-from gpnn.data.catalog import DatasetInfo, fetch_dataset, list_datasets, verify_files
 from gpnn.data.check import check_data
+from gpnn.data.diel import recall_at_k
 from gpnn.data.files import data_folder
-from gpnn.data.lists import recall_at_k
-from gpnn.data.load import DATASETS, load_dataset
+from gpnn.data.load import DATASETS, DatasetInfo, fetch_dataset, list_datasets, load_dataset, verify_files
 from gpnn.data.splits import Split, split_fractions, split_per_class
 
 __all__ = [

@@ -14,6 +14,7 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.csr import pointers
 from gpnn.data.files import HOMES, require
+from gpnn.data.splits import MASKS
 from gpnn.storage.read import read_text, shorten
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def select_graphs(data: Data, graphs: Tensor) -> Data:
     return selected
 
 
-_NODE = ("x", "y", "node_id", "train_mask", "val_mask", "test_mask")
+_NODE = ("x", "y", "node_id", *MASKS)
 _EDGE = ("edge_type",)
 _GRAPH = ("question_type", "story", "answer", "train_graphs", "val_graphs", "test_graphs")
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpnn.data.hetero import data_from_hetero
 from gpnn.data.labels import TASKS, are_numbers, check_labels, count_classes, kind_of, labelled_nodes
+from gpnn.data.splits import MASKS
 from gpnn.graph import Graph
 from gpnn.storage.read import shorten
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
 
-MASKS = ("train_mask", "val_mask", "test_mask")
-FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", "train_mask", "val_mask", "test_mask", "sample_weight")
+FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", *MASKS, "sample_weight")
 WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 

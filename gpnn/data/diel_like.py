@@ -8,7 +8,7 @@ import numpy as np
 
 from gpnn.check import check_range
 from gpnn.csr import pointers
-from gpnn.data.lists import CATEGORIES, Lists
+from gpnn.data.diel import CATEGORIES, RECALL_K, Lists
 from gpnn.data.synthetic import draw_words, sorted_distinct
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # DIEL's counts (the paper's Table 1; the lists' number is its authors')
 NUM_LISTS, NUM_ITEMS, NUM_EDGES = 4_036_700, 336_308, 4_464_261
-NUM_WORDS, WORDS_PER_LIST, RECALL_K = 1_233_598, 20, 240_000
+NUM_WORDS, WORDS_PER_LIST = 1_233_598, 20
 LABEL_RATE = 0.0095  # lists with a seed item, of all nodes
 FINDABLE = 0.617  # gold pairs that occur in the lists at all
 OTHER = len(CATEGORIES)  # the topic of items that belong to no category

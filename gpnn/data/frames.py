@@ -8,18 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpnn.data.check import check_data
+from gpnn.data.tables import join_edges
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import plain_table
-from gpnn.data.tables.edge_files import join_edges
-from gpnn.data.tables.headers import name_columns
-from gpnn.data.tables.table import Table
-from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
+from gpnn.data.tables.table import Table, name_columns
+from gpnn.data.tables.vocabulary import Choices, Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow
     from torch_geometric.data import Data
 
-KINDS = ("pandas", "polars", "duckdb")  # packages whose frames are answered in their own kind; others: pyarrow
+PACKAGES = ("pandas", "polars", "duckdb")  # packages whose frames are answered in their own kind; others: pyarrow
 INDEX = "__index_level_"  # what pyarrow calls an index of pandas that has no name
 
 
@@ -81,8 +80,8 @@ def from_frames(
     (['chess', 'choir'], [0, 1, -1], ['age'])
     """
     choices = Choices(
-        label, _names(categorical), _names(ignore), numbers, undirected, seed, vocabulary, task,
-        id, source, target, type, weight, _names(edge_features),
+        label, categorical, ignore, numbers, undirected, seed, vocabulary, task,
+        id, source, target, type, weight, edge_features,
     )  # fmt: skip
     rows = None if nodes is None else read_frame("nodes", nodes)
     data = check_data(assemble(rows, _read_edges(edges, choices), choices))
@@ -137,20 +136,16 @@ def to_arrow(name: str, frame: Any) -> pyarrow.Table:
 def kind_of_frame(frame: Any) -> str:
     """The package that a frame came from: "pandas", "polars", "duckdb", or "pyarrow" for all others."""
     package = type(frame).__module__.partition(".")[0].lstrip("_")
-    return package if package in KINDS else "pyarrow"
+    return package if package in PACKAGES else "pyarrow"
 
 
 def to_frame(table: pyarrow.Table, kind: str | None) -> Any:
     """A table as a frame of the kind that :func:`kind_of_frame` named; None is pyarrow."""
     if kind == "pandas":
         return table.to_pandas()
-    if kind in KINDS:
+    if kind in PACKAGES:
         return import_module(kind).from_arrow(table)
     return table
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return split_list(given) if isinstance(given, str) else tuple(given)
 
 
 def _shorten(error: Exception) -> str:

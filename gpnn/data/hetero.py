@@ -10,14 +10,13 @@ from torch import Tensor
 
 from gpnn.data.features import from_scipy
 from gpnn.data.labels import are_numbers, check_labels, kind_of
+from gpnn.data.splits import MASKS
 from gpnn.data.tables.node_features import SPARSE_BELOW
 from gpnn.graph import Graph
 from gpnn.graph.convert import edge_weight
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
-
-MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def data_from_hetero(hetero: HeteroData, task: str = "auto") -> Data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.data.features import from_scipy
+from gpnn.data.files import named_reader
 from gpnn.data.labels import are_numbers
 from gpnn.data.splits import Split, split_fractions, split_per_class, strata
 from gpnn.data.tables.binary import read_archive
@@ -58,15 +58,12 @@ def kind_file(name: str) -> str:
     return f"kinds/{name}.npz"
 
 
-def read_kind(
-    name: str, root: Path, *, target: str | None = None, split: int | str | None, seed: int, sparse: bool
-) -> Data:
-    """A graph of `KINDS`, every link in both directions and once.
+def read_kind(name: str, root: Path, *, split: int | str | None = None, seed: int = 0, sparse: bool = True) -> Data:
+    """A graph of `KINDS`, every link in both directions and once; views are predicted as their logarithm.
 
     Args:
         name: the graph.
         root: the data folder, with the archive `kinds/NAME.npz`.
-        target: the array to predict; None: that of the table. Views are predicted as their logarithm.
         split: the number of a split of the archive, or "per_class" (20 training and 30 validation nodes of each class,
             the rest tests), or "fractions" (60, 20 and 20 % of each class); None: the archive's first split, or where
             it has none "per_class", or "fractions" for numbers.
@@ -76,12 +73,15 @@ def read_kind(
     Raises:
         ValueError: when the archive is missing or damaged, or does not have the split.
     """
+    return _read_target(name, KINDS[name].target, root, split, seed, sparse=sparse)
+
+
+def _read_target(name: str, target: str, root: Path, split: int | str | None, seed: int, *, sparse: bool) -> Data:
     from torch_geometric.data import Data
 
     if not (root / kind_file(name)).is_file():
         raise ValueError(missing_kind(name, root))
     arrays = read_archive(root / kind_file(name))
-    target = target or KINDS[name].target
     features = _features(arrays, name)
     y = _labels(arrays, name, target, features.shape[0])
     data = Data(
@@ -110,18 +110,11 @@ def twitch_de(
 ) -> Data:
     """Streamers who are friends, and their games; `target` mature, partner (classes), views or days (numbers)."""
     check_choice("target", target, ("mature", "partner", "views", "days"))
-    return read_kind("twitch_de", root, target=target, split=split, seed=seed, sparse=sparse)
+    return _read_target("twitch_de", target, root, split, seed, sparse=sparse)
 
 
-def _reader(name: str) -> Callable[..., Data]:
-    def read(root: Path, *, split: int | str | None = None, seed: int = 0, sparse: bool = True) -> Data:
-        return read_kind(name, root, split=split, seed=seed, sparse=sparse)
-
-    read.__doc__ = KINDS[name].description
-    return read
-
-
-KIND_READERS: dict[str, Callable[..., Data]] = {name: _reader(name) for name in KINDS} | {"twitch_de": twitch_de}
+KIND_READERS = {name: named_reader(read_kind, name, kind.description) for name, kind in KINDS.items()}
+KIND_READERS["twitch_de"] = twitch_de
 
 
 def _features(arrays: dict[str, np.ndarray], name: str) -> scipy.sparse.csr_matrix:

@@ -1,46 +1,42 @@
-"""load_dataset: a graph with features, labels and masks, as PyG `Data`, from any source."""
+"""load_dataset: a graph with features, labels and masks, as PyG `Data`, from any source; and the known datasets."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpnn.data.babi import babi
 from gpnn.data.check import check_data
-from gpnn.data.diel import diel
+from gpnn.data.diel import ARCHIVE, diel, diel_files
 from gpnn.data.diel_like import diel_like
-from gpnn.data.files import data_folder
+from gpnn.data.files import Progress, data_folder, dataset_files, fetch_files, file_state
 from gpnn.data.formats.database import ENDINGS, database
-from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file
-from gpnn.data.formats.networkx_graph import is_networkx, networkx_graph
-from gpnn.data.formats.ogb import OGB
-from gpnn.data.frames import KINDS, kind_of_frame
-from gpnn.data.generators import chain, digits, grid, planted, rmat
-from gpnn.data.kinds import KIND_READERS
-from gpnn.data.long_range import diameter, eccentricity, ring_transfer, shortest_path, tree_match
-from gpnn.data.mesh import mesh_eccentricity
-from gpnn.data.nell import nell
-from gpnn.data.people import people
-from gpnn.data.planetoid import citeseer, cora, pubmed
-from gpnn.data.splits import node_mask
+from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file, is_networkx, networkx_graph
+from gpnn.data.formats.ogb import OGB, raw_file
+from gpnn.data.frames import PACKAGES, kind_of_frame
+from gpnn.data.generators import chain, digits, grid, people, planted, rmat
+from gpnn.data.kinds import KIND_READERS, KINDS, missing_kind
+from gpnn.data.long_range import diameter, eccentricity, mesh_eccentricity, ring_transfer, shortest_path, tree_match
+from gpnn.data.planetoid import PLANETOID, nell
+from gpnn.data.splits import split_nodes
 from gpnn.data.stored import is_stored, load_stored
-from gpnn.data.tables import Vocabulary, tables
+from gpnn.data.tables import NODE_READERS, tables
 from gpnn.data.tables.dialect import ending
-from gpnn.data.tables.tables import NODE_READERS
+from gpnn.data.tables.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+
 # A loader's keyword arguments are the dataset's options; one that reads files has the data folder as its first.
 DATASETS: dict[str, Callable[..., Data]] = {
     "digits": digits,
-    "cora": cora,
-    "citeseer": citeseer,
-    "pubmed": pubmed,
+    **PLANETOID,
     "nell": nell,
     "diel": diel,
     "babi": babi,
@@ -59,6 +55,7 @@ DATASETS: dict[str, Callable[..., Data]] = {
     **KIND_READERS,
     **OGB,
 }
+UNVERIFIED = ("diel", *OGB)  # datasets whose files have no known sha256 and no copy to fetch
 
 
 def load_dataset(
@@ -71,7 +68,7 @@ def load_dataset(
             `gpnn data convert` wrote (:func:`gpnn.data.stored.load_stored`) or of a graph file
             (:func:`gpnn.data.formats.graph_file.graph_file`), of a database file
             (:func:`gpnn.data.formats.database.database`), a networkx graph
-            (:func:`gpnn.data.formats.networkx_graph.networkx_graph`), a PyG `Data` or `HeteroData`
+            (:func:`gpnn.data.formats.graph_file.networkx_graph`), a PyG `Data` or `HeteroData`
             (:func:`gpnn.data.hetero.data_from_hetero`), or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
         vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.
@@ -145,7 +142,7 @@ def _from_object(source: Any) -> Data:
 
     if isinstance(source, Data | HeteroData):
         return source
-    frame = hasattr(source, "__arrow_c_stream__") or kind_of_frame(source) in KINDS
+    frame = hasattr(source, "__arrow_c_stream__") or kind_of_frame(source) in PACKAGES
     if frame or not (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
         raise ValueError(
             "`source` must be a dataset's name, a folder, a networkx graph, a PyG Data or a PyG dataset "
@@ -162,8 +159,9 @@ def _complete(data: Data, dataset: Any) -> Data:
         data.num_classes = int(dataset.num_classes)
     if hasattr(dataset, "get_idx_split") and data.get("train_mask") is None:  # Open Graph Benchmark
         parts = dataset.get_idx_split()
-        for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-            data[name] = node_mask(parts[part], data.num_nodes)
+        nodes = (parts[part] for part in ("train", "valid", "test"))
+        for name, mask in split_nodes(data.num_nodes, *nodes)._asdict().items():
+            data[name] = mask
     return data
 
 
@@ -199,3 +197,87 @@ def unknown_source(what: str, name: str) -> str:
 def _nearest(name: str, choices: Iterable[str]) -> str:
     near = get_close_matches(name, list(choices), 1)
     return f" (the nearest is {near[0]})" if near else ""
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """A line of `gpnn data list`.
+
+    Attributes:
+        name: the dataset's name.
+        description: one line.
+        options: its options with their defaults.
+        present: whether it can be loaded without fetching anything.
+    """
+
+    name: str
+    description: str
+    options: dict[str, Any]
+    present: bool
+
+
+def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
+    """Every dataset by name, with its description, its options, and whether its files are there."""
+    infos = []
+    for name, loader in DATASETS.items():
+        description = (inspect.getdoc(loader) or "").partition("\n")[0]
+        present = "missing" not in _presence(name, data_folder(root))
+        infos.append(DatasetInfo(name, description, loader_options(loader), present))
+    return infos
+
+
+def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress | None = None) -> list[Path]:
+    """Fetch the files of a dataset that are not in the data folder yet; the paths of all it can fetch.
+
+    Args:
+        name: a name of `DATASETS`; one without files to fetch gives an empty list.
+        root: the data folder; else `GPNN_DATA`, else the user's cache.
+        progress: called with (file, bytes so far, bytes in all) after each chunk; None draws a bar on the terminal.
+
+    Raises:
+        ValueError: for an unknown name, bytes with another sha256, or a dataset without a public copy.
+        ConnectionError: when a file cannot be reached; what came is kept, to go on from.
+    """
+    check_name(name)
+    folder = data_folder(root)
+    if name in UNVERIFIED and "missing" in _presence(name, folder):
+        archive, place = (
+            (ARCHIVE, folder / "diel") if name == "diel" else ("its archive", (folder / raw_file(name)).parents[1])
+        )
+        raise ValueError(f"{name} has no copy that can be verified: unpack {archive} so that its files are in {place}.")
+    if name in KINDS and "missing" in _presence(name, folder):
+        raise ValueError(missing_kind(name, folder))
+    return fetch_files(dataset_files(name), folder, progress)
+
+
+def verify_files(name: str, root: str | Path | None = None) -> dict[str, str]:
+    """The state of each of a dataset's files.
+
+    Args:
+        name: a name of `DATASETS`; one without files gives an empty mapping.
+        root: the data folder; else `GPNN_DATA`, else the user's cache.
+
+    Returns:
+        Path under the data folder -> "ok" (the sha256 is right), "corrupt" (it is not), "missing", "optional"
+        (missing, but the dataset loads without it) or "unverified" (present, its sha256 is not known).
+    """
+    check_name(name)
+    folder = data_folder(root)
+    if name in UNVERIFIED:
+        return _unverified(name, folder)
+    return {file.path: file_state(file, folder) for file in dataset_files(name)}
+
+
+def _presence(name: str, folder: Path) -> list[str]:
+    if name in UNVERIFIED:
+        return list(_unverified(name, folder).values())
+    files = [file for file in dataset_files(name) if not file.optional]
+    return ["ok" if (folder / file.path).is_file() else "missing" for file in files]
+
+
+def _unverified(name: str, folder: Path) -> dict[str, str]:
+    """The state of files whose sha256 is not known."""
+    paths = (
+        [f"diel/{path}" for split in range(10) for path in diel_files(split)] if name == "diel" else [raw_file(name)]
+    )
+    return {path: "unverified" if (folder / path).is_file() else "missing" for path in paths}

@@ -123,6 +123,17 @@ def refuse_call(*arguments: Any) -> Any:
     raise ValueError("a class is called where it may only be named.")
 
 
+def default_dictionary(kind: str) -> Callable[..., dict]:
+    """The constructor of a `defaultdict` of lists or dictionaries, which is read as a plain dictionary."""
+
+    def construct(factory: Any) -> dict:
+        if type(factory) is not Name or factory.name != kind:
+            raise ValueError(f"a defaultdict must make {kind}s.")
+        return {}
+
+    return construct
+
+
 def _mark(machine: Machine) -> None:
     machine.marks.append(machine.stack)
     machine.stack = []

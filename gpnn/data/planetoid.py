@@ -1,4 +1,4 @@
-"""Cora, Citeseer and Pubmed from the files of Planetoid (Yang, Cohen and Salakhutdinov, 2016)."""
+"""Cora, Citeseer, Pubmed and NELL from the files of Planetoid (Yang, Cohen and Salakhutdinov, 2016)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.data.features import from_scipy
-from gpnn.data.files import PREFIXES, require
+from gpnn.data.files import PREFIXES, RECOVERED_LABELS, named_reader, require
 from gpnn.data.splits import Split, split_nodes, split_per_class
+from gpnn.data.tables.binary import read_archive
 from gpnn.data.unpickle import read_pickle
 from gpnn.storage.read import check_expansion, read_text
 
@@ -26,37 +27,27 @@ if TYPE_CHECKING:
 
 SUFFIXES = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 NUM_VAL = 500
+RATES = ("0.1", "0.01", "0.001")
+THIS_RATE, OTHER_TEST = 1 | 2, 4  # bits of `source_*`: known at this rate, a test label of another rate
 
 
-def cora(
-    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
+def citations(
+    name: str,
+    root: Path,
+    *,
+    split: str = "standard",
+    seed: int = 0,
+    normalize_features: bool = False,
+    sparse: bool = False,
 ) -> Data:
-    """Citations among 2,708 machine-learning papers of 7 topics; 1,433 words."""
-    return _planetoid("cora", root, split, seed, normalize_features=normalize_features, sparse=sparse)
-
-
-def citeseer(
-    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
-) -> Data:
-    """Citations among 3,327 computer-science papers of 6 areas; 3,703 words."""
-    return _planetoid("citeseer", root, split, seed, normalize_features=normalize_features, sparse=sparse)
-
-
-def pubmed(
-    root: Path, *, split: str = "standard", seed: int = 0, normalize_features: bool = False, sparse: bool = False
-) -> Data:
-    """Citations among 19,717 papers on 3 types of diabetes; 500 words, weighted by tf-idf."""
-    return _planetoid("pubmed", root, split, seed, normalize_features=normalize_features, sparse=sparse)
-
-
-def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_features: bool, sparse: bool) -> Data:
     """A citation network.
 
     Every citation of the file is an edge in both directions; repeated ones are kept (`Graph.coalesce` removes
     them). Citeseer's 15 test ids without a row get zero features and label -1.
 
     Args:
-        name: cora, citeseer or pubmed.
+        name: of `CITATIONS`.
+        root: the data folder.
         split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 per
             class, 500, 1,000, as in the paper's appendix).
         seed: the draw of a random split.
@@ -72,7 +63,10 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
     if not sparse:
         stored = features.data.nbytes + features.indptr.nbytes
         check_expansion(f"{PREFIXES[name]}allx", 4 * math.prod(features.shape), stored)
-    masks = parts.split(parts.validation_nodes()) if split == "standard" else _random_split(y, seed)
+    if split == "random":
+        masks = split_per_class(y, per_class=20, num_val=500, num_test=1000, seed=seed)
+    else:
+        masks = parts.split(parts.validation_nodes())
     return Data(
         x=from_scipy(features, sparse=sparse, normalize=normalize_features),
         edge_index=parts.edge_index,
@@ -80,6 +74,14 @@ def _planetoid(name: str, root: Path, split: str, seed: int, *, normalize_featur
         num_classes=parts.train_labels.shape[1],
         **masks._asdict(),
     )
+
+
+CITATIONS = {
+    "cora": "Citations among 2,708 machine-learning papers of 7 topics; 1,433 words.",
+    "citeseer": "Citations among 3,327 computer-science papers of 6 areas; 3,703 words.",
+    "pubmed": "Citations among 19,717 papers on 3 types of diabetes; 500 words, weighted by tf-idf.",
+}
+PLANETOID = {name: named_reader(citations, name, line) for name, line in CITATIONS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,5 +220,72 @@ def _classes(one_hot: np.ndarray) -> np.ndarray:
     return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
 
 
-def _random_split(y: Tensor, seed: int) -> Split:
-    return split_per_class(y, per_class=20, num_val=500, num_test=1000, seed=seed)
+def nell(root: Path, *, rate: float = 0.001) -> Data:
+    """Knowledge graph: 9,891 entities of 210 kinds (105 occur) among 55,864 relation nodes; label rates 0.1-0.001.
+
+    A triple (e1, r, e2) is two edges, (e1, r1) and (e2, r2), with a relation node for each. Entities have 5,414
+    sparse counts; each relation node has a column of its own, which makes 61,278. Repeated edges are kept.
+
+    Validation is Kipf's, the 500 entities after the training ones, where `ally` is present. Without it 500 nodes are
+    drawn, seed 0, from those whose label is a test label of another rate.
+
+    Args:
+        rate: labelled share of each class: 0.1, 0.01 or 0.001.
+    """
+    from torch_geometric.data import Data
+
+    if str(rate) not in RATES:
+        raise ValueError(f"`rate` must be one of {', '.join(RATES)}. Got {rate!r}.")
+    stem = f"nell/ind.nell.{rate}."
+    require([stem + suffix for suffix in SUFFIXES if suffix != "ally"], root)
+    if not (root / RECOVERED_LABELS).is_file():
+        require([stem + "ally"], root)
+    parts = read_parts(root / stem)
+    y, val = _kipf(parts) if parts.rest_labels is not None else _recovered(parts, root, str(rate))
+    return Data(
+        x=from_scipy(_with_relations(parts), sparse=True),
+        edge_index=parts.edge_index,
+        y=y,
+        **parts.split(val)._asdict(),
+        num_classes=parts.train_labels.shape[1],
+    )
+
+
+def _with_relations(parts: Parts) -> scipy.sparse.csr_matrix:
+    """The entities' counts, and after them one column per relation node, in the order of their ids."""
+    from scipy.sparse import csr_matrix, hstack
+
+    relation = np.ones(parts.num_nodes, bool)
+    relation[: parts.rest_features.shape[0]] = False
+    relation[parts.test_index] = False
+    nodes = np.flatnonzero(relation)
+    columns = np.arange(len(nodes))
+    own = csr_matrix((np.ones(len(nodes), np.float32), (nodes, columns)), (parts.num_nodes, len(nodes)))
+    return hstack([parts.features(), own], format="csr")
+
+
+def _kipf(parts: Parts) -> tuple[Tensor, np.ndarray]:
+    """All labels `[N]`, and those of the 500 nodes after the training ones that have a label."""
+    y = parts.labels()
+    nodes = parts.validation_nodes()
+    return y, nodes[y.numpy()[nodes] >= 0]
+
+
+def _recovered(parts: Parts, root: Path, rate: str) -> tuple[Tensor, np.ndarray]:
+    """The labels carried over from the other rates, `[N]`, and 500 of their test nodes."""
+    labels, source = _carried_over(root / RECOVERED_LABELS, rate.replace(".", "_"), parts.num_nodes)
+    known = parts.labels().numpy()
+    y = np.where(known >= 0, known, labels)
+    candidates = np.flatnonzero((source & OTHER_TEST > 0) & (source & THIS_RATE == 0))
+    if len(candidates) < NUM_VAL:
+        raise ValueError(f"{RECOVERED_LABELS} must have {NUM_VAL} nodes to validate on. Got {len(candidates)}.")
+    return torch.from_numpy(y), np.random.default_rng(0).choice(candidates, NUM_VAL, replace=False)
+
+
+def _carried_over(path: Path, key: str, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of all nodes, -1 where unknown, and the bits of where each comes from, both `[N]`."""
+    arrays, none = read_archive(path), np.empty(0)
+    labels, source = (arrays.get(f"{name}_{key}", none) for name in ("labels", "source"))
+    if any(each.shape != (num_nodes,) or each.dtype.kind not in "iu" for each in (labels, source)):
+        raise ValueError(f"{path.name} must hold labels_{key} and source_{key}, one integer per node. Got others.")
+    return labels.astype(np.int64), source

@@ -22,6 +22,9 @@ class Split(NamedTuple):
     test_mask: Tensor
 
 
+MASKS = Split._fields
+
+
 def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | None = None, seed: int = 0) -> Split:
     """A split with `per_class` training nodes of every class; the others are drawn from what remains.
 
@@ -38,10 +41,7 @@ def split_per_class(y: Tensor, *, per_class: int, num_val: int, num_test: int | 
     >>> [int(mask.sum()) for mask in split]
     [2, 1, 1]
     """
-    labels = y.numpy()
-    order = np.random.default_rng(seed).permutation(len(labels))
-    order = order[labels[order] >= 0]
-    rank = _rank_in_class(labels[order])
+    labels, order, rank = _draw(y, seed)
     _check_classes(labels[order], per_class)
     rest = order[rank >= per_class]
     needed = num_val + (num_test or 0)
@@ -63,10 +63,7 @@ def split_fractions(y: Tensor, *, train: float = 0.6, val: float = 0.2, seed: in
     """
     if not (0 < train <= 1 and val >= 0 and train + val <= 1):
         raise ValueError(f"`train` and `val` must be shares that sum to at most 1. Got {train} and {val}.")
-    labels = y.numpy()
-    order = np.random.default_rng(seed).permutation(len(labels))
-    order = order[labels[order] >= 0]
-    rank = _rank_in_class(labels[order])
+    labels, order, rank = _draw(y, seed)
     size = np.bincount(labels[order])[labels[order]] if len(order) else rank
     num_train = np.maximum(1, np.round(train * size))
     num_val = np.round(val * size)
@@ -88,6 +85,14 @@ def node_mask(nodes: Any, num_nodes: int) -> Tensor:
     mask = torch.zeros(num_nodes, dtype=torch.bool)
     mask[torch.as_tensor(nodes)] = True
     return mask
+
+
+def _draw(y: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The labels, the labelled nodes in random order, and how many of each one's class are before it."""
+    labels = y.numpy()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[labels[order] >= 0]
+    return labels, order, _rank_in_class(labels[order])
 
 
 def _rank_in_class(labels: np.ndarray) -> np.ndarray:

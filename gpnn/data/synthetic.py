@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -19,29 +19,33 @@ VAL_SHARE = 0.1
 _CHUNK = 1 << 18  # nodes whose words are drawn at a time, so that temporaries stay small
 
 
-def labelled_graph(
-    edge_index: Tensor,
-    y: np.ndarray,
-    *,
-    num_classes: int,
-    num_features: int,
-    feature_noise: float,
-    label_rate: float,
-    seed: int,
-) -> Data:
+class Hints(NamedTuple):
+    """What a generated graph shows of its classes.
+
+    Attributes:
+        num_features: number of words F, at least the number of classes.
+        feature_noise: share of the words per node that are independent of the class.
+        label_rate: share of each class that trains; a tenth validates, the rest tests.
+    """
+
+    num_features: int
+    feature_noise: float
+    label_rate: float
+
+
+def labelled_graph(edge_index: Tensor, y: np.ndarray, num_classes: int, hints: Hints, seed: int) -> Data:
     """A graph with given classes: sparse words drawn by class, a share of the labels to train on.
 
     Args:
         edge_index: the edges, `[2, E]`.
         y: class of each node, `[N]`.
         num_classes: number of classes C.
-        num_features: number of words F, at least C.
-        feature_noise: share of the words per node that are independent of the class.
-        label_rate: share of each class that trains; a tenth validates, the rest tests.
+        hints: words and labels.
         seed: the draw.
     """
     from torch_geometric.data import Data
 
+    num_features, feature_noise, label_rate = hints
     if num_features < num_classes:
         raise ValueError(f"`num_features` must be at least the {num_classes} classes. Got {num_features}.")
     rng = np.random.default_rng([seed, 1])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpnn.data.pickle_machine import DAMAGES, Name, interpret, refuse_call
+from gpnn.data.pickle_machine import DAMAGES, Name, default_dictionary, interpret, refuse_call
 
 MAX_BYTES = 1 << 28  # the largest file of the Planetoid family has 7.6 MB
 _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
@@ -154,22 +154,11 @@ def _dtype(code: Any, *flags: Any) -> DType:
     return DType(np.dtype(_text(code)))
 
 
-def _default_dictionary(factory: Any) -> dict:
-    if type(factory) is not Name or factory.name != "list":
-        raise ValueError("a defaultdict must make lists.")
-    return {}
-
-
 def _encode(text: Any, encoding: Any) -> bytes:
     """Bytes as Python 3 writes them in protocol 2."""
     if type(text) is not str or _text(encoding) != "latin1":
         raise ValueError("bytes must be written as latin1 text.")
     return text.encode("latin1")
-
-
-def _no_bytes() -> bytes:
-    """Empty bytes as Python 3 writes them in protocol 2."""
-    return b""
 
 
 def _versioned(state: Any) -> tuple[Any, ...]:
@@ -211,9 +200,9 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): refuse_call,
     ("scipy.sparse.csr", "csr_matrix"): Matrix,
     ("scipy.sparse._csr", "csr_matrix"): Matrix,
-    ("collections", "defaultdict"): _default_dictionary,
+    ("collections", "defaultdict"): default_dictionary("list"),
     ("__builtin__", "list"): refuse_call,
     ("builtins", "list"): refuse_call,
     ("_codecs", "encode"): _encode,
-    ("__builtin__", "bytes"): _no_bytes,
+    ("__builtin__", "bytes"): lambda: b"",  # empty bytes as Python 3 writes them in protocol 2
 }

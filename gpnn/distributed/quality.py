@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.lists import best_pairs
+from gpnn.data.diel import best_pairs
 from gpnn.distributed.halo_exchange import HaloExchange
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.distributed.shard import Shard

@@ -12,13 +12,12 @@ import torch
 
 from gpnn.data.arrays import to_features
 from gpnn.data.frames import read_frame
+from gpnn.data.tables import in_folder, read_edges, read_matrix, read_part
 from gpnn.data.tables.assemble import add_labels, edge_types, prepare_edges, prepare_nodes
 from gpnn.data.tables.column import as_text, named, plain_column
-from gpnn.data.tables.headers import name_columns
 from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import add_features
-from gpnn.data.tables.table import Table
-from gpnn.data.tables.tables import in_folder, read_edges, read_matrix, read_part
+from gpnn.data.tables.table import Table, name_columns
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.incremental.change import Change, EdgeList
 
@@ -160,9 +159,9 @@ def _edges(edges: Table | None, choices: Choices) -> EdgeList:
     if edges is None:
         return EdgeList()
     edges = prepare_edges(edges, choices)
-    weight = edges.numbers("weight").astype(np.float32) if "weight" in edges.columns else None
+    weight = edges.weights() if "weight" in edges.columns else None
     types = _types(edges, choices) if "type" in edges.columns else None
-    return EdgeList(_texts(edges.names_of("source")), _texts(edges.names_of("target")), types, weight)
+    return EdgeList(_texts(named(edges.columns["source"])), _texts(named(edges.columns["target"])), types, weight)
 
 
 def _types(edges: Table, choices: Choices) -> np.ndarray:

@@ -7,6 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,27 @@ def reason(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines()
     return (lines[0][:200].rstrip(".") if lines else "") or type(error).__name__
+
+
+@contextmanager
+def undamaged(file: str, expected: str, errors: tuple[type[BaseException], ...]) -> Iterator[None]:
+    """Raise what libraries raise for damaged bytes as one sentence: the file must be or hold what is expected.
+
+    A sentence that begins with the file's name, and the error for a file that is not there, stay as they are.
+
+    >>> with undamaged("edges.npz", "hold arrays", (KeyError,)):
+    ...     raise KeyError("shape")
+    Traceback (most recent call last):
+        ...
+    ValueError: edges.npz must hold arrays. Got: 'shape'.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except errors as error:
+        sentence = str(error) if str(error).startswith(file) else f"{file} must {expected}. Got: {reason(error)}."
+        raise ValueError(sentence) from None
 
 
 def shorten(value: Any, length: int = 80) -> str:

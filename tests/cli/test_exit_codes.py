@@ -92,7 +92,7 @@ def test_a_bug_exits_with_one(gpnn, monkeypatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("gpnn.data.catalog.dataset_files", broken)
+    monkeypatch.setattr("gpnn.data.load.dataset_files", broken)
     assert gpnn("data", "list").exit_code == 1
 
 

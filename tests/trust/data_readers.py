@@ -74,7 +74,7 @@ def _write_nell(folder: Path) -> None:
 def _read_nell(folder: Path) -> Any:
     from unittest import mock
 
-    with mock.patch("gpnn.data.nell.NUM_VAL", 1):
+    with mock.patch("gpnn.data.planetoid.NUM_VAL", 1):
         return gpnn.load_dataset("nell", root=folder, rate=0.1)
 
 

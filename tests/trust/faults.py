@@ -13,7 +13,14 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "disk": lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
     "memory": lambda: MemoryError("no memory"),
 }
-WRITERS = ("gpnn.storage", "gpnn.run", "gpnn.distributed", "gpnn.data.convert", "gpnn.data.stored")
+WRITERS = (
+    "gpnn.storage",
+    "gpnn.run",
+    "gpnn.distributed",
+    "gpnn.data.convert",
+    "gpnn.data.stored",
+    "gpnn.data.npy_file",
+)
 
 
 class Injected:

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
+from gpnn.data.stored import check_stored, is_stored, open_stored
 from gpnn.storage.atomic import write_json, write_text
 from tests.trust import fuzz_page
 from tests.trust.consistent import check_run, check_same

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpnn import Partition
-from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
+from gpnn.data.stored import check_stored, is_stored, open_stored
 from gpnn.storage.tensors import read_tensors
 from tests.trust.consistent import check_run
 from tests.trust.nursery import context, kill_when, run, start

@@ -12,7 +12,7 @@ import pytest
 import gpnn
 from gpnn.build.shard_data import write_data
 from gpnn.data.convert import convert
-from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
+from gpnn.data.stored import check_stored, is_stored, open_stored
 from gpnn.distributed import is_shard_folder, read_index, read_shard
 from gpnn.run.checkpoint import load_checkpoint, save_checkpoint
 from gpnn.run.folder import RunFolder

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.data.download import download
+from gpnn.data.files import download
 from tests.trust.nursery import after, context, kill_when
 from tests.trust.test_disk import MS_RDONLY, MS_REMOUNT, disk, fill, mount
 

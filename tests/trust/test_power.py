@@ -14,7 +14,7 @@ from torch import nn
 import gpnn
 from gpnn.build import begin_run, load_config, open_run, train_run
 from gpnn.data.convert import convert
-from gpnn.data.stored.stored_graph import check_stored, is_stored, open_stored
+from gpnn.data.stored import check_stored, is_stored, open_stored
 from gpnn.distributed import is_shard_folder, read_index, read_shard
 from gpnn.run.checkpoint import Progress, copy_weights, load_checkpoint, save_checkpoint
 from gpnn.run.folder import lock_run, remove_unfinished

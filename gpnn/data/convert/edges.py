@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpnn.data.convert.batches import EDGE_COLUMNS, read_batches, read_header_names
 from gpnn.data.convert.gather import SORT_BYTES, Gather, ordered_map
 from gpnn.data.convert.node_ids import NodeIds
-from gpnn.data.convert.nodes import Progress
-from gpnn.data.convert.pieces import Piece
+from gpnn.data.convert.pieces import EDGE_COLUMNS, Conversion, Piece, read_batches, read_header_names
 from gpnn.data.convert.runs import Edges, Layout, Run, write_run
-from gpnn.data.convert.settings import ConvertSettings
-from gpnn.data.stored.npy_file import read_header, read_rows
-from gpnn.data.tables.decimals import read_commas
-from gpnn.data.tables.edge_files import add_type, file_types, types_note
+from gpnn.data.npy_file import read_header, read_rows
+from gpnn.data.tables import add_type, file_types, types_note
+from gpnn.data.tables.column import sorted_names
+from gpnn.data.tables.column_kinds import read_commas
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.storage.atomic import write_json
@@ -26,30 +24,14 @@ from gpnn.storage.read import read_json
 
 
 class EdgeStage:
-    """Reads the edges and writes their rows.
+    """Reads the edges of a conversion, whose nodes have these ids, and writes their rows."""
 
-    Args:
-        folder: where the files are written.
-        pieces: of the edges.
-        ids: of the nodes.
-        choices: how tables are understood.
-        settings: of the conversion.
-        progress: called as work is done.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        pieces: Sequence[Piece],
-        ids: NodeIds,
-        choices: Choices,
-        settings: ConvertSettings,
-        progress: Progress,
-    ) -> None:
-        self.folder, self.pieces, self.ids, self.settings, self.progress = folder, pieces, ids, settings, progress
-        self.choices, (self.names, self.types) = choices, check_columns(pieces, choices)
+    def __init__(self, job: Conversion, ids: NodeIds) -> None:
+        self.folder, self.pieces, self.settings, self.ids = job.folder, job.edges, job.settings, ids
+        self.choices, self.progress = job.choices, job.progress
+        self.names, self.types = check_columns(job.edges, job.choices)
         self.layout = Layout(ids.num_nodes, "type" in self.names, "weight" in self.names)
-        self.share = settings.share(ids.num_bytes)
+        self.share = job.settings.share(ids.num_bytes)
 
     def write(self) -> dict[str, Any]:
         """Write `in_*.npy`, `edge_*.npy` and, unless the graph is symmetric, `out_*.npy`.
@@ -63,7 +45,7 @@ class EdgeStage:
         found = self._scatter(range(len(self.pieces)), "edges", self._scatter_piece)
         types = sorted_names([name for each in found for names in each["types"] for name in names])
         notes = dict.fromkeys(note for each in found for note in each["notes"])
-        made = self._gather("in", self.layout, lambda: self._runs("edges", found, types))
+        made = self._gather("in", self.layout, lambda: self._runs(found, types))
         symmetric = made["digest"] == made["reverse_digest"]
         if not symmetric:
             self._transpose(made["num_edges"])
@@ -111,7 +93,9 @@ class EdgeStage:
             batch = read_commas(batch, ["weight"] if self.layout.weighted else [])
             notes |= dict.fromkeys(batch.notes)
             edges, names = self._read(batch)
-            self._write_runs("edges", number, len(types), edges)
+            write_run(self._path(number, len(types)), self.layout, edges)
+            if self.settings.undirected:
+                write_run(self._path(number, len(types), back=True), self.layout, edges.reversed())
             types.append(names)
         made = {"runs": len(types), "types": types, "notes": list(notes)}
         write_json(marker, made)
@@ -123,39 +107,30 @@ class EdgeStage:
         types = weights = None
         names: list[Any] = []
         if self.layout.typed:
-            types, names = batch.numbered("type")
-            if len(types) and types.min() < 0:
-                batch.refuse("type", int(types.argmin()), "must not be empty")
+            types, names = batch.types()
         if self.layout.weighted:
-            with np.errstate(over="ignore"):
-                weights = batch.numbers("weight").astype(np.float32)
-            if not np.isfinite(weights).all():
-                batch.refuse("weight", int((~np.isfinite(weights)).argmax()), "must be a finite number of 32 bits")
+            weights = batch.weights()
         return Edges(target, source, types, weights), names
 
-    def _write_runs(self, stage: str, number: int, batch: int, edges: Edges) -> None:
-        write_run(self._path(stage, number, batch), self.layout, edges)
-        if self.settings.undirected:
-            write_run(self._path(stage, number, batch, back=True), self.layout, edges.reversed())
+    def _path(self, number: int, batch: int, *, back: bool = False) -> Path:
+        return self.folder / f"edges-{number:06d}-{batch:04d}{'-back' if back else ''}.run"
 
-    def _path(self, stage: str, number: int, batch: int, *, back: bool = False) -> Path:
-        return self.folder / f"{stage}-{number:06d}-{batch:04d}{'-back' if back else ''}.run"
-
-    def _runs(self, stage: str, found: Sequence[dict[str, Any]], types: Sequence[Any]) -> list[Run]:
+    def _runs(self, found: Sequence[dict[str, Any]], types: Sequence[Any]) -> list[Run]:
         """The runs in the order of the input, the reverses of all edges after all edges."""
-        place = {name: number for number, name in enumerate(types)}
+        place = {str(name): number for number, name in enumerate(types)}
         runs = []
         for back in (False, True) if self.settings.undirected else (False,):
             for number, made in enumerate(found):
                 for batch, names in enumerate(made["types"]):
-                    numbers = np.array([place[_like(name, types)] for name in names], np.int32) if names else None
-                    runs.append(Run.open(self._path(stage, number, batch, back=back), self.layout, numbers))
+                    numbers = np.array([place[str(name)] for name in names], np.int32) if names else None
+                    runs.append(Run.open(self._path(number, batch, back=back), self.layout, numbers))
         return runs
 
     def _transpose(self, num_edges: int) -> None:
         """Write the rows of senders from those of receivers."""
         layout = Layout(self.ids.num_nodes)
-        ranges = list(self._ranges(num_edges))
+        rows = self.settings.batch_rows(self.ids.num_bytes)
+        ranges = [(first, min(first + rows, num_edges)) for first in range(0, num_edges, rows)]
 
         def scatter(number: int) -> dict[str, Any]:
             if not paths[number].is_file():
@@ -168,11 +143,6 @@ class EdgeStage:
 
         paths = [self.folder / f"turn-{number:06d}.run" for number in range(len(ranges))]
         self._gather("out", layout, runs)
-
-    def _ranges(self, num_edges: int) -> Iterator[tuple[int, int]]:
-        rows = max(1, int(self.settings.batch_rows(self.ids.num_bytes)))
-        for first in range(0, num_edges, rows):
-            yield first, min(first + rows, num_edges)
 
     def _range_edges(self, first: int, last: int) -> Edges:
         """Edges `first` to `last` with senders as rows."""
@@ -202,15 +172,3 @@ def check_columns(pieces: Sequence[Piece], choices: Choices) -> tuple[list[str],
         header.require(names or EDGE_COLUMNS[:2], (*(() if names else EDGE_COLUMNS[2:]), *choices.ignore))
         names = names or [name for name in EDGE_COLUMNS if name in header.columns and name not in choices.ignore]
     return [*names, *(["type"] if types else [])], dict(zip(paths, types or ()))
-
-
-def sorted_names(names: Sequence[Any]) -> list[Any]:
-    """The distinct names in their order, as text where one of them is."""
-    distinct = set(names)
-    if any(isinstance(name, str) for name in distinct):
-        distinct = {str(name) for name in distinct}
-    return sorted(distinct)
-
-
-def _like(name: Any, types: Sequence[Any]) -> Any:
-    return str(name) if isinstance(types[0], str) else name

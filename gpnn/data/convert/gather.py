@@ -13,9 +13,9 @@ import numpy as np
 
 from gpnn.csr import index_type, pointers
 from gpnn.csr_kernel import place, sum_hashes
-from gpnn.data.convert.rows_kernel import merge_rows, order_rows, sort_rows
 from gpnn.data.convert.runs import Edges, Layout, Run
-from gpnn.data.stored.npy_file import NpyWriter
+from gpnn.data.kernels import merge_rows, order_rows, sort_rows
+from gpnn.data.npy_file import NpyWriter
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpnn.csr import index_type
-from gpnn.data.convert.ids_kernel import (
+from gpnn.data.kernels import (
     find_direct,
     find_numbers,
     find_rows,
@@ -18,9 +18,9 @@ from gpnn.data.convert.ids_kernel import (
     insert_numbers,
     insert_text,
 )
-from gpnn.data.stored.npy_file import NpyWriter
+from gpnn.data.npy_file import write_array
 from gpnn.data.tables.column import as_text, named, text_bytes
-from gpnn.data.tables.table import Table, written_otherwise
+from gpnn.data.tables.table import Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -63,7 +63,7 @@ class NodeIds:
         else:  # text among numbers: the first that is not a number in its usual form
             bad = self._first_other(table, column, out)
         if bad >= 0:
-            self._refuse(table, column, bad)
+            table.refuse_id(column, bad, self.names, self.where)
         return out
 
     @property
@@ -82,12 +82,6 @@ class NodeIds:
                 return row
         return -1
 
-    def _refuse(self, table: Table, column: str, row: int) -> None:
-        value = as_text(table.columns[column])[row].as_py()
-        near = None if self.names is None else written_otherwise(value, self.names)
-        hint = f" ({self.where} has {near}: ids must be written alike)" if near else ""
-        table.refuse(column, row, f"must be an id of {self.where}{hint}")
-
     def save(self, folder: Path) -> None:
         """Write the ids as `ids.npy`, or `id_ptr.npy` and `id_text.npy`; nothing where they are the rows."""
         if self.names is None:
@@ -98,8 +92,7 @@ class NodeIds:
         else:
             parts = {"ids": self.names.to_numpy()}
         for name, values in parts.items():
-            with NpyWriter(folder / f"{name}.npy", values.dtype) as file:
-                file.append(values)
+            write_array(folder / f"{name}.npy", values)
 
 
 def row_ids(num_nodes: int, where: str) -> NodeIds:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpnn.csr import index_type, pointers
-from gpnn.data.convert.rows_kernel import count_buckets, scatter
+from gpnn.data.kernels import count_buckets, scatter
 from gpnn.storage.atomic import replace_file
 
 MOST_ROWS = 16  # bits of a place in a bucket
@@ -90,7 +90,8 @@ def write_run(path: Path, layout: Layout, edges: Edges) -> None:
     extra = types is not None or weights is not None
     number = np.empty(len(rows) if extra else 0, index_type(len(rows)))
     scatter(rows, columns, layout.shift, pointers(counts)[:-1], *out, number)
-    out += [each[number].astype(kind, copy=False) for each, kind in zip(_present(types, weights), layout.streams[2:])]
+    present = [each for each in (types, weights) if each is not None]
+    out += [each[number].astype(kind, copy=False) for each, kind in zip(present, layout.streams[2:])]
 
     def write(partial: Path) -> None:
         with partial.open("wb") as file:
@@ -98,10 +99,6 @@ def write_run(path: Path, layout: Layout, edges: Edges) -> None:
                 file.write(each.data)
 
     replace_file(path, write)
-
-
-def _present(*arrays: np.ndarray | None) -> list[np.ndarray]:
-    return [each for each in arrays if each is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,55 +1,51 @@
-"""A graph in a database file of SQLite or DuckDB: two tables, views or queries, which are only read."""
+"""A graph in a database file of SQLite or DuckDB: two tables, views or queries, which are only read.
+
+The file may come from a stranger. SQLite: nothing but selects, bounded steps and memory. DuckDB: no other file, no
+extension, bounded memory.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from itertools import chain
+import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gpnn.data.formats.duckdb_file import DuckDBFile
-from gpnn.data.formats.sqlite_file import SQLiteFile
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import check_distinct, plain_table
-from gpnn.data.tables.headers import find_column
-from gpnn.data.tables.table import Table
-from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
+from gpnn.data.tables.column import alike, as_text, python_column
+from gpnn.data.tables.table import Table, find_column
+from gpnn.data.tables.vocabulary import COLUMNS, Choices, with_choices
+from gpnn.extra import import_extra
 from gpnn.storage.atomic import make_folder, replace_file
-from gpnn.storage.read import check_ratio, digest_json
+from gpnn.storage.read import check_expansion, check_ratio, check_size, digest_json, memory_limit, undamaged
 
 if TYPE_CHECKING:
+    import pyarrow
     from torch_geometric.data import Data
 
 ENDINGS = (".sqlite", ".sqlite3", ".duckdb", ".db")
-# What a file of each kind holds at which byte.
-MARKS: dict[tuple[int, bytes], Callable[[Path], SQLiteFile | DuckDBFile]] = {
-    (0, b"SQLite format 3\0"): SQLiteFile,
-    (8, b"DUCK"): DuckDBFile,
-}
 QUERY = re.compile(r"\s*(SELECT|WITH|FROM|VALUES)\s", re.IGNORECASE)
+SELECTS = "answer a query that only selects"
+READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+LONGEST = 1 << 20  # bytes of a value
+ROWS, BYTES = 1 << 16, 1 << 24  # read at a time
+STEPS, STEPS_PER_BYTE, TICK = 10**9, 5_000, 10**6  # of SQLite's machine that a query may take
+CONFINED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+    "lock_configuration": "true",
+}
 
 
-def database(
-    path: str | Path,
-    vocabulary: Vocabulary | None = None,
-    *,
-    nodes: str = "nodes",
-    edges: str = "edges",
-    id: str = "id",
-    source: str = "source",
-    target: str = "target",
-    type: str = "type",
-    weight: str = "weight",
-    label: str = "label",
-    edge_features: str = "",
-    categorical: str = "",
-    ignore: str = "",
-    numbers: str = "standard",
-    undirected: bool = False,
-    task: str = "auto",
-    seed: int = 0,
-) -> Data:
+@with_choices(COLUMNS)
+def database(path: str | Path, choices: Choices, *, nodes: str = "nodes", edges: str = "edges") -> Data:
     """The graph of two tables in a database file; other options are those of :func:`gpnn.data.tables.tables`.
 
     The file is opened for reading, extensions and other files are out of reach, and a query may only select.
@@ -59,17 +55,11 @@ def database(
         vocabulary: of the graph that a model was trained on: columns, classes and edge types keep its meaning.
         nodes: a table or view, or a query that selects the nodes; "": the nodes that the edges name.
         edges: likewise of the edges.
-        id, source, target, type, weight, label: what the columns are called.
-        edge_features, categorical, ignore, numbers, undirected, task, seed: as of tables.
 
     Raises:
         ValueError: in one sentence that names the file, the table, the row, the column and the value.
     """
-    choices = Choices(
-        label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary, task,
-        id, source, target, type, weight, split_list(edge_features),
-    )  # fmt: skip
-    with _open(Path(path)) as file:
+    with closing(_open(Path(path))) as file:
         rows = _read(file, "nodes", nodes) if nodes else None
         return assemble(rows, _read(file, "edges", edges), choices)
 
@@ -77,9 +67,10 @@ def database(
 def _open(path: Path) -> SQLiteFile | DuckDBFile:
     with path.open("rb") as file:
         head = file.read(16)
-    for (start, mark), kind in MARKS.items():
-        if head[start:].startswith(mark):
-            return kind(path)
+    if head == b"SQLite format 3\0":
+        return SQLiteFile(path)
+    if head[8:12] == b"DUCK":
+        return DuckDBFile(path)
     raise ValueError(f"{path.name} must be a database of SQLite or DuckDB. Got a file that is neither.")
 
 
@@ -95,7 +86,7 @@ def export_table(path: Path, part: str, word: str, folder: Path) -> Path:
     Raises:
         ValueError: when there is no such table, or it unpacks to more than a thousand times the database.
     """
-    with _open(path) as file:
+    with closing(_open(path)) as file:
         _, query = _query(file, part, word, f"--{part}")
         files = [each for each in (path, path.with_name(f"{path.name}-wal")) if each.is_file()]
         state = [[str(each.resolve()), each.stat().st_size, each.stat().st_mtime_ns] for each in files]
@@ -137,3 +128,168 @@ def _query(file: SQLiteFile | DuckDBFile, part: str, word: str, option: str) -> 
     if found is None:
         return part, word
     return found, 'SELECT * FROM "{}"'.format(found.replace('"', '""'))
+
+
+class SQLiteFile:
+    """An open file; a context manager.
+
+    Attributes:
+        name: of the file, for errors.
+        tables: the names of its tables and views.
+
+    Raises:
+        ValueError: when it is not a database, or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._size, self._ticks = path.name, path.stat().st_size, 0
+        log = path.with_name(f"{path.name}-wal")
+        pending = log.is_file() and log.stat().st_size > 0  # without changes to merge no file is made beside it
+        address = f"{path.resolve().as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
+        self._connection = sqlite3.connect(address, uri=True)
+        try:
+            self._restrict()
+            query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+            self.tables = [name for (name,) in islice(self._rows(query), 1, None)]
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def select(self, query: str) -> pyarrow.Table:
+        """What a query selects.
+
+        Raises:
+            ValueError: when it does anything else, does not end, or gives more than the memory for it.
+        """
+        import pyarrow
+
+        parts, size = [], 0
+        for part in self._parts(query):
+            size += part.nbytes
+            check_expansion(self.name, size, self._size)
+            parts.append(part)
+        names = parts[0].column_names
+        columns = [alike([part.column(place).chunk(0) for part in parts]) for place in range(len(names))]
+        return pyarrow.table([pyarrow.concat_arrays(each) for each in columns], names=names)
+
+    def batches(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, at least one table, all of one schema; run twice, for a column may hold any type."""
+        import pyarrow
+
+        kinds: list[set[pyarrow.DataType]] = []
+        for part in self._parts(query):
+            kinds = kinds or [set() for _ in part.schema]
+            for kind, found in zip(part.schema.types, kinds):
+                found.add(kind)
+        for part in self._parts(query):
+            arrays = [each.chunk(0) for each in part.columns]
+            same = [array if len(found) == 1 else as_text(array) for array, found in zip(arrays, kinds)]
+            yield pyarrow.table(same, names=part.column_names)
+
+    def _parts(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, in parts of bounded size, at least one; each has the types of its own values."""
+        waiting: list[tuple] = []
+        size = 0
+        with closing(self._rows(query)) as rows:
+            names = next(rows)
+            for row in rows:
+                waiting.append(row)
+                size += 8 * len(row) + sum(len(value) for value in row if type(value) is str)
+                if len(waiting) == ROWS or size > BYTES:
+                    yield self._table(waiting, names)
+                    waiting, size = [], 0
+        yield self._table(waiting, names)
+
+    def _table(self, rows: list[tuple], names: tuple[str, ...]) -> pyarrow.Table:
+        import pyarrow
+
+        columns = []
+        for place, name in enumerate(names):
+            values = [row[place] for row in rows]
+            if any(type(value) is bytes for value in values):
+                raise ValueError(f"{self.name}, column {name[:80]}: must hold text or numbers. Got BLOB.")
+            columns.append(python_column(values))
+        return pyarrow.table(columns, names=list(names))
+
+    def _rows(self, query: str) -> Generator[Any, None, None]:
+        """The names of the columns, then the rows."""
+        self._ticks = 0
+        with undamaged(self.name, SELECTS, (sqlite3.Error, sqlite3.Warning, UnicodeError)):
+            cursor = self._connection.execute(query)
+            yield tuple(str(each[0]) for each in cursor.description)
+            yield from cursor
+
+    def _restrict(self) -> None:
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        self._connection.set_authorizer(_authorize)
+        self._connection.set_progress_handler(self._tick, TICK)
+
+    def _tick(self) -> bool:
+        """Whether a query has taken too long; also where Ctrl-C is heard."""
+        self._ticks += 1
+        return self._ticks * TICK > STEPS + STEPS_PER_BYTE * self._size
+
+
+def _authorize(action: int, first: str | None, second: str | None, *where: str | None) -> int:
+    allowed = action in READING and second != "load_extension"
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+class DuckDBFile:
+    """An open file; a context manager.
+
+    Attributes:
+        name: of the file, for errors.
+        tables: the names of its tables and views.
+
+    Raises:
+        ValueError: when it is not a database, or damaged; or without the package, naming the extra.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._duckdb = import_extra("duckdb", "duckdb", f"The file {path.name}")
+        self.name = path.name
+        config = {**CONFINED, "memory_limit": f"{memory_limit()}B"}
+        with undamaged(self.name, "be an undamaged DuckDB database", (self._duckdb.Error,)):
+            self._connection = self._duckdb.connect(str(path), read_only=True, config=config)
+            query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+            self.tables = [name for (name,) in self._connection.execute(query).fetchall()]
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def select(self, query: str) -> pyarrow.Table:
+        """What a query selects.
+
+        Raises:
+            ValueError: when it does anything else, or gives more than the memory for it.
+        """
+        import pyarrow
+
+        parts, size = [], 0
+        for part in self.batches(query):
+            size += part.nbytes
+            check_size(self.name, size)
+            parts.append(part)
+        return pyarrow.concat_tables(parts)
+
+    def batches(self, query: str) -> Iterator[pyarrow.Table]:
+        """What a query selects, at least one table."""
+        import pyarrow
+
+        with undamaged(self.name, SELECTS, (self._duckdb.Error, pyarrow.ArrowException)):
+            kinds = [each.type for each in self._connection.extract_statements(query)]
+            if kinds != [self._duckdb.StatementType.SELECT]:
+                raise ValueError(f"{self.name} must {SELECTS}. Got another statement.")
+            answer = self._connection.sql(query)
+            read = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader  # the name of older versions
+            reader = read(ROWS)
+            yield pyarrow.Table.from_batches([], reader.schema)
+            for batch in reader:
+                yield pyarrow.Table.from_batches([batch])

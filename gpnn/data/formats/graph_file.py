@@ -1,9 +1,12 @@
-"""A graph in one file: METIS, GraphML, GEXF, or a saved PyG `Data`."""
+"""A graph in one file (METIS, GraphML, GEXF, a saved PyG `Data`), or a graph of networkx in memory.
+
+Of a graph of networkx attributes of nodes are columns, attributes `type` and `weight` of edges likewise.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
@@ -11,55 +14,39 @@ from xml.etree.ElementTree import ParseError
 import numpy as np
 
 from gpnn.data.features import transform_data
-from gpnn.data.formats.networkx_graph import edge_table, node_table
 from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.labels import check_labels, labelled_nodes
 from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
+from gpnn.data.tables.column import python_column
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
-from gpnn.data.tables.vocabulary import Choices, Vocabulary, split_list
-from gpnn.extra import install_command
-from gpnn.storage.read import check_size, reason
+from gpnn.data.tables.vocabulary import ATTRIBUTES, Choices, with_choices
+from gpnn.extra import import_extra
+from gpnn.storage.read import check_size, undamaged
 
 if TYPE_CHECKING:
     import networkx
     from torch_geometric.data import Data
 
-
 EXPANSION = 40  # bytes of Python objects per byte of XML, roughly
+EDGE_COLUMNS = ("type", "weight")
 
 
-def graph_file(
-    path: str | Path,
-    vocabulary: Vocabulary | None = None,
-    *,
-    label: str = "label",
-    categorical: str = "",
-    ignore: str = "",
-    numbers: str = "standard",
-    undirected: bool = False,
-    task: str = "auto",
-    seed: int = 0,
-) -> Data:
+@with_choices(ATTRIBUTES)
+def graph_file(path: str | Path, choices: Choices) -> Data:
     """The graph that a file holds, by its ending; the options are those of :func:`gpnn.data.tables.tables`.
+
+    What is a column there is an attribute of the nodes here.
 
     Args:
         path: the file, whose ending is in `GRAPH_READERS`.
         vocabulary: of the graph that a model was trained on: columns, classes and edge types keep its meaning.
-        label: the attribute of the nodes that holds the class.
-        categorical: attributes, separated by commas, that are categories though they look like numbers.
-        ignore: attributes, separated by commas, that are not features.
-        numbers: "standard" scales attributes of numbers to mean 0 and deviation 1; "raw" leaves them as they are.
-        undirected: add the reverse of every edge that lacks it.
-        task: what the label is: "classification", "regression" (a number), or "auto".
-        seed: of the random split, where the file has none.
 
     Raises:
         ValueError: in one sentence that names the file and what is wrong.
     """
     path = Path(path)
-    choices = Choices(label, split_list(categorical), split_list(ignore), numbers, undirected, seed, vocabulary, task)
     return GRAPH_READERS[path.suffix.lower()](path, choices)
 
 
@@ -71,12 +58,9 @@ def _metis(path: Path, choices: Choices) -> Data:
     return assemble(Table(path.name, {"id": numbers}, lambda row: f"node {row + 1}"), edges, choices)
 
 
-def _graphml(path: Path, choices: Choices) -> Data:
-    return assemble(*read_graphml(path), choices)
-
-
-def _gexf(path: Path, choices: Choices) -> Data:
-    return assemble(*read_gexf(path), choices)
+def _xml(path: Path, choices: Choices) -> Data:
+    read = read_graphml if path.suffix.lower() == ".graphml" else read_gexf
+    return assemble(*read(path), choices)
 
 
 def _pyg(path: Path, choices: Choices) -> Data:
@@ -93,8 +77,8 @@ def _pyg(path: Path, choices: Choices) -> Data:
 GRAPH_READERS: dict[str, Callable[[Path, Choices], Data]] = {
     ".graph": _metis,
     ".metis": _metis,
-    ".graphml": _graphml,
-    ".gexf": _gexf,
+    ".graphml": _xml,
+    ".gexf": _xml,
     ".pt": _pyg,
 }
 
@@ -110,11 +94,7 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
 
 
 def read_gexf(path: Path) -> tuple[Table, Table]:
-    """The nodes and edges of a GEXF file; `label` is a display name there, so the class is the attribute `class`.
-
-    Raises:
-        ValueError: when it is not such a file.
-    """
+    """The same of a GEXF file; `label` is a display name there, so the class is the attribute `class`."""
     graph = _read(path, "GEXF", lambda networkx: networkx.read_gexf(path))
     nodes = node_table(path.name, graph, drop=("label", "viz", "start", "end", "pid"))
     columns = {"label" if name == "class" else name: values for name, values in nodes.columns.items()}
@@ -122,20 +102,69 @@ def read_gexf(path: Path) -> tuple[Table, Table]:
 
 
 def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> networkx.Graph:
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError(f"{name} files need networkx: {install_command('networkx')}.") from None
+    networkx = import_extra("networkx", "networkx", f"A {name} file")
     check_size(path.name, EXPANSION * path.stat().st_size)
     if b"<!ENTITY" in path.read_bytes().replace(b"\0", b""):  # UTF-16 and UTF-32 too
         raise ValueError(f"{path.name} must not define entities. Got <!ENTITY.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a column without a type is text
-            graph = read(networkx)
-    except (
+    errors = (
         ParseError, networkx.NetworkXException, ValueError, TypeError, AttributeError, LookupError, StopIteration,
         RuntimeError, ArithmeticError,
-    ) as error:  # fmt: skip
-        raise ValueError(f"{path.name} must be a {name} file. Got: {reason(error)}.") from None
-    return graph
+    )  # fmt: skip
+    with undamaged(path.name, f"be a {name} file", errors), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a column without a type is text
+        return read(networkx)
+
+
+@with_choices(ATTRIBUTES)
+def networkx_graph(graph: networkx.Graph, choices: Choices) -> Data:
+    """The graph, features and labels of a networkx graph; the options are those of :func:`gpnn.data.tables.tables`.
+
+    Nodes may have any names and keep their order. An undirected edge becomes two. Attributes of edges other than `type`
+    and `weight` are not used, which `notes` says.
+
+    Raises:
+        ValueError: in one sentence that names the node or the edge, the attribute and the value.
+
+    >>> import networkx
+    >>> graph = networkx.Graph([("ann", "bob")])
+    >>> graph.add_nodes_from([("ann", {"label": "red", "age": 31}), ("bob", {"label": None, "age": 45})])
+    >>> data = networkx_graph(graph)
+    >>> data.node_name.tolist(), data.y.tolist(), data.feature_names
+    (['ann', 'bob'], [0, -1], ['age'])
+    """
+    data = assemble(node_table("The graph", graph), edge_table("The graph", graph), choices)
+    unused = dict.fromkeys(
+        str(name) for _, _, attributes in graph.edges(data=True) for name in attributes if name not in EDGE_COLUMNS
+    )
+    if unused:
+        shown = ", ".join(list(unused)[:12])
+        data.notes.append(f"attributes of edges other than type and weight are not used: {shown}")
+    return data
+
+
+def is_networkx(graph: Any) -> bool:
+    """Whether an object is a graph of networkx, which need not be installed."""
+    return hasattr(graph, "is_multigraph") and hasattr(graph, "edges")
+
+
+def node_table(file: str, graph: networkx.Graph, drop: Sequence[str] = ()) -> Table:
+    """The nodes and their attributes; `file` is what errors call the graph, `drop` are attributes to leave out."""
+    rows = list(graph.nodes(data=True))
+    names = dict.fromkeys(name for _, attributes in rows for name in attributes if name not in (*drop, "id"))
+    columns = {"id": python_column([node for node, _ in rows])}
+    for name in names:
+        columns[str(name)] = python_column([attributes.get(name) for _, attributes in rows])
+    return Table(file, columns, lambda row: f"node {rows[row][0]}")
+
+
+def edge_table(file: str, graph: networkx.Graph) -> Table:
+    """Each edge, and of an undirected graph its reverse."""
+    rows = list(graph.edges(data=True))
+    if not graph.is_directed():
+        rows += [(target, source, attributes) for source, target, attributes in rows if source != target]
+    columns = {end: python_column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
+    for name in EDGE_COLUMNS:
+        if any(name in attributes for _, _, attributes in rows):
+            missing = 1.0 if name == "weight" else None
+            columns[name] = python_column([attributes.get(name, missing) for _, _, attributes in rows])
+    return Table(file, columns, lambda row: f"edge {rows[row][0]} to {rows[row][1]}")

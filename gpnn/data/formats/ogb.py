@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.files import named_reader
 from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
-from gpnn.data.splits import node_mask
+from gpnn.data.splits import split_nodes
 from gpnn.data.tables.binary import DAMAGES, read_archive
 from gpnn.data.unpickle import CONSTRUCTORS, finish
 from gpnn.extra import install_command
@@ -111,8 +111,9 @@ def _graph(graph: dict[str, Any], labels: np.ndarray, parts: dict[str, Any], tas
     if graph.get("node_feat") is not None:
         data.x = torch.from_numpy(np.array(graph["node_feat"], np.float32))
     data.y = _labels(labels, task)
-    for name, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-        data[name] = node_mask(np.array(parts[part]), data.num_nodes)
+    nodes = (np.array(parts[part]) for part in ("train", "valid", "test"))
+    for name, mask in split_nodes(data.num_nodes, *nodes)._asdict().items():
+        data[name] = mask
     return data
 
 
@@ -123,12 +124,5 @@ def _labels(labels: np.ndarray, task: str) -> Tensor:
     return torch.from_numpy(np.nan_to_num(labels.reshape(len(labels)), nan=-1.0).astype(np.int64))
 
 
-def _reader(name: str) -> Callable[..., Data]:
-    def read(root: Path) -> Data:
-        return read_ogb(name, root)
-
-    read.__doc__ = f"The Open Graph Benchmark's {name}, from unpacked files (extra ogb)."
-    return read
-
-
-OGB: dict[str, Callable[..., Data]] = {name: _reader(name) for name in NAMES}
+LINE = "The Open Graph Benchmark's {}, from unpacked files (extra ogb)."
+OGB = {name: named_reader(read_ogb, name, LINE.format(name)) for name in NAMES}

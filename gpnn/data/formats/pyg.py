@@ -17,15 +17,16 @@ from torch import Tensor
 
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.data.hetero import data_from_hetero
-from gpnn.data.pickle_machine import Name, refuse_call
+from gpnn.data.pickle_machine import default_dictionary, refuse_call
+from gpnn.data.splits import MASKS
 from gpnn.data.tables.binary import DAMAGES
-from gpnn.storage.read import check_expansion, reason
+from gpnn.storage.read import check_expansion, undamaged
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
 # What a graph is made of here; other attributes are left behind.
-TENSORS = ("x", "edge_index", "edge_attr", "edge_weight", "edge_type", "y", "train_mask", "val_mask", "test_mask")
+TENSORS = ("x", "edge_index", "edge_attr", "edge_weight", "edge_type", "y", *MASKS)
 COUNTS = ("num_nodes", "num_classes")
 NAMES = ("class_names", "feature_names", "edge_type_names")
 
@@ -53,12 +54,6 @@ def _layout_word(word: Any) -> str:
     return word
 
 
-def _default_dictionary(factory: Any) -> dict[str, Any]:
-    if type(factory) is not Name or factory.name != "dict":
-        raise ValueError("a defaultdict must make dictionaries.")
-    return {}
-
-
 # Beside those of tensors, the names in what PyG 2 saves: a Data and its storage, and the slices of a dataset.
 CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch_geometric.data.data", "Data"): Saved,
@@ -72,7 +67,7 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch_geometric.data.graph_store", "EdgeAttr"): Saved,
     ("torch_geometric.data.graph_store", "EdgeLayout"): _layout_word,
     ("torch_geometric.data.hetero_data", "HeteroData"): SavedHeteroData,
-    ("collections", "defaultdict"): _default_dictionary,
+    ("collections", "defaultdict"): default_dictionary("dict"),
     ("__builtin__", "dict"): refuse_call,
     ("builtins", "dict"): refuse_call,
 }
@@ -90,19 +85,13 @@ def read_pyg(path: Path, task: str = "auto") -> Data:
     Raises:
         ValueError: when it names anything but what a `Data` is made of, or holds no single graph.
     """
-    try:
-        with TorchArchive(path, CONSTRUCTORS) as archive:
-            content = _single(path, archive.content)
-            if isinstance(content, SavedHeteroData):
-                found: Any = _hetero(path, content, archive)
-            else:
-                found = _read_fields(path.name, path, _mapping(path, content), archive)
-    except FileNotFoundError:
-        raise
-    except DAMAGES as error:
-        if str(error).startswith(path.name):  # a sentence of ours already
-            raise
-        raise ValueError(f"{path.name} must hold a PyG Data, saved by torch.save. Got: {reason(error)}.") from None
+    expected = "hold a PyG Data, saved by torch.save"
+    with undamaged(path.name, expected, DAMAGES), TorchArchive(path, CONSTRUCTORS) as archive:
+        content = _single(path, archive.content)
+        if isinstance(content, SavedHeteroData):
+            found: Any = _hetero(path, content, archive)
+        else:
+            found = _read_fields(path.name, path, _mapping(path, content), archive)
     return _graph(path, found) if isinstance(found, dict) else data_from_hetero(found, task)
 
 

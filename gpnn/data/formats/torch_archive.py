@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gpnn.data.pickle_machine import Action, Constructors, Machine, Name, interpret, refuse_call
+from gpnn.data.tables.binary import fill
 from gpnn.data.unpickle import read_shape
 from gpnn.storage.read import check_expansion, check_size, reason
 
-CHUNK = 1 << 20
 LAYOUTS = {"torch.sparse_coo": 2, "torch.sparse_csr": 3, "torch.sparse_csc": 3}  # and how many tensors each is made of
 STORAGES = {
     "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
@@ -105,14 +104,9 @@ class TorchArchive:
         member = self._zip.getinfo(self._folder + name)
         if member.compress_type != zipfile.ZIP_STORED:
             raise ValueError(f"its member {name} must not be compressed.")
-        content, start = torch.empty(member.file_size, dtype=torch.uint8), 0
-        target = content.numpy()
+        content = torch.empty(member.file_size, dtype=torch.uint8)
         with self._zip.open(member) as stream:
-            while chunk := stream.read(CHUNK):
-                target[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
-                start += len(chunk)
-        if start != len(content):
-            raise ValueError(f"its member {name} must have {len(content)} bytes. Got {start}.")
+            fill(content.numpy().data, stream)
         return content
 
     def _find_folder(self) -> str:
@@ -199,10 +193,6 @@ def _sparse(layout: Any, content: Any) -> StoredSparse:
     return StoredSparse(layout, parts, read_shape(content[count]))
 
 
-def _ordered_dictionary() -> dict[str, Any]:
-    return {}
-
-
 def _persistent(machine: Machine) -> None:
     """A storage: ("storage", its type, its key, the device that it was on, its number of elements)."""
     named = machine.stack.pop()
@@ -225,7 +215,7 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse,
     ("torch.serialization", "_get_layout"): _layout,
     ("torch", "Size"): read_shape,
-    ("collections", "OrderedDict"): _ordered_dictionary,
+    ("collections", "OrderedDict"): lambda: {},
     **{("torch", name): refuse_call for name in (*STORAGES, *UNTYPED)},
     ("torch.storage", "UntypedStorage"): refuse_call,
 }

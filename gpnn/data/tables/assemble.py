@@ -10,12 +10,11 @@ import torch
 
 from gpnn.data.labels import check_labels, check_names, find_fractions, is_missing, is_unlabelled, labelled_nodes
 from gpnn.data.splits import Split, draw_split
-from gpnn.data.tables.column import MISSING, as_text
-from gpnn.data.tables.decimals import read_commas
-from gpnn.data.tables.headers import name_columns
+from gpnn.data.tables.column import MISSING, as_text, distinct, named
+from gpnn.data.tables.column_kinds import read_commas
 from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import Columns, add_features, choose_columns, encode_columns, matrix_rows
-from gpnn.data.tables.table import Table, places
+from gpnn.data.tables.table import Table, name_columns, places
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
 
@@ -95,14 +94,8 @@ def prepare_edges(edges: Table, choices: Choices) -> Table:
 
 def _named_by(edges: Table) -> Table:
     """The nodes that the edges name, in order."""
-    import pyarrow
-    from pyarrow import compute
-
-    ends = [edges.names_of(end) for end in ("source", "target")]
-    if ends[0].type != ends[1].type:
-        ends = [end.cast(pyarrow.large_string()) for end in ends]
-    distinct = pyarrow.chunked_array(ends).unique()
-    return Table(edges.file, {"id": distinct.take(compute.array_sort_indices(distinct))}, edges.place)
+    ends = [named(edges.columns[end]) for end in ("source", "target")]
+    return Table(edges.file, {"id": distinct(ends)}, edges.place)
 
 
 def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choices: Choices) -> Columns:
@@ -113,9 +106,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
         types, data.edge_type_names = edge_types(edges, choices.vocabulary)
         edge_type = torch.from_numpy(types)
     if "weight" in edges.columns:
-        weight = torch.from_numpy(edges.numbers("weight")).float()
-        if not weight.isfinite().all():
-            edges.refuse("weight", int((~weight.isfinite()).nonzero()[0]), "must be a finite number of 32 bits")
+        weight = torch.from_numpy(edges.weights())
     graph = Graph(torch.from_numpy(src), torch.from_numpy(dst), data.num_nodes, edge_type, weight)
     known = None if choices.vocabulary is None else choices.vocabulary.edge_columns
     columns = choose_columns(edges, choices.edge_columns, choices, known, data.notes)
@@ -138,9 +129,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
 
 def edge_types(edges: Table, vocabulary: Vocabulary | None) -> tuple[np.ndarray, list[str | int]]:
     """The number of each edge's type, `[E]`, and the types; those of the vocabulary where there is one."""
-    types, found = edges.numbered("type")
-    if len(types) and types.min() < 0:
-        edges.refuse("type", int(types.argmin()), "must not be empty")
+    types, found = edges.types()
     if vocabulary is None:
         return types, found
     import pyarrow

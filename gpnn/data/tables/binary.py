@@ -6,15 +6,17 @@ import math
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from gpnn.data.npy_file import parse_header
 from gpnn.data.tables.column import plain_column
 from gpnn.data.tables.table import Table
-from gpnn.storage.read import check_size, reason
+from gpnn.storage.read import check_size, undamaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,6 +29,7 @@ DAMAGES = (
     OverflowError, SyntaxError, TypeError, IndexError, MemoryError, UnicodeError, tokenize.TokenError,
 )  # fmt: skip
 CHUNK = 1 << 20  # bytes of an array read at a time
+CHECKED = {"page_checksum_verification": True}  # of pages of Parquet that have one
 ROWS = 1 << 20  # read at a time, so that a file that unpacks without end is noticed
 
 
@@ -36,15 +39,10 @@ def read_archive(path: Path) -> dict[str, np.ndarray]:
     Raises:
         ValueError: when it is not an archive of arrays of numbers or text, or its content is too large.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            check_size(path.name, sum(member.file_size for member in members))
-            return {_name(member): _read_member(archive, member) for member in members}
-    except FileNotFoundError:
-        raise
-    except DAMAGES as error:
-        raise ValueError(_damaged(path, "arrays", error)) from None
+    with undamaged(path.name, "hold arrays of numbers or text", DAMAGES), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_size(path.name, sum(member.file_size for member in members))
+        return {member.filename.removesuffix(".npy"): _read_member(archive, member) for member in members}
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -53,15 +51,10 @@ def read_array(path: Path) -> np.ndarray:
     Raises:
         ValueError: when it holds no array of numbers or text.
     """
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            check_size(path.name, size)
-            return _read(file, size)
-    except FileNotFoundError:
-        raise
-    except DAMAGES as error:
-        raise ValueError(_damaged(path, "an array", error)) from None
+    with undamaged(path.name, "hold an array of numbers or text", DAMAGES), path.open("rb") as file:
+        size = path.stat().st_size
+        check_size(path.name, size)
+        return _read(file, size)
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
@@ -73,22 +66,18 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
 
 def _read(file: IO[bytes], size: int) -> np.ndarray:
     """The array of a stream of `size` bytes, whose header must declare exactly these bytes."""
-    version = np.lib.format.read_magic(file)
-    readers: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"numpy's format {version}")
-    shape, by_columns, dtype = readers[version](file)
+    shape, by_columns, dtype = parse_header(file)
     if dtype.kind not in KINDS or dtype.hasobject:
         raise ValueError(f"an array of type {dtype}")
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != size - file.tell():
         raise ValueError(f"an array of shape {list(shape)} and type {dtype} in {size} bytes")
     values = np.empty(math.prod(shape), dtype)
     if values.nbytes:
-        _fill(values.view(np.uint8).data, file)
+        fill(values.view(np.uint8).data, file)
     return values.reshape(shape, order="F" if by_columns else "C")
 
 
-def _fill(target: memoryview, file: IO[bytes]) -> None:
+def fill(target: memoryview, file: IO[bytes]) -> None:
     """Read as many bytes as `target` has, and to the end, where an archive checks them; no second copy is made."""
     start = 0
     while chunk := file.read(CHUNK):
@@ -96,16 +85,6 @@ def _fill(target: memoryview, file: IO[bytes]) -> None:
         start += len(chunk)
     if start != len(target):
         raise ValueError(f"{start} bytes of {len(target)}")
-
-
-def _name(member: zipfile.ZipInfo) -> str:
-    return member.filename.removesuffix(".npy")
-
-
-def _damaged(path: Path, expected: str, error: BaseException) -> str:
-    if str(error).startswith(path.name):  # a sentence of ours already
-        return str(error)
-    return f"{path.name} must hold {expected} of numbers or text. Got: {reason(error)}."
 
 
 def read_npz(path: Path) -> Table:
@@ -157,16 +136,21 @@ def plain_table(file: str, table: pyarrow.Table) -> Table:
     Raises:
         ValueError: when a column holds neither text nor numbers, or has no name of its own.
     """
+    check_distinct(file, table.column_names)
+    return Table(file, plain_columns(file, table), place)
+
+
+def plain_columns(file: str, table: pyarrow.Table | pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
+    """The columns of an arrow table or a batch of one, in plain kinds, by name."""
     import pyarrow
 
-    check_distinct(file, table.column_names)
     columns = {}
-    for name, values in zip(table.column_names, table.columns):
+    for name, values in zip(table.schema.names, table.columns):
         try:
             columns[name] = plain_column(values)
         except (TypeError, ValueError, pyarrow.ArrowException):
             raise ValueError(f"{file}, column {name[:80]}: must hold text or numbers. Got {values.type}.") from None
-    return Table(file, columns, place)
+    return columns
 
 
 def check_distinct(file: str, names: list[str]) -> None:
@@ -183,22 +167,31 @@ def read_parquet_columns(path: Path, wanted: Sequence[str] | None = None) -> pya
         wanted: the names of columns to read, where there are such; None: all.
     """
     import pyarrow
+
+    with open_parquet(path) as file:
+        check_distinct(path.name, file.schema_arrow.names)
+        batches, size, schema = [], 0, file.schema_arrow
+        names = [name for name in schema.names if wanted is None or name in wanted]
+        for batch in file.iter_batches(batch_size=ROWS, columns=names):
+            size += batch.nbytes
+            check_size(path.name, size)
+            batches.append(batch)
+        return pyarrow.Table.from_batches(batches, pyarrow.schema([schema.field(name) for name in names]))
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
+    """A Parquet file, the checksums of whose pages, where they have one, are verified.
+
+    Raises:
+        ValueError: when it is not such a file, or what is read of it is damaged.
+    """
+    import pyarrow
     from pyarrow import parquet
 
-    try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:  # of pages that have one
-            check_distinct(path.name, file.schema_arrow.names)
-            batches, size, schema = [], 0, file.schema_arrow
-            names = [name for name in schema.names if wanted is None or name in wanted]
-            for batch in file.iter_batches(batch_size=ROWS, columns=names):
-                size += batch.nbytes
-                check_size(path.name, size)
-                batches.append(batch)
-            return pyarrow.Table.from_batches(batches, pyarrow.schema([schema.field(name) for name in names]))
-    except FileNotFoundError:
-        raise
-    except (pyarrow.ArrowException, OSError, KeyError, UnicodeError) as error:
-        raise ValueError(f"{path.name} must be a Parquet file. Got: {reason(error)}.") from None
+    errors = (pyarrow.ArrowException, OSError, KeyError, UnicodeError)
+    with undamaged(path.name, "be a Parquet file", errors), parquet.ParquetFile(path, **CHECKED) as file:
+        yield file
 
 
 def place(row: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,6 +123,25 @@ def alike(parts: list[pyarrow.Array]) -> list[pyarrow.Array]:
     """Arrays of one type, to be joined: as text where they differ."""
     parts = [part for part in parts if len(part)] or parts[:1]
     return parts if len({part.type for part in parts}) == 1 else [as_text(part) for part in parts]
+
+
+def distinct(parts: list[pyarrow.Array]) -> pyarrow.Array:
+    """The distinct values of all arrays, in order; as text where their types differ."""
+    import pyarrow
+    from pyarrow import compute
+
+    found = pyarrow.chunked_array(alike(parts)).unique()
+    return found.take(compute.array_sort_indices(found))
+
+
+def sorted_names(names: Iterable[Any]) -> list[Any]:
+    """The distinct names in their order, as text where one of them is.
+
+    >>> sorted_names([10, 9, 9]), sorted_names([10, "9"])
+    ([9, 10], ['10', '9'])
+    """
+    found = set(names)
+    return sorted({str(name) for name in found} if any(isinstance(name, str) for name in found) else found)
 
 
 def _integers(text: Any) -> pyarrow.Array | None:

@@ -13,8 +13,8 @@ import numpy as np
 
 from gpnn.data.tables.column import plain_column
 from gpnn.data.tables.dialect import BLOCK, Dialect, find_dialect, open_text, read_chunk
-from gpnn.data.tables.table import Table, shifted
-from gpnn.storage.read import check_expansion, reason
+from gpnn.data.tables.table import Table
+from gpnn.storage.read import check_expansion, undamaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +35,7 @@ def read_delimited(path: Path) -> Table:
         table = _parse(path, dialect)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise ValueError(_explain(path, dialect, str(error))) from None
-    return _table(path, dialect, table, _Lines(path, dialect))
+    return _table(path, dialect, table, partial(_place, path, dialect, 0, 0))
 
 
 def stream_delimited(path: Path) -> Iterator[Table]:
@@ -49,7 +49,7 @@ def stream_delimited(path: Path) -> Iterator[Table]:
     dialect, first = find_dialect(path), 0
     try:
         for batch in _stream(path, dialect, _names(path, dialect)):
-            table = _table(path, dialect, batch, partial(shifted, _Lines(path, dialect), first))
+            table = _table(path, dialect, batch, partial(_place, path, dialect, 0, first))
             first += table.num_rows
             yield table
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
@@ -82,7 +82,7 @@ def parse_lines(path: Path, start: int, stop: int) -> Table:
         content = file.read(stop - start)
     reading = csv.ReadOptions(column_names=names, block_size=max(BLOCK, len(content)), use_threads=False)
     parsing = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=b'"' in content)
-    place = _Lines(path, dialect, start)
+    place = partial(_place, path, dialect, start, 0)
     try:
         if not content.strip():
             return Table(path.name, {name: pyarrow.array([], pyarrow.int64()) for name in names}, place)
@@ -155,16 +155,17 @@ def _stream(path: Path, dialect: Dialect, names: list[str]) -> Iterator[pyarrow.
     from pyarrow import csv
 
     size, length = 0, path.stat().st_size
-    try:
-        with _open(path, dialect) as stream, csv.open_csv(stream, *_options(dialect), _as_text(names)) as reader:
-            empty = pyarrow.RecordBatch.from_arrays([[]] * len(names), schema=reader.schema)
-            yield empty  # so that a table without rows has columns
-            for batch in reader:
-                size += batch.nbytes
-                check_expansion(path.name, size, length)
-                yield batch
-    except OSError as error:
-        raise ValueError(f"{path.name} must be an undamaged file of text. Got: {reason(error)}.") from None
+    with (
+        undamaged(path.name, "be an undamaged file of text", (OSError,)),
+        _open(path, dialect) as stream,
+        csv.open_csv(stream, *_options(dialect), _as_text(names)) as reader,
+    ):
+        empty = pyarrow.RecordBatch.from_arrays([[]] * len(names), schema=reader.schema)
+        yield empty  # so that a table without rows has columns
+        for batch in reader:
+            size += batch.nbytes
+            check_expansion(path.name, size, length)
+            yield batch
 
 
 def _options(dialect: Dialect) -> tuple[Any, Any]:
@@ -212,19 +213,17 @@ def _filled_rows(columns: list[pyarrow.Array]) -> np.ndarray | None:
     return ~empty
 
 
-class _Lines:
-    """The line of a row ("line 7"), counted by reading the file again, since only errors need it."""
+def _place(path: Path, dialect: Dialect, start: int, first: int, row: int) -> str:
+    """The line of a row ("line 7"), counted by reading the file again, since only errors need it.
 
-    def __init__(self, path: Path, dialect: Dialect, start: int = 0) -> None:
-        self.path, self.dialect, self.start = path, dialect, start
-
-    def __call__(self, row: int) -> str:
-        count = 0 if self.start else -1  # the header is the first
-        for line, values in _rows(self.path, self.dialect, self.start):
-            count += any(value.strip() for value in values)
-            if count == row + 1:
-                return f"line {line}"
-        return f"row {row} (from 0)"
+    Rows from byte `start` on are numbered from `-first`.
+    """
+    count = 0 if start else -1  # the header is the first
+    for line, values in _rows(path, dialect, start):
+        count += any(value.strip() for value in values)
+        if count == first + row + 1:
+            return f"line {line}"
+    return f"row {first + row} (from 0)"
 
 
 def _rows(path: Path, dialect: Dialect, start: int = 0) -> Iterator[tuple[int, list[str]]]:

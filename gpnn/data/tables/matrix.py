@@ -10,11 +10,10 @@ import numpy as np
 
 from gpnn.data.tables.binary import array_column, place, read_archive, read_array, read_parquet_columns
 from gpnn.data.tables.column import plain_column
-from gpnn.data.tables.decimals import read_commas
+from gpnn.data.tables.column_kinds import read_commas
 from gpnn.data.tables.delimited import read_delimited
-from gpnn.data.tables.headers import find_column, name_columns
-from gpnn.data.tables.table import Table
-from gpnn.storage.read import check_size
+from gpnn.data.tables.table import Table, find_column, name_columns
+from gpnn.storage.read import check_size, undamaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -170,13 +169,9 @@ def read_sparse(path: Path, arrays: dict[str, np.ndarray]) -> csr_matrix:
     Raises:
         ValueError: when they are not a matrix of numbers.
     """
-    try:
+    errors = (KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError)
+    with undamaged(path.name, "hold one array of numbers or a scipy matrix", errors):
         return _assemble(path, arrays)
-    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError) as error:
-        reason = str(error).rstrip(".")
-        if reason.startswith(path.name):
-            raise
-        raise ValueError(f"{path.name} must hold one array of numbers or a scipy matrix. Got: {reason}.") from None
 
 
 def _assemble(path: Path, arrays: dict[str, np.ndarray]) -> csr_matrix:

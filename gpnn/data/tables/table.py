@@ -1,9 +1,10 @@
-"""One table of a user's graph, as plain columns that know which line they came from."""
+"""One table of a user's graph: plain columns that know which line they came from, by our names for them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SHOWN = 80  # characters of a value that an error repeats
+NEO4J = {"id": "ID", "source": "START_ID", "target": "END_ID", "type": "TYPE", "label": "LABEL"}  # `name:ID(Space)`
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,7 @@ class Table:
         file: the file's name, for errors.
         columns: name -> values as :func:`gpnn.data.tables.column.plain_column` returns them, `[R]`.
         place: the place of a row in the file ("line 7"); called only for an error, so it may be slow.
-        given: the user's own name of a column that :func:`gpnn.data.tables.headers.name_columns` gave another.
+        given: the user's own name of a column that :func:`gpnn.data.tables.table.name_columns` gave another.
         notes: what the user should know of the reading.
         decimal_comma: whether a comma in a number can only be a decimal one.
     """
@@ -63,9 +65,20 @@ class Table:
             self.refuse(column, row, "must be a finite number")
         return numbers
 
-    def names_of(self, column: str) -> pyarrow.Array:
-        """The values of a column as names, `int64` or text, `[R]`."""
-        return named(self.columns[column])
+    def weights(self) -> np.ndarray:
+        """The values of the column `weight` as finite numbers, `[R]` float32."""
+        with np.errstate(over="ignore"):
+            weights = self.numbers("weight").astype(np.float32)
+        if not np.isfinite(weights).all():
+            self.refuse("weight", int((~np.isfinite(weights)).argmax()), "must be a finite number of 32 bits")
+        return weights
+
+    def types(self) -> tuple[np.ndarray, list[Any]]:
+        """The number of each edge's type, `[R]`, and the names of the types in the column `type`, none empty."""
+        types, names = self.numbered("type")
+        if len(types) and types.min() < 0:
+            self.refuse("type", int(types.argmin()), "must not be empty")
+        return types, names
 
     def names(self, column: str) -> pyarrow.Array:
         """The values of a column, none empty and none repeated: `int64` or text, `[R]`."""
@@ -84,10 +97,7 @@ class Table:
         """Of each value its place among the distinct `names`, of the file `where`, `[R]` int64."""
         found = places(named(self.columns[column]), names)
         if len(found) and found.min() < 0:
-            row = int(found.argmin())
-            near = written_otherwise(as_text(self.columns[column])[row].as_py(), names)
-            hint = f" ({where} has {near}: ids must be written alike)" if near else ""
-            self.refuse(column, row, f"must be an id of {where}{hint}")
+            self.refuse_id(column, int(found.argmin()), names, where)
         return found
 
     def numbered(self, column: str, is_unknown: Callable[[Any], bool] | None = None) -> tuple[np.ndarray, list[Any]]:
@@ -98,6 +108,13 @@ class Table:
         values = _known_names(self.columns[column], is_unknown)
         distinct = sorted(name for name in values.unique().to_pylist() if name is not None and not is_unknown(name))
         return places(values, pyarrow.array(distinct, values.type)), distinct
+
+    def refuse_id(self, column: str, row: int, names: pyarrow.Array | None, where: str) -> NoReturn:
+        """Raise the ValueError for a value that is not among `names`, the ids of `where`; None: numbers of rows."""
+        value = as_text(self.columns[column])[row].as_py()
+        near = None if names is None else written_otherwise(value, names)
+        hint = f" ({where} has {near}: ids must be written alike)" if near else ""
+        self.refuse(column, row, f"must be an id of {where}{hint}")
 
     def refuse(self, column: str, row: int, constraint: str) -> NoReturn:
         """Raise a ValueError that names the file, the line, the column and the value."""
@@ -250,3 +267,45 @@ def _listed(names: Sequence[str] | dict[str, Any]) -> str:
 def shifted(place: Callable[[int], str], start: int, row: int) -> str:
     """The place of a row of a part that begins at row `start`."""
     return place(start + row)
+
+
+def name_columns(table: Table, names: Mapping[str, str]) -> Table:
+    """The table with our names for the columns that the user calls by others.
+
+    A column is found by its exact name, else by the name in any case, else by Neo4j's mark for it (`:START_ID`).
+
+    Args:
+        table: as it was read.
+        names: our name -> the user's; where they are equal the table need not have the column.
+
+    Raises:
+        ValueError: when a column that the user named is missing, or another one has our name.
+    """
+    if table.given:  # named already
+        return table
+    found = {ours: find_column(table.columns, theirs) for ours, theirs in names.items()}
+    table.require([theirs for ours, theirs in names.items() if ours != theirs and found[ours] is None])
+    others = {ours: name for ours, name in found.items() if name is not None and name != ours}
+    for ours, theirs in others.items():
+        if ours in table.columns and ours not in others.values():
+            raise ValueError(f"{table.file} must not have a column {ours} where it is called {theirs}. Got both.")
+    return apply_names(table, others)
+
+
+def apply_names(table: Table, given: Mapping[str, str]) -> Table:
+    """The table with our names for the columns of `given`, our name -> the user's, that it has."""
+    ours_of = {theirs: ours for ours, theirs in given.items()}
+    columns = {ours_of.get(name, name): values for name, values in table.columns.items()}
+    return replace(table, columns=columns, given=given)
+
+
+def find_column(columns: Collection[str], name: str) -> str | None:
+    """The one column that is called so: exactly, else in any case, else by Neo4j's mark; None where there is none."""
+    if name in columns:
+        return name
+    mark = re.compile(rf".*:{NEO4J[name]}(\(.*\))?") if name in NEO4J else None
+    for fits in (lambda each: each.lower() == name.lower(), lambda each: mark and mark.fullmatch(each)):
+        alike = [each for each in columns if fits(each)]
+        if alike:
+            return alike[0] if len(alike) == 1 else None
+    return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -15,6 +17,9 @@ Name: TypeAlias = str | int
 
 MOST_HASHES = 1 << 16  # features of a column of text
 NUMBERS = ("standard", "normal", "raw")
+LISTS = ("categorical", "ignore", "edge_features")  # of columns
+ATTRIBUTES = ("label", "categorical", "ignore", "numbers", "undirected", "task", "seed")  # options of any graph
+COLUMNS = ("id", "source", "target", "type", "weight", "edge_features", *ATTRIBUTES)  # options of tables
 
 
 @dataclass(frozen=True)
@@ -160,11 +165,14 @@ def _tuple(names: Sequence[Name] | None) -> tuple[Name, ...] | None:
 
 @dataclass(frozen=True)
 class Choices:
-    """How tables are to be understood; see :func:`gpnn.data.tables.tables`."""
+    """How tables are to be understood; see :func:`gpnn.data.tables.tables`.
+
+    Lists of columns may be given as text, separated by commas.
+    """
 
     label: str = "label"
-    categorical: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
+    categorical: Sequence[str] = ()
+    ignore: Sequence[str] = ()
     numbers: str = "standard"
     undirected: bool = False
     seed: int = 0
@@ -175,9 +183,12 @@ class Choices:
     target: str = "target"
     type: str = "type"
     weight: str = "weight"
-    edge_features: tuple[str, ...] = ()
+    edge_features: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for name in LISTS:
+            given = getattr(self, name)
+            object.__setattr__(self, name, split_list(given) if isinstance(given, str) else tuple(given))
         check_choice("numbers", self.numbers, NUMBERS)
         check_choice("task", self.task, TASKS)
 
@@ -196,7 +207,7 @@ class Choices:
     def edge_columns(self) -> tuple[str, ...]:
         """The columns of the edges that are features: the user's choice, else what a model was trained on."""
         known = () if self.vocabulary is None else self.vocabulary.edge_columns
-        return self.edge_features or tuple(column.name for column in known)
+        return tuple(self.edge_features) or tuple(column.name for column in known)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -206,3 +217,32 @@ def split_list(text: str) -> tuple[str, ...]:
     ('age', 'size')
     """
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def with_choices(options: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of a reader of graphs: these options of :class:`Choices` become keyword arguments of it.
+
+    The reader is a function of a source, choices and keyword options of its own; decorated, of the source, a vocabulary
+    and all options, which its signature shows with their defaults.
+
+    >>> read = with_choices(("label",))(lambda source, choices: choices.label)
+    >>> read("nodes.csv", label="kind"), str(inspect.signature(read))
+    ('kind', "(source, vocabulary=None, *, label='label')")
+    """
+    shared = {name: "" if name in LISTS else getattr(Choices(), name) for name in options}
+
+    def decorate(read: Callable[..., Any]) -> Callable[..., Any]:
+        source, _, *own = inspect.signature(read).parameters.values()
+        names = {option.name for option in own}
+
+        @wraps(read)
+        def reader(source: Any, /, vocabulary: Vocabulary | None = None, **given: Any) -> Any:
+            chosen = {name: value for name, value in given.items() if name not in names}
+            return read(source, Choices(vocabulary=vocabulary, **chosen), **{n: given[n] for n in names & set(given)})
+
+        vocabulary = inspect.Parameter("vocabulary", source.kind, default=None)
+        further = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=shared[name]) for name in options]
+        reader.__signature__ = inspect.Signature([source, vocabulary, *own, *further])  # type: ignore[attr-defined]
+        return reader
+
+    return decorate

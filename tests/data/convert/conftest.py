@@ -9,13 +9,13 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
-from gpnn.data.convert import settings
+from gpnn.data.convert import ConvertSettings
 
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of seven rows, row groups of five, pieces of text of sixty bytes."""
-    monkeypatch.setattr(settings.ConvertSettings, "batch_rows", lambda self, taken=0.0: 7)
+    monkeypatch.setattr(ConvertSettings, "batch_rows", lambda self, taken=0.0: 7)
     monkeypatch.setattr("gpnn.data.convert.pieces.PIECE_BYTES", 60)
 
 

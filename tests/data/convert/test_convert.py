@@ -11,10 +11,8 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.data.convert import ConvertSettings, convert
-from gpnn.data.convert.convert import WORK
-from gpnn.data.stored import check_stored, open_stored
-from gpnn.data.stored.stored_data import stored_names, stored_rows
+from gpnn.data.convert import WORK, ConvertSettings, convert
+from gpnn.data.stored import check_stored, open_stored, stored_names, stored_rows
 from gpnn.data.tables import tables
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.graph.edges import digest_rows
@@ -184,7 +182,7 @@ def test_a_split_and_numbers_to_predict(table, tmp_path, small_pieces):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_features_and_labels_of_arrays(tmp_path, small_pieces, monkeypatch, dtype):
-    monkeypatch.setattr("gpnn.data.convert.features.BLOCK_BYTES", 100)
+    monkeypatch.setattr("gpnn.data.convert.node_tables.BLOCK_BYTES", 100)
     rng = np.random.default_rng(7)
     x, y = rng.normal(size=(NUM_NODES, 4)), rng.integers(0, 2, (NUM_NODES, 3))
     x[:, 2] = 0

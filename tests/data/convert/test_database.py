@@ -8,7 +8,7 @@ import pytest
 
 from gpnn.data.convert import convert
 from gpnn.data.convert.edges import EdgeStage
-from gpnn.data.formats import database, sqlite_file
+from gpnn.data.formats import database
 from gpnn.data.stored import check_stored
 from gpnn.data.tables.vocabulary import Choices
 
@@ -45,7 +45,7 @@ def plain(tmp_path: Path) -> Path:
 
 
 def test_the_tables_of_a_database_are_converted(path, plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite_file, "ROWS", 3)
+    monkeypatch.setattr(database, "ROWS", 3)
     stored = convert(path, None, tmp_path / "graph")
     assert rows_of(tmp_path / "graph") == rows_of(plain)
     assert set(check_stored(stored).values()) == {"ok"}
@@ -72,7 +72,7 @@ def test_what_was_exported_is_kept(path, plain, tmp_path, monkeypatch):
 
 def test_values_of_several_types(tmp_path, monkeypatch):
     """SQLite admits any value in any column, and only the last rows may show it."""
-    monkeypatch.setattr(sqlite_file, "ROWS", 2)
+    monkeypatch.setattr(database, "ROWS", 2)
     with sqlite3.connect(tmp_path / "odd.db") as connection:
         connection.execute("CREATE TABLE edges (source, target)")
         connection.executemany("INSERT INTO edges VALUES (?, ?)", [(1, 2), (2, 3), (3, 1), ("eve", 1)])

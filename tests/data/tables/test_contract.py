@@ -16,8 +16,8 @@ from scipy.sparse import eye, save_npz
 
 from gpnn.data.formats.graph_file import read_gexf, read_graphml
 from gpnn.data.formats.pyg import read_pyg
+from gpnn.data.tables import EDGE_READERS, MATRIX_READERS, NODE_READERS
 from gpnn.data.tables.metis import read_metis
-from gpnn.data.tables.tables import EDGE_READERS, MATRIX_READERS, NODE_READERS
 from tests.trust.mutate import mutate
 
 TABLE = {"id": ["a", "b", "c"], "label": [1, 2, 1], "age": [0.5, 1.5, -2.0]}

@@ -9,14 +9,25 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from gpnn.data.stored.npy_file import map_array, read_header
+from gpnn.data.check import check_columns
+from gpnn.data.features import csr_tensor
+from gpnn.data.npy_file import map_array, read_header
+from gpnn.data.splits import MASKS
+from gpnn.data.tables.vocabulary import Vocabulary
+from gpnn.graph import EdgeDigest, Graph
 from gpnn.storage.atomic import write_text
 from gpnn.storage.blocks import digest_blocks
-from gpnn.storage.read import digest_json, read_json, seal, shorten, unseal
+from gpnn.storage.read import read_json, seal, shorten, undamaged, unseal
+
+if TYPE_CHECKING:
+    import pyarrow
+    from torch_geometric.data import Data
 
 INDEX, FORMAT, VERSION = "graph.json", "gpnn graph", 1
 KINDS: dict[str, type] = {  # of the facts that every graph has
@@ -54,16 +65,6 @@ class StoredGraph:
     def symmetric(self) -> bool:
         return bool(self.facts["symmetric"])
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arrays that there are."""
-        return tuple(self.facts["arrays"])
-
-    @property
-    def digest(self) -> str:
-        """The digest of all that it holds, as 64 hexadecimal digits."""
-        return digest_json(self.facts["arrays"])
-
     def array(self, name: str) -> np.ndarray:
         """An array mapped into memory, which reads as it is used; writing to it changes memory, not the file.
 
@@ -71,7 +72,9 @@ class StoredGraph:
             ValueError: when there is none of this name.
         """
         if name not in self.facts["arrays"]:
-            raise ValueError(f"An array of {self.folder} must be one of {', '.join(self.names)}. Got {name!r}.")
+            raise ValueError(
+                f"An array of {self.folder} must be one of {', '.join(self.facts['arrays'])}. Got {name!r}."
+            )
         return map_array(self.folder / f"{name}.npy")
 
     def get(self, name: str) -> np.ndarray | None:
@@ -153,3 +156,99 @@ def describe_array(path: Path) -> dict[str, Any]:
 def write_index(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write `graph.json`, which makes the graph whole."""
     write_text(folder / INDEX, json.dumps(seal({"format": FORMAT, "version": VERSION, **facts}), indent=1) + "\n")
+
+
+def load_stored(folder: str | Path, vocabulary: Vocabulary | None = None) -> Data:
+    """The graph, features, labels and masks of a folder that `gpnn data convert` wrote, mapped, not read.
+
+    Instead of `edge_index` the result has `graph`, a :class:`gpnn.Graph` in CSR form: what takes a `Data` takes it.
+
+    Args:
+        folder: the folder.
+        vocabulary: unused: columns, classes and edge types have the meaning that they were converted with.
+
+    Raises:
+        ValueError: when the folder does not hold a whole graph.
+    """
+    from torch_geometric.data import Data
+
+    stored = open_stored(folder)
+    facts = stored.facts
+    data = Data(num_nodes=stored.num_nodes, graph=stored_rows(stored), notes=list(facts["notes"]))
+    for name in ("y", *MASKS):
+        if (values := _mapped(stored, name)) is not None:
+            data[name] = values
+    if (names := stored_names(stored)) is not None:
+        data.node_name = names
+    for name in ("task", "num_classes", "class_names", "edge_type_names", "feature_names"):
+        if facts.get(name) is not None:
+            data[name] = facts[name]
+    data.vocabulary = Vocabulary.from_mapping(facts["vocabulary"])
+    return _checked(data, _features(stored))
+
+
+def _checked(data: Data, x: Tensor | None) -> Data:
+    """The data with labels and masks checked, and features, which were when they were written: they may be large."""
+    data = check_columns(data)
+    if x is not None:
+        data.x = x
+    return data
+
+
+def stored_rows(stored: StoredGraph) -> Graph:
+    """The structure of a graph on the disk, over its maps."""
+    out = None if stored.symmetric else (_mapped(stored, "out_ptr"), _mapped(stored, "out_col"))
+    return Graph.from_csr(
+        _mapped(stored, "in_ptr"),
+        _mapped(stored, "in_col"),
+        symmetric=stored.symmetric,
+        out=out,
+        edge_type=_mapped(stored, "edge_type"),
+        edge_weight=_mapped(stored, "edge_weight"),
+        known_digest=EdgeDigest(*stored.facts["edge_digest"]),
+    )
+
+
+def stored_names(stored: StoredGraph) -> np.ndarray | None:
+    """The id of each node, `[N]`, int64 or text; None where they are the numbers of the rows."""
+    names = read_ids(stored.folder, stored.num_nodes)
+    return None if names is None else names.to_numpy(zero_copy_only=False)
+
+
+def read_ids(folder: Path, num_nodes: int) -> pyarrow.Array | None:
+    """The ids in `ids.npy`, or `id_ptr.npy` and `id_text.npy`, `[N]`; None where there are no such files.
+
+    Raises:
+        ValueError: when they are not one id for each node.
+    """
+    import pyarrow
+
+    name = next((each for each in ("ids", "id_ptr") if (folder / f"{each}.npy").is_file()), None)
+    if name is None:
+        return None
+    values, length = map_array(folder / f"{name}.npy"), num_nodes + (name == "id_ptr")
+    if values.dtype != np.int64 or values.shape != (length,):
+        found = f"{values.dtype} {list(values.shape)}"
+        raise ValueError(f"{folder / name}.npy must hold int64 [{length}]. Got {found}.")
+    if name == "ids":
+        return pyarrow.array(values)
+    buffers = [None, pyarrow.py_buffer(values), pyarrow.py_buffer(map_array(folder / "id_text.npy"))]
+    with undamaged(str(folder / "id_ptr.npy"), "point into id_text.npy", (pyarrow.ArrowInvalid,)):
+        text = pyarrow.Array.from_buffers(pyarrow.large_string(), num_nodes, buffers)
+        text.validate(full=True)  # offsets outside the text would be read wherever they point
+    return text
+
+
+def _features(stored: StoredGraph) -> Tensor | None:
+    if (ptr := stored.get("x_ptr")) is not None:
+        shape = (stored.num_nodes, int(stored.facts["num_features"]))
+        return csr_tensor(ptr, stored.array("x_col"), stored.array("x_value"), shape)
+    x = _mapped(stored, "x")
+    if x is None or x.is_floating_point():
+        return x
+    return x.float().mul_(torch.from_numpy(stored.array("x_scale")))  # 8 bits a value: in memory, not mapped
+
+
+def _mapped(stored: StoredGraph, name: str) -> Any:
+    values = stored.get(name)
+    return None if values is None else torch.from_numpy(values)

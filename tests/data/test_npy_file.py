@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpnn.data.stored.npy_file import NpyWriter, map_array, read_header, read_rows
+from gpnn.data.npy_file import NpyWriter, map_array, read_header, read_rows
 
 
 @pytest.mark.parametrize(("dtype", "row_shape"), [("int64", ()), ("float16", (3,)), ("bool", ())])

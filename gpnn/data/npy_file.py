@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from tokenize import TokenError
 from types import TracebackType
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpnn.storage.read import reason
+from gpnn.storage.read import undamaged
 
 HEADER = 128  # bytes, so that the values begin at a multiple of 64
 KINDS = "biuf"
@@ -38,16 +38,10 @@ def read_header(path: Path) -> NpyHeader:
     Raises:
         ValueError: when the file holds anything else.
     """
-    try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-            shape, by_columns, dtype = read(file)
-            start = file.tell()
-    except FileNotFoundError:
-        raise
-    except (ValueError, KeyError, OSError, SyntaxError, TypeError, EOFError, TokenError) as error:
-        raise ValueError(f"{path.name} must be an array as numpy saves it. Got: {reason(error)}.") from None
+    errors = (ValueError, KeyError, OSError, SyntaxError, TypeError, EOFError, TokenError)
+    with undamaged(path.name, "be an array as numpy saves it", errors), path.open("rb") as file:
+        shape, by_columns, dtype = parse_header(file)
+        start = file.tell()
     if dtype.kind not in KINDS or (by_columns and len(shape) > 1):
         order = " in Fortran order" if by_columns else ""
         raise ValueError(f"{path.name} must hold numbers in C order. Got {dtype}{order}.")
@@ -55,6 +49,15 @@ def read_header(path: Path) -> NpyHeader:
     if path.stat().st_size != size:
         raise ValueError(f"{path.name} must have the {size:,} bytes of its header. Got {path.stat().st_size:,}.")
     return NpyHeader(dtype, tuple(shape), start)
+
+
+def parse_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether in Fortran order, and type of an array, from the begin of numpy's file; its values come next."""
+    version = np.lib.format.read_magic(file)
+    readers: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"numpy's format {version}")
+    return readers[version](file)
 
 
 def read_rows(path: Path, header: NpyHeader, first: int, last: int) -> np.ndarray:
@@ -122,6 +125,12 @@ class NpyWriter:
             self.file.write(_header(self.dtype, (self.num_rows, *self.row_shape)))
             self.flush()
         self.file.close()
+
+
+def write_array(path: Path, values: np.ndarray) -> None:
+    """Write a whole array as :class:`NpyWriter` does."""
+    with NpyWriter(path, values.dtype, values.shape[1:]) as file:
+        file.append(values)
 
 
 def _header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
