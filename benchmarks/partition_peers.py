@@ -42,8 +42,8 @@ def _metis(graph: gpnn.Graph, k: int, seed: int, options: dict) -> tuple[np.ndar
 
 def _python(graph: gpnn.Graph, k: int, seed: int) -> tuple[np.ndarray, dict[str, float]]:
     """Algorithm 2 in plain Python: the tests' oracle, fed with the same seeds and draws."""
+    from gpnn.partition.flood_fill import draw_seeds
     from gpnn.partition.kernels import stream
-    from gpnn.partition.partition import draw_seeds
     from tests.oracle.flood_fill import children, grow, split_mix
 
     lists = children(graph)
