@@ -12,8 +12,8 @@ from torch import nn
 
 from gpnn.data.facts import split_mask
 from gpnn.distributed import group_of
-from gpnn.race.budget import PER_RECIPE, default_budget
 from gpnn.race.cost import measured_seconds, nominal_seconds
+from gpnn.race.members import PER_RECIPE, default_budget
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.recipes import FEW_LABELS
 from gpnn.storage.atomic import make_folder
@@ -66,7 +66,7 @@ def run_race(
     Args:
         starts: makes each training anew, by the name of its recipe.
         folder: of checkpoints, a folder per name.
-        budget: seconds, or None: :func:`gpnn.race.budget.default_budget`.
+        budget: seconds, or None: :func:`gpnn.race.members.default_budget`.
         record: of an earlier part of this race, which then goes on.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, its name and the epoch it goes to.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpnn.notebook import table_html
-from gpnn.race.budget import allot
-from gpnn.storage.read import shorten
+from gpnn.race.members import allot
+from gpnn.storage.read import shorten, wrong_field
 from gpnn.train.blend import Blend
 
 Row = dict[str, Any]
@@ -167,11 +167,9 @@ def rank(rows: Sequence[Row]) -> list[Row]:
 
 def _first_wrong(value: Any) -> Any:
     """What of a file's value is not a record's; None where nothing is."""
-    if not isinstance(value, Mapping):
-        return value
-    for name in (*_KINDS, *value):
-        if name not in _KINDS or not isinstance(value.get(name), _KINDS[name]):
-            return name
+    wrong = wrong_field(value, _KINDS)
+    if wrong is not None:
+        return wrong
     costs, epochs = value["costs"], value["epochs"]
     if not costs or not all(isinstance(each, int | float) and 0 < each < math.inf for each in costs.values()):
         return "costs"
