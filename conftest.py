@@ -20,7 +20,6 @@ for number, handler in {signal.SIGINT: signal.default_int_handler, signal.SIGHUP
     if signal.getsignal(number) is signal.SIG_IGN:  # behind `nohup` or `&`; a test's process would inherit it
         signal.signal(number, handler)
 torch.set_num_threads(1)
-torch.set_warn_always(True)  # torch warns once per process: of what is wrong in a test, not of what ran before it
 
 # The same examples in every run, however slow the machine; new ones with `--hypothesis-profile=default`.
 settings.register_profile(

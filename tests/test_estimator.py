@@ -307,13 +307,14 @@ def test_what_is_not_used_is_warned_of(data):
     )
     with pytest.warns(NoteWarning) as caught:
         small(epochs=1).fit(odd)
-    assert [str(each.message).split(";")[0][:24] for each in caught] == [
+    notes = [each for each in caught if each.category is NoteWarning]  # torch has warnings of its own
+    assert [str(each.message).split(";")[0][:24] for each in notes] == [
         "2 edge types count as on",
         "edge_attr, of 2 columns,",
         "no node validates: the w",
     ]
-    assert caught[0].filename == __file__
-    assert 'model_options={"message": "linear"}' in str(caught[0].message)
+    assert notes[0].filename == __file__
+    assert 'model_options={"message": "linear"}' in str(notes[0].message)
     del odd.edge_attr, odd.edge_type
     small(epochs=1, validation_fraction=0).fit(odd)  # none were wanted
 
