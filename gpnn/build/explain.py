@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,22 @@ def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
     facts = trained.task.to_mapping() | {"classes": check_classes(trained), "x": shape}
     save_program(module, x, file, facts)
     return facts
+
+
+def explain_examples(run: RunFolder, examples: Mapping[int, str], num: int = 6) -> list[tuple[str, Explanation]]:
+    """What carried a finished run's predictions of some rows, each with its remark; none where all must be predicted.
+
+    Args:
+        run: a finished run.
+        examples: rows of its graph, and a remark on each.
+        num: how many edges, neighbours and columns to list, at most.
+    """
+    trained, _, members = _place_run(run)
+    if not all(member.local for member in members):
+        return []
+    names = check_classes(trained)
+    why = [explain_node(members, row, task=trained.task, classes=names, num=num) for row in examples]
+    return list(zip(examples.values(), why))
 
 
 def _place_run(run: RunFolder) -> tuple[Trained, Data, list[Explained]]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpnn.build.explain import explain_examples
 from gpnn.build.finish import load_weights, predict_members, write_baselines
 from gpnn.build.objects import Built, build, build_shard, history_notes
 from gpnn.build.predict import Trained, read_trained, trained_task
@@ -19,12 +20,15 @@ from gpnn.build.unchanged import load_trained_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.engine.device import choose_device
+from gpnn.explain import Explanation
 from gpnn.nn import GPNN
 from gpnn.report import (
+    MAX_EXPLAINED,
     Cost,
     Record,
     can_write,
     check_extra,
+    choose_examples,
     gather_record,
     measure_cost,
     write_model_card,
@@ -33,7 +37,7 @@ from gpnn.report import (
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import evaluating, predict_logits
-from gpnn.train.task import Prediction
+from gpnn.train.task import Classification, Prediction
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:
@@ -88,16 +92,27 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
     if logits is None:
         logits = _predict(run, built, x)
     states, states_name = _final_states(built, x, logits)
-    return gather_record(
+    predictions = trained_task(run).predict(logits).cpu()
+    record = gather_record(
         run_facts(run, config) | {"notes": [*built.notes, *history_notes(run, built)]},
         data,
         plan,
-        trained_task(run).predict(logits).cpu(),
+        predictions,
         partition=built.partition,
         states=states.cpu(),
         states_name=states_name,
         cost=_cost(built, x),
     )
+    return record and replace(record, explanations=_explain(run, built, predictions))
+
+
+def _explain(run: RunFolder, built: Built, predictions: Tensor) -> list[tuple[str, Explanation]]:
+    """Why a few held-out nodes get their classes; none where numbers or several labels are predicted, or of shards."""
+    data, whole = built.data, group_of(built.plan).size == 1 and not is_shard_folder(built.config.data.name)
+    if not whole or data.num_nodes > MAX_EXPLAINED or not isinstance(trained_task(run), Classification):
+        return []
+    examples = choose_examples(data, predictions, built.config.seed)
+    return explain_examples(run, examples) if examples else []
 
 
 def _predict(run: RunFolder, built: Built, x: Tensor | None) -> Tensor:

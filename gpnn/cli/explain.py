@@ -17,6 +17,7 @@ def explain(
     node: Annotated[str, typer.Argument(metavar="NODE", help="Id of the node, or its row where nodes have none.")],
     *,
     num: Annotated[int, typer.Option(help="Edges, neighbours and columns to list, at most.")] = 10,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Page with a picture to write, .html.")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -26,7 +27,7 @@ def explain(
 
     Example:
 
-    `gpnn explain runs/first anna --num 5`
+    `gpnn explain runs/first anna --num 5 --out why.html`
     """
     from dataclasses import asdict
 
@@ -34,15 +35,19 @@ def explain(
     from gpnn.text import printable
     from gpnn.train import RunFolder
 
+    if out is not None:
+        from gpnn.report import check_extra, write_explanation
+
+        check_extra()
+        if out.suffix != ".html":
+            raise ValueError(f"`--out` must end in .html. Got {str(out)!r}.")
     folder = RunFolder.open(run)
     with Progress("predicting without each edge and column", silent=quiet or json):
         found = explain_run(folder, node, num)
+    if out is not None:
+        write_explanation(found, out)
     if json:
         print_json(asdict(found))
         return
-    rows = [("edge", f"{source} → {target}", effect) for source, target, effect in found.edges]
-    rows += [("neighbour", name, effect) for name, effect in found.neighbours]
-    rows += [("column", name, effect) for name, effect in found.columns]
-    shown = [(kind, printable(str(name)), f"{effect:.3g}") for kind, name, effect in rows]
-    title = f"{printable(str(found.node))}: {printable(str(found.prediction))}, probability {found.probability:.4f}"
-    output().print(table(["without", "", "probability lost"], shown, None if quiet else title))
+    shown = [(kind, printable(name), f"{effect:.3g}") for kind, name, effect in found.rows()]
+    output().print(table(["without", "", "probability lost"], shown, None if quiet else printable(found.title)))

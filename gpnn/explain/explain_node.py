@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from gpnn.check import check_count
 from gpnn.explain.explained import Explained, row_of
-from gpnn.explain.links import Links, rank_links
+from gpnn.explain.links import Links
 from gpnn.graph import Graph
 from gpnn.incremental.variants import Deletions
 from gpnn.notebook import table_html
@@ -21,23 +21,33 @@ from gpnn.train.task import Classification, Task
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-OWN = 10  # of the node's own edges, and of its direct neighbours, that are deleted for each one listed
-GUIDED, UNGUIDED = 2, 10  # of those further away, where a gradient proposes them, and where none does
+OWN = 2  # of the node's own edges, and of its direct neighbours, that are deleted for each one listed
+SPARE, UNGUIDED = (
+    2,
+    10,
+)  # further away: as many more than are listed, and where no gradient proposes them, times as many
 MOST_COLUMNS = 100  # of a node that are deleted, those of the largest values
+JOINT, POOL, OWN_POOL = 3, 4, 2  # edges that are chosen together, from the best alone and further ones of the node
+LEAST = 1e-6  # probability by which a set must be better than one of fewer edges
+
+Thing = tuple[int, int, int]  # node, other node, column, as of gpnn.incremental.variants.Deletions
 
 
 @dataclass(frozen=True)
 class Explanation:
     """Why a node got its class: what carried it, the most important first.
 
-    An effect is the probability of the predicted class less that without the thing, all else being equal. Only what
-    lowers the probability by being deleted is listed.
+    An effect is the probability of the predicted class less that without the thing, all else being equal. What moves
+    nothing or speaks against the class is not listed. Effects do not add up: a node that receives the mean of three
+    neighbours who agree misses none of them alone. Therefore the first edges, and the first columns, three at most, are
+    a set: the best one alone and those that cost the most together with it. The others follow by their effects.
 
     Attributes:
         node: the user's id of it.
         prediction: its most likely class.
         probability: of that class.
-        edges: source, target and effect. Edges that join the same two nodes, either way, are deleted together.
+        edges: source, target and effect alone. Edges that join the same two nodes, either way, count as one.
+        together: the effect of deleting the first edges, three at most, at once.
         neighbours: nodes near or far, and the effect of deleting all edges of each.
         columns: names, or numbers, of the node's own features, and the effect of setting each to 0.
     """
@@ -48,13 +58,25 @@ class Explanation:
     edges: tuple[tuple[Any, Any, float], ...]
     neighbours: tuple[tuple[Any, float], ...]
     columns: tuple[tuple[Any, float], ...]
+    together: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """Node, class and probability."""
+        return f"{self.node}: {self.prediction}, probability {self.probability:.4f}"
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """What was deleted, its name, and the effect."""
+        edges = [(f"{source} → {target}", effect) for source, target, effect in self.edges]
+        rows = [("edge", *each) for each in edges]
+        if len(edges) > 1:
+            first = min(JOINT, len(edges))
+            rows.insert(first, ("edges", f"the {first} above together", self.together))
+        rows += [("neighbour", str(name), effect) for name, effect in self.neighbours]
+        return [*rows, *(("column", str(name), effect) for name, effect in self.columns)]
 
     def _repr_html_(self) -> str:
-        rows = [("edge", f"{source} → {target}", effect) for source, target, effect in self.edges]
-        rows += [("neighbour", *each) for each in self.neighbours]
-        rows += [("column", *each) for each in self.columns]
-        title = f"{self.node}: {self.prediction}, probability {self.probability:.4f}"
-        return table_html(["without", "", "probability lost"], rows, title)
+        return table_html(["without", "", "probability lost"], self.rows(), self.title)
 
 
 def explain_node(
@@ -86,33 +108,70 @@ def explain_node(
         raise ValueError(f"An explanation needs a prediction of classes. Got a {task.name}.")
     check_count("num", num)
     first, data = members[0], members[0].data
-    before = _predict(members, node, [(-1, -1, -1)], task)
+    before = _predict(members, node, [[]], task)
     chosen = int(before.argmax())
-    links = rank_links(first.model, data, first.pipeline, first.plan, first.subgraphs, node, chosen)
-    pairs = _candidates(links.pairs, (links.pairs == node).any(1), num, links.guided)
+
+    def effects(things: Sequence[Sequence[Thing]]) -> list[float]:
+        """What the class loses without each of these sets."""
+        return (before[0, chosen] - _predict(members, node, things, task)[:, chosen]).tolist() if things else []
+
+    links = first.linker.rank(node, chosen)
+    pairs = [(one, other, -1) for one, other in _candidates(links.pairs, (links.pairs == node).any(1), num, links)]
     others = links.neighbours(node)
-    near = _candidates(others, links.distance[others] == 1, num, links.guided)
-    own = [] if data.get("x") is None else _own_columns(data.x, node)
-    deletions = [(*pair, -1) for pair in pairs] + [(other, -1, -1) for other in near] + [(-1, -1, each) for each in own]
-    effects = (before[0, chosen] - _predict(members, node, deletions, task)[:, chosen]).tolist() if deletions else []
-    edges = _largest(pairs, effects[: len(pairs)], num)
-    neighbours = _largest(near, effects[len(pairs) : len(pairs) + len(near)], num)
-    columns = _largest(own, effects[len(pairs) + len(near) :], num)
+    near = [(other, -1, -1) for other in _candidates(others, links.distance[others] == 1, num, links)]
+    own = [] if data.get("x") is None else [(-1, -1, each) for each in _own_columns(data.x, node)]
+    alone = effects([[each] for each in (*pairs, *near, *own)])
+    neighbours = _largest(near, alone[len(pairs) : len(pairs) + len(near)], num)
+    by_column = dict(zip(own, alone[len(pairs) + len(near) :]))
+    sets = _sets(dict(zip(pairs, alone)), num, node), _sets(by_column, num)
+    joint = effects([*sets[0][1:], *sets[1][1:]])
+    edges, together = _choose(dict(zip(pairs, alone)), num, sets[0], joint[: max(0, len(sets[0]) - 1)])
+    columns, _ = _choose(by_column, num, sets[1], joint[max(0, len(sets[0]) - 1) :])
     ids, names = node_ids(data), data.get("feature_names")
-    named = [(*(ids[end].as_py() for end in _direct(links, first.graph, *pair)), effect) for pair, effect in edges]
+    ends = [_direct(links, first.graph, one, other) for (one, other, _), _ in edges]
     return Explanation(
         node=ids[node].as_py(),
         prediction=chosen if classes is None else classes[chosen],
         probability=float(before[0, chosen]),
-        edges=tuple(named),
-        neighbours=tuple((ids[other].as_py(), effect) for other, effect in neighbours),
-        columns=tuple((column if names is None else names[column], effect) for column, effect in columns),
+        edges=tuple((*(ids[end].as_py() for end in pair), effect) for pair, (_, effect) in zip(ends, edges)),
+        neighbours=tuple((ids[other].as_py(), effect) for (other, _, _), effect in neighbours),
+        columns=tuple((column if names is None else names[column], effect) for (_, _, column), effect in columns),
+        together=together,
     )
 
 
-def _predict(members: Sequence[Explained], node: int, deletions: Sequence[tuple[int, ...]], task: Task) -> Tensor:
-    """The probabilities of a node without each of these, `[V, C]`."""
-    given = Deletions(*np.array(deletions, np.int64).T)
+def _sets(alone: Mapping[Thing, float], num: int, node: int = -1) -> list[list[Thing]]:
+    """The best thing alone, and it with one or two of those that may cost more with it, the smallest sets first."""
+    ranked = sorted(alone, key=lambda each: -alone[each])
+    pool = [*ranked[:POOL], *[each for each in ranked[POOL:] if node in each[:2]][:OWN_POOL]]
+    sizes = range(min(JOINT, num, len(pool)))
+    return [[pool[0], *rest] for size in sizes for rest in combinations(pool[1:], size)]
+
+
+def _choose(
+    alone: Mapping[Thing, float], num: int, sets: Sequence[Sequence[Thing]], joint: Sequence[float]
+) -> tuple[list[tuple[Thing, float]], float]:
+    """Things and their effects alone: first the set that costs the most, then the others; and the effect of the set.
+
+    Args:
+        alone: the effect of each thing.
+        num: how many to list, at most.
+        sets: of things, the first of one alone.
+        joint: the effects of the other sets.
+    """
+    costs = [alone[sets[0][0]], *joint] if sets else []
+    best = next((number for number, cost in enumerate(costs) if cost >= max(costs) - LEAST), None)
+    if best is None or costs[best] <= 0:
+        return [], 0.0
+    others = sorted(
+        (each for each in alone if each not in sets[best] and alone[each] > 0), key=lambda each: -alone[each]
+    )
+    return [(each, alone[each]) for each in [*sets[best], *others][:num]], costs[best]
+
+
+def _predict(members: Sequence[Explained], node: int, things: Sequence[Sequence[Thing]], task: Task) -> Tensor:
+    """The probabilities of a node without each of these sets, `[V, C]`."""
+    given = Deletions.of(things)
     found = [member.predict(node, given) for member in members]
     return task.predict(task.combine(found) if len(found) > 1 else found[0].outputs)
 
@@ -127,16 +186,19 @@ def find_node(data: Data, node: Any) -> int:
     >>> find_node(gpnn.Graph([0], [1], num_nodes=2).to_data(), "1")
     1
     """
-    (row,) = find_nodes(data, [str(node)])
+    words = str(node).encode(errors="backslashreplace").decode()  # a terminal passes bytes on that are no text
+    (row,) = find_nodes(data, [words])
     return int(row)
 
 
-def _candidates(ranked: Tensor, own: Tensor, num: int, guided: bool) -> list[Any]:
+def _candidates(ranked: Tensor, own: Tensor, num: int, links: Links) -> list[Any]:
     """What is worth a deletion: the node's own, of which a gradient says too little, and the best of the others.
 
     Without its only edge over the cut a node has no part in the cut's phase, and its state jumps.
     """
-    return [*ranked[own][: OWN * num].tolist(), *ranked[~own][: num * (GUIDED if guided else UNGUIDED)].tolist()]
+    near = ranked[own][: OWN * num].tolist()
+    further = max(num + SPARE - len(near), num // 2) if links.guided else num * UNGUIDED
+    return [*near, *ranked[~own][:further].tolist()]
 
 
 def _largest(candidates: Sequence[Any], effects: Sequence[float], num: int) -> list[tuple[Any, float]]:

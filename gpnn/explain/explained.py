@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gpnn.data.features import csr_tensor, scale_rows, slice_rows
 from gpnn.engine import Plan
+from gpnn.explain.links import Linker
 from gpnn.graph import Graph, as_graph
 from gpnn.incremental import LiveGraph, Predictor
 from gpnn.incremental.variants import Deletions, predict_variants
@@ -64,12 +65,24 @@ class Explained:
         """The schedule of the graph as it is."""
         return self.pipeline.lower(self.data, self.subgraphs)
 
+    @cached_property
+    def linker(self) -> Linker:
+        """What ranks edges by a gradient."""
+        return Linker(self.model, self.data, self.pipeline, self.plan, self.subgraphs)
+
+    @property
+    def local(self) -> bool:
+        """Whether a deletion computes only what it changes; else it predicts the whole graph."""
+        return self._predictor is not None
+
     def predict(self, node: int, deletions: Deletions) -> Prediction:
         """The outputs of a node without each of these, `[V, C]`, float64."""
         if self._predictor is not None:
             found = predict_variants(self._predictor, node, deletions, scaled=self.scaled)
         else:
-            found = torch.stack([self._predict_whole(node, *map(int, each)) for each in zip(*deletions)])
+            things = np.stack(deletions[1:4], 1)
+            lacking = [things[deletions.variant == each].tolist() for each in range(deletions.number)]
+            found = torch.stack([self._predict_whole(node, each) for each in lacking])
         return Prediction(self.weight, self.task, found.double())
 
     @cached_property
@@ -83,12 +96,15 @@ class Explained:
             predictor.predict()
         return None if predictor.tape is None else predictor
 
-    def _predict_whole(self, node: int, one: int, other: int, column: int) -> Tensor:
-        x, plan = self.data.get("x"), self.plan
-        x = x if column < 0 or x is None else _without_column(x, node, column, self.scaled)
-        if one >= 0:
+    def _predict_whole(self, node: int, lacking: list[list[int]]) -> Tensor:
+        x, graph, plan = self.data.get("x"), self.graph, self.plan
+        columns = [column for *_, column in lacking if column >= 0]
+        x = x if x is None or not columns else _without_columns(x, node, columns, self.scaled)
+        for one, other, _ in lacking:
+            graph = graph if one < 0 else graph.select_edges(~_joins(graph, one, other))
+        if graph is not self.graph:
             data = copy(self.data)
-            data.graph = self.graph.select_edges(~_joins(self.graph, one, other))
+            data.graph = graph
             plan = self.pipeline.lower(data, self.subgraphs)
         return predict_outputs(self.model, x, plan, precision=self.precision)[node]
 
@@ -106,16 +122,16 @@ def row_of(x: Tensor, node: int) -> Tensor:
     return (row if row.layout == torch.strided else row.to_dense())[0]
 
 
-def _without_column(x: Tensor, node: int, column: int, scaled: bool) -> Tensor:
-    """The features with one entry 0, `[N, F]`, dense or sparse CSR as they came."""
+def _without_columns(x: Tensor, node: int, columns: list[int], scaled: bool) -> Tensor:
+    """The features with some entries of a row 0, `[N, F]`, dense or sparse CSR as they came."""
     row = row_of(x, node).clone()
-    row[column] = 0
+    row[columns] = 0
     row = scale_rows(row[None])[0] if scaled else row
     if x.layout == torch.strided:
         x = x.clone()
         x[node] = row
         return x
-    ptr, columns = x.crow_indices(), x.col_indices()
+    ptr, index = x.crow_indices(), x.col_indices()
     entries, values = slice(int(ptr[node]), int(ptr[node + 1])), x.values().clone()
-    values[entries] = row[columns[entries].long()]
-    return csr_tensor(np.asarray(ptr), np.asarray(columns), values.numpy(), (x.shape[0], x.shape[1]))
+    values[entries] = row[index[entries].long()]
+    return csr_tensor(np.asarray(ptr), np.asarray(index), values.numpy(), (x.shape[0], x.shape[1]))

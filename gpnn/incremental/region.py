@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.csr import pointers
 from gpnn.engine import Plan
 from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.lowered_phase import LoweredPhase, join_rows
@@ -18,9 +20,10 @@ from gpnn.engine.recompute import Recomputation
 from gpnn.engine.step import CellLike, Step
 from gpnn.graph import Graph
 from gpnn.incremental.dynamic_graph import Edges
-from gpnn.incremental.ragged import distinct
+from gpnn.incremental.ragged import distinct, ranges
 from gpnn.incremental.reach import SENDS, Round
 from gpnn.incremental.tape import Tape
+from gpnn.kernels import Operator
 from gpnn.schedule import Phase, PhaseSpec
 
 
@@ -169,11 +172,17 @@ class Region:
         """What a step of the phase does for these rows."""
         key = (phase, rows.tobytes())
         if key not in self._blocks:
-            messages, chosen = self._messages[phase], torch.zeros(len(self.own), dtype=torch.bool)
-            chosen[torch.from_numpy(np.searchsorted(self.own, rows))] = True
-            picked = (chosen[ends].nonzero().flatten() for ends in (messages.nodes, messages.dst))
-            self._blocks[key] = self._builder.build(messages.select(*picked))
+            chosen = np.zeros(len(self.own), bool)
+            chosen[np.searchsorted(self.own, rows)] = True
+            whole = self._whole[phase]
+            written = join_rows([whole.inputs], "cpu").numpy()[: whole.num_rows]
+            self._blocks[key] = _take_rows(whole, np.flatnonzero(chosen[written]))
         return self._blocks[key]
+
+    @cached_property
+    def _whole(self) -> dict[PhaseSpec, Block]:
+        """What a step of each phase does for all rows that are computed."""
+        return {phase: self._builder.build(messages) for phase, messages in self._messages.items()}
 
     @cached_property
     def _messages(self) -> dict[PhaseSpec, Messages]:
@@ -204,6 +213,39 @@ class Region:
         elif phase.kind == "inside" and phase.update == "receivers":
             updates = graph.receives_inside[self.own]
         return torch.from_numpy(np.flatnonzero(updates))
+
+
+def _take_rows(block: Block, rows: np.ndarray) -> Block:
+    """The part of a block that writes some of its rows, rising `[n]`."""
+    if len(rows) == block.num_rows:
+        return block
+    device, mark = block.operators[0].ptr.device, np.zeros(block.num_inputs, bool)
+    entries, columns, pointer = [], [], []
+    for operator in block.operators:
+        ptr = operator.ptr.cpu().numpy()
+        counts = ptr[rows + 1] - ptr[rows]
+        entries.append(torch.from_numpy(ranges(ptr[rows], counts)).to(device))
+        columns.append(operator.col[entries[-1]].cpu().numpy())
+        pointer.append(torch.from_numpy(pointers(counts)))
+        mark[columns[-1]] = True
+    mark[rows] = False
+    kept = np.concatenate([rows, np.flatnonzero(mark)])
+    place = np.empty(len(mark), np.int32)
+    place[kept] = np.arange(len(kept))
+    written, read = torch.from_numpy(rows).to(device), torch.from_numpy(kept).to(device)
+
+    def pick(values: Tensor | None, at: Tensor) -> Tensor | None:
+        return None if values is None else values[at]
+
+    operators, shape = [], (len(rows), len(kept))
+    for operator, at, column, begins in zip(block.operators, entries, columns, pointer):
+        weight = None if operator.weight is None else operator.weight[at].cpu()
+        made = Operator.from_csr(begins, torch.from_numpy(place[column]), weight, shape).to(device)
+        operators.append(replace(made, row_scale=pick(operator.row_scale, written)))
+    raw = tuple(pick(weight, at) for weight, at in zip(block.raw_weights, entries))
+    inputs = join_rows([block.inputs], device)[read]
+    diagonal, degree = pick(block.diagonal, written), pick(block.degree, read)
+    return Block(inputs, len(rows), tuple(operators), raw, None, diagonal, degree)
 
 
 def _union(rows: Sequence[np.ndarray]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,24 +18,52 @@ from gpnn.incremental.tape import Tape
 
 
 class Deletions(NamedTuple):
-    """What each variant of a graph lacks, `[V]` each.
+    """What variants of a graph lack, `[n]` each: entry i says that its variant lacks a thing, one of several maybe.
 
     Attributes:
+        variant: whose entry it is, rising.
         one: a node, or -1.
         other: the edges between it and this node go, either way; -1: all edges of `one`.
         column: the feature of the predicted node that is 0, or -1.
+        number: how many variants there are, V.
     """
 
+    variant: np.ndarray
     one: np.ndarray
     other: np.ndarray
     column: np.ndarray
+    number: int
 
-    def lacks(self, variant: np.ndarray, edges: Edges) -> np.ndarray:
-        """Whether the edge is not there in the variant, `[e]`."""
-        one, other = self.one[variant], self.other[variant]
-        whole = other < 0
-        out = (edges.src == one) & (whole | (edges.dst == other))
-        return (one >= 0) & (out | ((edges.dst == one) & (whole | (edges.src == other))))
+    @classmethod
+    def of(cls, variants: Sequence[Sequence[tuple[int, int, int]]]) -> Deletions:
+        """From what each variant lacks: node, other node, column.
+
+        >>> Deletions.of([[(0, 1, -1)], [], [(2, -1, -1), (-1, -1, 5)]]).variant.tolist()
+        [0, 2, 2]
+        """
+        entries = [(number, *each) for number, things in enumerate(variants) for each in things]
+        variant, one, other, column = np.array(entries, np.int64).reshape(-1, 4).T
+        return cls(variant, one, other, column, len(variants))
+
+    def lacks(self, variant: np.ndarray, edges: Edges, size: int) -> np.ndarray:
+        """Whether the edge, between two of so many slots, is not there in the variant, `[e]`."""
+        pair, whole = self.other >= 0, (self.one >= 0) & (self.other < 0)
+        ends, centre = np.zeros((2, size), bool)
+        ends[self.one[pair]], ends[self.other[pair]], centre[self.one[whole]] = True, True, True
+        gone = np.zeros(len(variant), bool)
+        if pair.any():
+            some = np.flatnonzero(ends[edges.src] & ends[edges.dst])
+            keys = _join(self.variant[pair], self.one[pair], self.other[pair], size)
+            gone[some] = np.isin(_join(variant[some], edges.src[some], edges.dst[some], size), keys)
+        for end in (edges.src, edges.dst) if whole.any() else ():
+            some = np.flatnonzero(centre[end])
+            gone[some] |= np.isin(variant[some] * size + end[some], self.variant[whole] * size + self.one[whole])
+        return gone
+
+
+def _join(variant: np.ndarray, one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+    """A number for a variant and two nodes, in either order."""
+    return (variant * size + np.minimum(one, other)) * size + np.maximum(one, other)
 
 
 def predict_variants(predictor: Predictor, node: int, deletions: Deletions, *, scaled: bool = False) -> Tensor:
@@ -51,10 +80,9 @@ def predict_variants(predictor: Predictor, node: int, deletions: Deletions, *, s
     assert predictor.tape is not None
     assert predictor.outputs is not None
     assert predictor.round is not None
-    number = len(deletions.one)
-    outputs = predictor.outputs[node].repeat(number, 1)
+    outputs = predictor.outputs[node].repeat(deletions.number, 1)
     symmetric = predictor.pipeline.normalization.startswith("symmetric")
-    if not ((deletions.one >= 0) | (deletions.column >= 0)).any():
+    if not len(deletions.variant):
         return outputs
     keys = _differing(predictor.graph.edges, predictor.round, node, deletions, symmetric)
     copies = VariantGraph(predictor.graph.edges, deletions, distinct(np.concatenate(keys)))
@@ -62,7 +90,7 @@ def predict_variants(predictor: Predictor, node: int, deletions: Deletions, *, s
     wanted = copies.slots_of(keys[-2][keys[-2] % copies.size == node])
     if len(wanted):
         tape = VariantTape(predictor.tape, copies)
-        x = _features(predictor, copies, np.union1d(rows[0], wanted), deletions, scaled)
+        x = _features(predictor, copies, np.union1d(rows[0], wanted), node, deletions, scaled)
         found = predictor.run(copies, rows, tape, wanted, x)
         outputs[torch.from_numpy(copies.variant[wanted - copies.size])] = found
     return outputs
@@ -75,7 +103,7 @@ def _differing(graph: DynamicGraph, round: Round, node: int, deletions: Deletion
     for step, nodes in enumerate(needed):
         inside[step, nodes] = True
     concerned, touched = _concerned(graph, deletions, symmetric)
-    found = [np.flatnonzero(deletions.column >= 0) * size + node]
+    found = [distinct(deletions.variant[deletions.column >= 0] * size + node)]
     first = found[0]
     for done, (_, _, phase, repeat) in enumerate(round.steps()):
         first = found[-1] if repeat == 0 else first
@@ -92,12 +120,13 @@ def _differing(graph: DynamicGraph, round: Round, node: int, deletions: Deletion
 
 def _concerned(graph: DynamicGraph, deletions: Deletions, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
     """Keys of nodes that receive otherwise in a variant, and of those whose own edges differ."""
-    size, variants = graph.num_slots, np.flatnonzero(deletions.one >= 0)
-    one, other = deletions.one[variants], deletions.other[variants]
-    keys = [variants * size + one, (variants * size + other)[other >= 0]]
-    for variant in variants[other < 0]:
-        keys.append(variant * size + graph.neighbours(deletions.one[[variant]]))
-    touched = np.unique(np.concatenate(keys)) if len(variants) else np.zeros(0, np.int64)
+    first = deletions.variant * graph.num_slots
+    pair, whole = deletions.other >= 0, (deletions.one >= 0) & (deletions.other < 0)
+    keys = [(first + deletions.one)[deletions.one >= 0], (first + deletions.other)[pair]]
+    for rows in (graph.incoming, graph.outgoing):
+        counts, (ends, *_) = rows.gather(deletions.one[whole])
+        keys.append(np.repeat(first[whole], counts) + ends)
+    touched = distinct(np.concatenate(keys))
     if not symmetric:
         return touched, touched
     return np.union1d(touched, np.concatenate([_receivers(graph, touched, side) for side in range(2)])), touched
@@ -130,7 +159,7 @@ class VariantGraph:
         src, *values = columns
         types = values.pop(0) if graph.typed else None
         edges = Edges(src, self.node[copy], types, values[0] if values else None)
-        left = ~deletions.lacks(self.variant[copy], edges)
+        left = ~deletions.lacks(self.variant[copy], edges, self.size)
         edges, self._copy = edges.select(left), copy[left]
         crosses = graph.labels[edges.src] != graph.labels[edges.dst]
         sender = np.searchsorted(keys, sent := self.variant[self._copy] * self.size + edges.src)
@@ -150,7 +179,9 @@ class VariantGraph:
         counts, (dst, *_) = graph.outgoing.gather(self.node)
         copy = np.repeat(np.arange(len(self.keys)), counts)
         edges = Edges(self.node[copy], dst)
-        crosses = (graph.labels[edges.src] != graph.labels[dst]) & ~deletions.lacks(self.variant[copy], edges)
+        crosses = (graph.labels[edges.src] != graph.labels[dst]) & ~deletions.lacks(
+            self.variant[copy], edges, self.size
+        )
         return np.bincount(copy[crosses], None, len(self.keys)) > 0
 
     def slots_of(self, keys: np.ndarray) -> np.ndarray:
@@ -173,9 +204,13 @@ class VariantTape:
 
     def read(self, step: int, slots: np.ndarray) -> Tensor:
         """The states of some slots after a step, `[n, s]`."""
-        found = self.base.read(step, np.where(slots < self.size, slots, 0))
-        copies = np.flatnonzero(slots >= self.size)
-        found[torch.from_numpy(copies)] = self.own[step][torch.from_numpy(slots[copies] - self.size)]
+        own, copy = self.own[step], slots >= self.size
+        if copy.all():
+            return own.index_select(0, torch.from_numpy(slots - self.size))
+        found = own.new_empty(len(slots), own.shape[1])
+        copies, others = np.flatnonzero(copy), np.flatnonzero(~copy)
+        found[torch.from_numpy(copies)] = own.index_select(0, torch.from_numpy(slots[copies] - self.size))
+        found[torch.from_numpy(others)] = self.base.read(step, slots[others])
         return found
 
     def write(self, step: int, slots: np.ndarray, values: Tensor) -> None:
@@ -184,23 +219,25 @@ class VariantTape:
 
 
 def _features(
-    predictor: Predictor, graph: VariantGraph, slots: np.ndarray, deletions: Deletions, scaled: bool
+    predictor: Predictor, graph: VariantGraph, slots: np.ndarray, node: int, deletions: Deletions, scaled: bool
 ) -> Tensor | None:
-    """The features of copies, `[n, F]`, where a variant lacks a column of one, without it."""
+    """The features of copies, `[n, F]`; that of the node without the columns that its variant lacks."""
     x = predictor.graph.take_features(graph.node[slots - graph.size])
     if x is None:
         return None
-    columns = deletions.column[graph.variant[slots - graph.size]]
-    changed = np.flatnonzero(columns >= 0)
+    chosen = deletions.column >= 0
+    keys = deletions.variant[chosen] * graph.size + node
+    row, columns = np.searchsorted(slots, graph.slots_of(keys)), deletions.column[chosen]
+    changed = distinct(row)
     if x.layout == torch.strided:
         rows = torch.from_numpy(changed)
-        x[rows, torch.from_numpy(columns[changed])] = 0
+        x[torch.from_numpy(row), torch.from_numpy(columns)] = 0
         x[rows] = scale_rows(x[rows]) if scaled else x[rows]
         return x
     ptr, index, values = (each.numpy() for each in (x.crow_indices(), x.col_indices(), x.values().clone()))
-    for row in changed:
-        entries = slice(ptr[row], ptr[row + 1])
-        values[entries][index[entries] == columns[row]] = 0
+    for each in changed:
+        entries = slice(ptr[each], ptr[each + 1])
+        values[entries][np.isin(index[entries], columns[row == each])] = 0
         total = np.abs(values[entries]).sum()
         values[entries] /= total if scaled and total > 0 else 1
     return csr_tensor(ptr, index, values, (x.shape[0], x.shape[1]))

@@ -12,10 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gpnn.explain import Explanation
 from gpnn.extra import install_command
 from gpnn.report.content import Chart, Drawing, Listing, Search, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
+from gpnn.report.explanations import LEAD, explanations, parts_of
 from gpnn.report.history import learning_curves, traffic
 from gpnn.report.nodes import nodes
 from gpnn.report.numbers import numbers
@@ -32,6 +34,7 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "verdict": verdict,
     "notes": notes,
     "nodes": nodes,
+    "explanations": explanations,
     "classes": classes,
     "numbers": numbers,
     "calibration": calibration,
@@ -61,6 +64,19 @@ def write_report(record: Record, path: Path) -> None:
     sections = [section for make in SECTIONS.values() if (section := make(record)) is not None]
     cards = headline_metrics(record)
     write_text(path, render(f"{record.name} · {record.run}", record.name, f"run {record.run}", cards, sections))
+
+
+def write_explanation(explanation: Explanation, path: Path) -> None:
+    """Write why one node gets its class: one HTML file that needs nothing else, atomically.
+
+    Raises:
+        ImportError: without plotly or jinja2, naming the extra.
+    """
+    check_extra()
+    section = Section("explanations", "Why this answer", LEAD, parts_of(explanation))
+    cards = [("prediction", str(explanation.prediction)), ("probability", f"{explanation.probability:.4f}")]
+    title = f"Why {explanation.node} is predicted as {explanation.prediction}"
+    write_text(path, render(title, str(explanation.node), "one node, explained", cards, [section]))
 
 
 def headline_metrics(record: Record) -> list[tuple[str, str]]:
@@ -104,7 +120,7 @@ def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script=(folder / "report.js").read_text(encoding="utf-8"),
         charts=script_json(charts),
-        plotly=plotly_script(),
+        plotly=plotly_script() if charts else "",
         nonce=secrets.token_urlsafe(16),
     )
 

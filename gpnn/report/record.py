@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from gpnn.explain import Explanation
 from gpnn.graph import Graph
 from gpnn.partition import Partition, Quality
 from gpnn.race import RaceRecord
@@ -132,6 +133,7 @@ class Record:
         notes: what was decided on the user's behalf, and what is not used.
         race: the recipes that were tried before, or None where there was no race.
         baselines: the metrics of plain methods, by name; empty where none was run.
+        explanations: why some nodes get their classes, each with whether that is right.
     """
 
     name: str
@@ -156,3 +158,4 @@ class Record:
     notes: Sequence[Note] = ()
     race: RaceRecord | None = None
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    explanations: Sequence[tuple[str, Explanation]] = ()

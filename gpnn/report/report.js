@@ -126,6 +126,7 @@
   }, { rootMargin: "-130px 0px -55% 0px" });
   for (const name of links.keys()) observer.observe(document.getElementById(name));
 
+  if (!Object.keys(charts).length) { root.dataset.ready = "true"; return; }
   try {
     const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

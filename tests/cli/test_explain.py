@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,14 @@ def test_mistakes_are_one_sentence(gpnn, run):
     assert "`node` must be the id of a node of the graph. Got 'nobody'." in result.stderr
     assert gpnn("explain", run, "5", "--num", "0").exit_code == 2
     assert gpnn("explain", "nowhere", "5").exit_code == 2
+
+
+def test_a_page_with_a_picture(gpnn, run):
+    result = gpnn("explain", run, "5", "--num", "2", "--out", "why.html", "--json")
+    assert result.exit_code == 0, result.output
+    page = Path("why.html").read_text(encoding="utf-8")
+    source, target, effect = json.loads(result.stdout)["edges"][0]
+    assert f"{source} → {target}: {effect:.3g}</title>" in page
+    refused = gpnn("explain", run, "5", "--out", "why.txt")
+    assert refused.exit_code == 2
+    assert "`--out` must end in .html. Got 'why.txt'." in refused.stderr

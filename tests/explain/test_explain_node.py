@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn import GPNNClassifier
 from gpnn.data.features import from_scipy
-from gpnn.explain import Explained, explain_node, find_node
+from gpnn.explain import Explained, Explanation, draw_explanation, explain_node, find_node
 from gpnn.nn import GPNN
 from gpnn.pipeline import Pipeline
 from gpnn.train.notes import NoteWarning
@@ -55,6 +55,28 @@ def test_the_leaf_that_decides_is_named():
     assert found.edges == ((1, 0, effect),)  # leaf 2 moves nothing, leaf 3 speaks against it
     assert found.neighbours == ((1, effect),)
     assert found.columns == ()  # the node has none
+
+
+def test_neighbours_who_agree_are_named_together():
+    """Of a mean of equals none is missed alone; without all three nothing is left."""
+    data = star()
+    data.x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    pipeline = Pipeline(schedule="synchronous", rounds=1, k=1, normalization="phase")
+    found = explain_node([Explained(plain_model(), data, pipeline, TASK)], 0, task=TASK)
+    assert {source for source, _, _ in found.edges} == {1, 2, 3}
+    assert [effect for *_, effect in found.edges] == pytest.approx([0, 0, 0], abs=1e-6)
+    assert found.together == pytest.approx(found.probability - 0.5, abs=1e-6)
+    assert ("edges", "the 3 above together", found.together) in found.rows()
+    assert explain_node([Explained(plain_model(), data, pipeline, TASK)], 0, task=TASK, num=2).edges == ()
+
+
+def test_a_picture_shows_what_is_listed_and_no_markup():
+    why = Explanation("<b>", "chess", 0.9, (("bo", "<b>", 0.2), ("z", "bo", 0.1)), (), (("age", 0.1),), 0.3)
+    picture = draw_explanation(why)
+    for words in ("&lt;b&gt;", "bo → &lt;b&gt;: 0.2", "z → bo: 0.1", "age"):
+        assert words in picture
+    assert "<b>" not in picture
+    assert draw_explanation(Explanation("a", 1, 1.0, (), (), ())).endswith("</svg>\n")
 
 
 def test_a_one_way_edge_keeps_its_direction():
@@ -147,6 +169,32 @@ def test_nodes_are_found_by_their_ids():
     assert find_node(data, "bob") == 1
     with pytest.raises(ValueError, match=r"`node` must be the id of a node of the graph. Got 'zoe'."):
         find_node(data, "zoe")
+
+
+@pytest.mark.parametrize(
+    "node", ["", "nan", -1, 4, 10**30, None, 1.5, True, "\x00", "\udcff", "٣", b"1", (1,), {}, "a" * 10**6]
+)
+def test_what_is_no_node_is_refused_in_a_sentence(node):
+    with pytest.raises(ValueError, match=r"^`node` must be the id of a node of the graph. Got .{1,90}\.$"):
+        find_node(star(), node)
+
+
+@pytest.mark.parametrize("num", [0, -1, 1.5, "3", None, True])
+def test_what_is_no_number_is_refused(num):
+    with pytest.raises(ValueError, match=r"`num` must be an integer of at least 1. Got "):
+        explain(star(), 0, num=num)
+
+
+@pytest.mark.parametrize(
+    "edges", [[[], []], [[1, 2], [2, 1]], [[0, 0, 1], [0, 0, 0]]], ids=["none", "isolated", "loops"]
+)
+def test_nodes_with_few_edges_can_be_explained(edges):
+    data = star()
+    data.edge_index = torch.tensor(edges, dtype=torch.int64)
+    data.x = torch.tensor([[0.0, 1.0], [0.5, 0.0], [0.0, 0.0], [0.0, 0.25]])
+    found = explain(data, 0, num=10**9)
+    assert all(effect > 0 for _, effect in (*found.neighbours, *found.columns))
+    assert not any(len({source, target}) == 2 and 0 not in (source, target) for source, target, _ in found.edges)
 
 
 def test_numbers_are_not_explained():

@@ -3,7 +3,7 @@
 import torch
 
 import gpnn
-from gpnn.explain.links import hops_to, rank_links
+from gpnn.explain.links import Linker, hops_to
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
@@ -17,7 +17,7 @@ def ring_links(aggregate: str = "mean"):
     pipeline = Pipeline(schedule="partitioned", rounds=2, k=2)
     part = Partition(torch.tensor([0, 0, 1, 1, 0, 1]), 2)
     model = GPNN(6, 4, 2, cell="gru", aggregate=aggregate, seed=3)
-    return rank_links(model, data, pipeline, pipeline.lower(data, part), part, 0, 1)
+    return Linker(model, data, pipeline, pipeline.lower(data, part), part).rank(0, 1)
 
 
 def test_hops_follow_the_edges_backwards():
@@ -50,7 +50,7 @@ def test_the_score_is_the_first_order_of_a_weight():
         pipeline = Pipeline(schedule="partitioned", rounds=2, k=2, normalization=rule)
         model = GPNN(4, 3, 2, cell="linear", cell_options={"alpha": 0.1}, concat="none", seed=1).double().eval()
         data.x = data.x.double()
-        links = rank_links(model, data, pipeline, pipeline.lower(data, part), part, 0, 1)
+        links = Linker(model, data, pipeline, pipeline.lower(data, part), part).rank(0, 1)
         for (one, other), score in zip(links.pairs.tolist(), links.score.tolist()):
             edge = next(
                 e for e, ends in enumerate(zip(graph.src.tolist(), graph.dst.tolist())) if {*ends} == {one, other}

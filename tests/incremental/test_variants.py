@@ -34,15 +34,16 @@ def draw(seed: int, *, typed: bool, weighted: bool) -> tuple[Graph, torch.Tensor
     return graph, torch.from_numpy(rng.random((SIZE, 4))), rng.integers(0, PARTS, SIZE)
 
 
-def whole(model, pipeline, graph, x, labels, node, one, other, column) -> torch.Tensor:
-    if one >= 0:
-        out, into = (graph.src == one), (graph.dst == one)
-        gone = out | into if other < 0 else (out & (graph.dst == other)) | (into & (graph.src == other))
-        graph = graph.select_edges(~gone)
-    if column >= 0:
-        x = x.clone()
-        x[node, column] = 0
-        x[node] = scale_rows(x[node][None])[0]
+def whole(model, pipeline, graph, x, labels, node, things) -> torch.Tensor:
+    x = x.clone()
+    for one, other, column in things:
+        if one >= 0:
+            out, into = (graph.src == one), (graph.dst == one)
+            gone = out | into if other < 0 else (out & (graph.dst == other)) | (into & (graph.src == other))
+            graph = graph.select_edges(~gone)
+        if column >= 0:
+            x[node, column] = 0
+            x[node] = scale_rows(x[node][None])[0]
     part = None if pipeline.schedule == "synchronous" else Partition(torch.from_numpy(labels), PARTS)
     return predict_outputs(model, x, pipeline.lower_again(graph.to_data(), part))[node]
 
@@ -59,10 +60,12 @@ def check(seed: int, schedule: int, *, typed=False, weighted=False, rule="symmet
     predictor = Predictor(model, live, pipeline)
     predictor.predict()
     pairs = [(int(a), int(b), -1) for a, b in zip(graph.src, graph.dst)]
-    cases = [(-1, -1, -1), *pairs[:12], *((i, -1, -1) for i in range(SIZE)), *((-1, -1, i) for i in range(4))]
+    single = [*pairs[:12], *((i, -1, -1) for i in range(SIZE)), *((-1, -1, i) for i in range(4))]
+    several = [pairs[:3], pairs[5:25], [single[12], single[-1], pairs[3]], single[-3:-1], single[12:16]]
+    cases = [[], *([each] for each in single), *several]
     for node in (0, 7):
-        found = predict_variants(predictor, node, Deletions(*np.array(cases).T), scaled=True)
-        wanted = torch.stack([whole(model, pipeline, graph, x, labels, node, *case) for case in cases])
+        found = predict_variants(predictor, node, Deletions.of(cases), scaled=True)
+        wanted = torch.stack([whole(model, pipeline, graph, x, labels, node, case) for case in cases])
         torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
 
 

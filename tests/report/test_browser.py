@@ -2,12 +2,16 @@
 
 import shutil
 import time
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from gpnn.report import write_comparison, write_report
-from tests.report.conftest import HOSTILE, record_of
+from gpnn.explain import Explanation
+from gpnn.race import RaceRecord
+from gpnn.report import write_comparison, write_explanation, write_report
+from tests.report.conftest import HOSTILE, make_run, record_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -229,5 +233,82 @@ def test_a_comparison_is_drawn(driver, run, hostile_run, tmp_path):
     for name in ("curves-chart", "curves-chart-1"):  # of two datasets
         assert page.run(f"return document.querySelectorAll('#chart-{name} .scatterlayer .js-line').length") == 1
     assert page.run("return document.querySelectorAll('#chart-bars .point, #chart-bars-1 .point').length") == 2
+    assert page.run("return window.pwned") is None
+    assert page.problems() == []
+
+
+@pytest.fixture(scope="module")
+def many_classes(tmp_path_factory) -> Path:
+    """The page of a run over 42 classes whose names, ids and columns are markup, with all its sections."""
+    folder = tmp_path_factory.mktemp("many") / "tables<i>"
+    folder.mkdir()
+    quoted = ['"' + name.replace('"', '""') + '"' for name in HOSTILE]
+    labels = [*quoted, *(f"a class with a long name {number}" for number in range(39))]
+    ids = [f'"{row}{quoted[row % 3][1:]}' for row in range(6 * 42)]
+    rows = [f"{ids[row]},{labels[row % 42]},{row % 42},{row % 5}" for row in range(len(ids))]
+    (folder / "nodes.csv").write_text(f"id,label,{quoted[0]},{quoted[1]}\n" + "\n".join(rows) + "\n")
+    pairs = [f"{ids[row]},{ids[(row + 42 * step) % len(ids)]}" for row in range(len(ids)) for step in (1, 2)]
+    (folder / "edges.csv").write_text("source,target\n" + "\n".join(pairs) + "\n")
+    record = record_of(make_run(folder.parent / "run<b>", [f"data.name={folder}", "data.undirected=true"]))
+    numbers = {"epochs": 5, "seconds": 1.5, "val_loss": 1.0, "best_epoch": 4, "stopped": "rung"}
+    values = [("spread", 0.5), ("gated", 0.7), ("gated", 0.7), ("spread", 0.75), ("spread", 0.8), ("gated", 0.72)]
+    tried = tuple({"rung": at // 2, "name": name, "value": value, **numbers} for at, (name, value) in enumerate(values))
+    race = RaceRecord(60.0, False, "accuracy", {"spread": 0.1, "gated": 0.2}, {"spread": 40, "gated": 40}, tried)
+    write_report(replace(record, race=race), folder.parent / "report.html")
+    return folder.parent / "report.html"
+
+
+def test_the_whole_page_at_42_classes_and_hostile_names(driver, many_classes):
+    page = Page(driver, many_classes)
+    ids = page.run("return [...document.querySelectorAll('section')].map(each => each.id)")
+    wanted = ["verdict", "notes", "nodes", "explanations", "classes", "race", "curves", "configuration", "environment"]
+    assert [each for each in ids if each in wanted] == wanted
+    assert "macro F1" in page.run("return document.getElementById('verdict').innerText")
+
+    bars = "[...document.querySelectorAll('#chart-accuracy .barlayer .point path')]"
+    colors = page.run(f"return {bars}.map(each => getComputedStyle(each).fill)")
+    lengths = page.run(f"return {bars}.map(each => each.getBBox().width)")
+    assert len(colors) == 42
+    assert len(set(colors)) == 1
+    assert lengths == sorted(lengths, reverse=True)
+    for ticks in ("#chart-accuracy .ytick", "#chart-confusion .ytick"):
+        boxes = page.run(
+            f"return [...document.querySelectorAll('{ticks} text')].map(each => each.getBoundingClientRect())"
+            ".map(each => [each.top, each.height]).sort((a, b) => a[0] - b[0])"
+        )
+        assert len(boxes) == 42
+        assert all(after[0] - before[0] >= 0.7 * before[1] for before, after in pairwise(boxes)), ticks
+    assert "Most confused" in page.run("return document.getElementById('classes').innerText")
+
+    pictures = "[...document.querySelectorAll('#explanations .picture svg')]"
+    assert 1 <= page.run(f"return {pictures}.length") <= 6
+    widths = page.run(f"return {pictures}.map(each => each.getBoundingClientRect().right)")
+    assert max(widths) <= page.run("return innerWidth")
+    assert page.run("return document.querySelector('#explanations').innerText.includes('<script>window.pwned')")
+
+    find = page.driver.find_element("css selector", "#nodes input[type=search]")
+    find.send_keys("<script>")
+    shown = "document.querySelectorAll('#nodes tbody:not([hidden]) tr:not([hidden])').length"
+    page.wait(f"{shown} < document.querySelectorAll('#nodes tbody:not([hidden]) tr').length")
+    assert page.run("return document.querySelector('#race table').innerText.includes('gated')")
+    assert page.run("return document.querySelectorAll('#chart-loss .scatterlayer .js-line').length")
+
+    folded = "document.querySelector('#configuration details').open"
+    assert page.run(f"return {folded}") is False
+    page.run("location.hash = 'configuration'")
+    page.wait(folded)
+    assert page.run("return document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("return window.pwned") is None
+    assert page.problems() == []
+
+
+def test_the_page_of_one_explanation_needs_no_charts(driver, tmp_path):
+    why = Explanation("p<b>1", HOSTILE[0], 0.9, (("p2", "p<b>1", 0.25),), (("p2", 0.25),), ((HOSTILE[1], 0.125),), 0.25)
+    write_explanation(why, tmp_path / "why.html")
+    page = Page(driver, tmp_path / "why.html")
+    assert (tmp_path / "why.html").stat().st_size < 100_000
+    assert page.run("return document.querySelectorAll('.picture svg').length") == 1
+    assert "0.125" in page.run("return document.querySelector('main').innerText")
+    assert page.run("return document.querySelectorAll('main img, main script').length") == 0
     assert page.run("return window.pwned") is None
     assert page.problems() == []

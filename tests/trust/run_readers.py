@@ -76,6 +76,28 @@ def _sound_run(answer: Any) -> None:
     assert table.num_rows == 60
 
 
+def _write_explained(folder: Path) -> None:
+    _write_run(folder)
+    (folder / "run" / "node.txt").write_text("17")
+
+
+def _read_explained(folder: Path) -> Any:
+    """What `gpnn explain` reads of a run, and any text as the node; config.toml has a reader of its own."""
+    from gpnn.build import explain_run
+    from gpnn.explain import draw_explanation
+    from gpnn.train import RunFolder
+
+    node = (folder / "run" / "node.txt").read_text(encoding="utf-8", errors="surrogateescape")
+    why = explain_run(RunFolder.open(folder / "run"), node, 2)
+    return why, draw_explanation(why)
+
+
+def _sound_explained(answer: Any) -> None:
+    why, picture = answer
+    assert 0 < why.probability <= 1
+    assert picture.startswith("<svg")
+
+
 def _read_checkpoint(folder: Path) -> Any:
     from gpnn.run.checkpoint import load_checkpoint
     from gpnn.train.optimizer import make_optimizer
@@ -264,6 +286,7 @@ def _sound_page(page: str) -> None:
 RUN_READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, _sound_config),
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
+    "explained": Reader(_write_explained, _read_explained, _sound_explained, "run/[!c]*.*"),
     "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*", sealed=True),
     "sharded checkpoint": Reader(
         write_sharded_checkpoint,
