@@ -7,7 +7,6 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,8 +113,7 @@ def reason(error: BaseException) -> str:
     return (lines[0][:200].rstrip(".") if lines else "") or type(error).__name__
 
 
-@contextmanager
-def undamaged(file: str, expected: str, errors: tuple[type[BaseException], ...]) -> Iterator[None]:
+class undamaged:
     """Raise what libraries raise for damaged bytes as one sentence: the file must be or hold what is expected.
 
     A sentence that begins with the file's name, and the error for a file that is not there, stay as they are.
@@ -126,13 +124,19 @@ def undamaged(file: str, expected: str, errors: tuple[type[BaseException], ...])
         ...
     ValueError: edges.npz must hold arrays. Got: 'shape'.
     """
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except errors as error:
-        sentence = str(error) if str(error).startswith(file) else f"{file} must {expected}. Got: {reason(error)}."
-        raise ValueError(sentence) from None
+
+    def __init__(self, file: str, expected: str, errors: tuple[type[BaseException], ...]) -> None:
+        self.file, self.expected, self.errors = file, expected, errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self.errors) and not isinstance(error, FileNotFoundError):
+            ours = str(error).startswith(self.file)
+            raise ValueError(
+                str(error) if ours else f"{self.file} must {self.expected}. Got: {reason(error)}."
+            ) from None
 
 
 def shorten(value: Any, length: int = 80) -> str:
