@@ -140,7 +140,7 @@ def measure(name: str, num_nodes: int, num_named: int, kept: Path | None) -> tup
 
     data = gpnn.load_dataset(name)
     classifier = gpnn.GPNNClassifier(recipe="spread", device="cpu", epochs=200).fit(data)
-    members, task = list(classifier._explained(data)), classifier.task_
+    members, task = list(classifier._placed(data)), classifier.task_
     nodes = np.flatnonzero(data.test_mask.numpy())
     nodes = np.random.default_rng(0).choice(nodes, min(NUM_NODES, len(nodes)), replace=False)[:num_nodes].tolist()
     began = time.process_time()
