@@ -39,8 +39,9 @@ def read_header(path: Path) -> NpyHeader:
         ValueError: when the file holds anything else.
     """
     errors = (ValueError, KeyError, OSError, SyntaxError, TypeError, EOFError, TokenError)
-    with undamaged(path.name, "be an array as numpy saves it", errors), path.open("rb") as file:
-        shape, by_columns, dtype = parse_header(file)
+    with path.open("rb") as file:
+        with undamaged(path.name, "be an array as numpy saves it", errors):
+            shape, by_columns, dtype = parse_header(file)
         start = file.tell()
     if dtype.kind not in KINDS or (by_columns and len(shape) > 1):
         order = " in Fortran order" if by_columns else ""
