@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from math import inf
 from operator import index
 from typing import Any
+
+BYTES = {"": 1e9, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
@@ -55,6 +58,24 @@ def check_probabilities(**probabilities: float) -> None:
     for name, p in probabilities.items():
         if not 0 <= p < 1:
             raise ValueError(f"`{name}` must be at least 0 and below 1. Got {p}.")
+
+
+def parse_memory(name: str, value: Any) -> float | None:
+    """Bytes of "16GiB", "20GB", "500 MB" or a number of GB; None for "auto".
+
+    Raises:
+        ValueError: when it is no amount of memory.
+
+    >>> parse_memory("memory", "16GiB"), parse_memory("memory", 2), parse_memory("memory", "auto")
+    (17179869184.0, 2000000000.0, None)
+    """
+    if value == "auto":
+        return None
+    found = re.fullmatch(r"(\d+\.?\d*(?:e[+-]?\d+)?)\s*([kmgt]i?b|)", str(value).strip().lower())
+    size = float(found[1]) * BYTES[found[2]] if found and not isinstance(value, bool) else 0.0
+    if not 0 < size < inf:
+        raise ValueError(f"`{name}` must be an amount such as 16GiB or 20GB, a number of GB, or auto. Got {value!r}.")
+    return size
 
 
 def _as_integer(value: Any) -> int | None:

@@ -65,8 +65,8 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         seed: of partition, schedule, weights, masks and validation nodes.
         device: "auto", "cpu", "cuda", ….
         engine: how the training is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits.
-        memory: GB that the training may take; None is most of what is free.
-        device_memory: GB that it may take of a GPU, which is then held to it; None is most of what is free there.
+        memory: what the training may take, such as "16GiB", or a number of GB; None is most of what is free.
+        device_memory: what it may take of a GPU, which is then held to it; None is most of what is free there.
         disk: folder where states and features may lie in files when memory is short; None allows none.
         verbose: show the sizes and the engine chosen, the epochs as they pass, and one line at the end.
 

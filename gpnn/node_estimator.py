@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, parse_memory
 from gpnn.data.arrays import hold_out
 from gpnn.data.facts import GraphFacts
 from gpnn.data.features import TYPED, choose_scale, transform_data
@@ -122,8 +122,8 @@ class NodeEstimator(BaseEstimator):
     seed: int = 0
     device: str = "auto"
     engine: str = "auto"
-    memory: float | None = None
-    device_memory: float | None = None
+    memory: str | float | None = None
+    device_memory: str | float | None = None
     disk: str | None = None
     verbose: bool = False
 
@@ -648,7 +648,7 @@ class NodeEstimator(BaseEstimator):
         own = self._given(*STRUCTURE, "seed", "device", "engine", "disk")
         if pipeline.schedule == "auto":
             own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
-        own |= {name: 1e9 * size for name, size in self._given("memory", "device_memory").items()}
+        own |= {name: parse_memory(name, size) for name, size in self._given("memory", "device_memory").items()}
         return replace(pipeline, **own, model_options=options, embedding_start=start)
 
     def _given(self, *names: str) -> dict[str, Any]:

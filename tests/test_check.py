@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from gpnn.check import check_choice, check_count, check_node, check_probabilities, check_range, check_sizes
+from gpnn.check import (
+    check_choice,
+    check_count,
+    check_node,
+    check_probabilities,
+    check_range,
+    check_sizes,
+    parse_memory,
+)
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), torch.tensor(3)])
@@ -56,3 +64,29 @@ def test_numbers_out_of_range(value):
     check_range("mixing", 1, 0, 1)
     with pytest.raises(ValueError, match=r"`degree` must be at least 2\. Got"):
         check_range("degree", value, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("16GiB", 16 * 2**30),
+        ("20GB", 20e9),
+        ("512 MiB", 2**29),
+        ("1.5tb", 1.5e12),
+        ("64", 64e9),
+        (0.5, 5e8),
+        ("auto", None),
+    ],
+)
+def test_memory_has_a_unit_or_is_gb(value, size):
+    assert parse_memory("memory", value) == size
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1.0, "0GiB", "-1GB", "16 gigs", "GiB", "", True, float("inf"), float("nan"), "1e999"]
+)
+def test_memory_is_nothing_else(value):
+    with pytest.raises(
+        ValueError, match=r"`memory` must be an amount such as 16GiB or 20GB, a number of GB, or auto\. Got"
+    ):
+        parse_memory("memory", value)

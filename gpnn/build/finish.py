@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from gpnn.build.objects import Built, build, describe_sizes
 from gpnn.build.predict import Member, Trained, describe_model, read_members
 from gpnn.build.unchanged import digests_of, settings_of
+from gpnn.check import parse_memory
 from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
@@ -118,7 +120,7 @@ class _Stop:
 def write_baselines(run: RunFolder, built: Built) -> None:
     """Write what plain methods reach on the same data, where one process holds it and memory allows."""
     data, config = built.data, built.config
-    free = available_bytes() if config.memory == "auto" else min(config.memory * 1e9, available_bytes())
+    free = min(parse_memory("memory", config.memory) or inf, available_bytes())
     if isinstance(built.plan, ShardedPlan) or _column_bytes(data) > free / 2:
         return
     run.write_baselines(plain_baselines(data, config.train, seed=config.seed))

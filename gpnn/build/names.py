@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.objects import model_options
+from gpnn.check import parse_memory
 from gpnn.config import Config, parse_config, read_settings
 from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
@@ -80,8 +81,10 @@ def check_names(config: Config) -> list[str]:
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
     for name, size in (("memory", config.memory), ("device_memory", config.device_memory)):
-        if size != "auto" and size <= 0:
-            problems.append(f"`{name}` must be greater than 0. Got {size}.")
+        try:
+            parse_memory(name, size)
+        except ValueError as error:
+            problems.append(str(error))
     try:
         parse_budget(config.budget)
     except ValueError as error:

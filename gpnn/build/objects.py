@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gpnn.build.shard_data import num_outputs, shard_notes
+from gpnn.check import parse_memory
 from gpnn.config import Config
 from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
@@ -178,8 +179,8 @@ def pipeline_of(config: Config) -> Pipeline:
         seed=config.seed,
         device=config.device,
         engine=config.engine,
-        memory=None if config.memory == "auto" else config.memory * 1e9,
-        device_memory=None if config.device_memory == "auto" else config.device_memory * 1e9,
+        memory=parse_memory("memory", config.memory),
+        device_memory=parse_memory("device_memory", config.device_memory),
         disk=config.disk or None,
     )
 

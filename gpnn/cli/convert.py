@@ -44,7 +44,7 @@ def convert_tables(
     undirected: Annotated[bool, typer.Option("--undirected", help="Add the reverse of every edge.")] = False,
     duplicates: Annotated[str, typer.Option(help="Equal edges: auto, keep, merge or sum (of weights).")] = "auto",
     dtype: Annotated[str, typer.Option(help="Of dense features: float32, float16 or int8.")] = "float32",
-    memory: Annotated[float, typer.Option(help="GB that the conversion may take.")] = 4.0,
+    memory: Annotated[str, typer.Option(help="What the conversion may take, such as 16GiB.")] = "4GB",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads (default: one per core).")] = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -57,12 +57,13 @@ def convert_tables(
 
     `gpnn data convert edges.parquet nodes.parquet graph/`
 
-    `gpnn data convert "edges-*.csv" people.csv graph/ --undirected --memory 16`
+    `gpnn data convert "edges-*.csv" people.csv graph/ --undirected --memory 16GiB`
 
     `gpnn data convert people.duckdb graph/ --edges "SELECT a AS source, b AS target FROM friends"`
 
     `gpnn data convert edge_index.npy graph/ --features x.npy --labels y.npy --dtype float16`
     """
+    from gpnn.check import parse_memory
     from gpnn.data.convert import ConvertSettings, convert
     from gpnn.data.tables.vocabulary import Choices
 
@@ -72,7 +73,7 @@ def convert_tables(
         label, categorical, ignore, numbers, undirected, seed, None, task,
         id, source, target, type, weight,
     )  # fmt: skip
-    settings = ConvertSettings(undirected, duplicates, dtype, memory * 1e9, threads)
+    settings = ConvertSettings(undirected, duplicates, dtype, parse_memory("memory", memory) or 4e9, threads)
     start = time.perf_counter()
     with stages(silent=quiet or json) as progress:
         stored = convert(

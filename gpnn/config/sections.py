@@ -124,8 +124,9 @@ class Config:
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
         deterministic: whether a training from the command line gives the same bits each time on a GPU; a CPU does so.
         engine: how the plan is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits in memory.
-        memory: GB that a training may take, in each process; "auto" is most of what is free, or of what limits leave.
-        device_memory: GB that it may take of its GPU, which is then held to it; "auto" is most of what is free there.
+        memory: what a training may take, in each process, such as "16GiB" or "20GB"; a number is GB; "auto" is most of
+            what is free, or of what limits leave.
+        device_memory: what it may take of its GPU, which is then held to it; "auto" is most of what is free there.
         disk: folder where states and features may lie in files when memory is short; empty allows none. Several
             processes have none.
 
@@ -141,8 +142,8 @@ class Config:
     threads: int | Auto = "auto"
     deterministic: bool = False
     engine: str = "auto"
-    memory: float | Auto = "auto"
-    device_memory: float | Auto = "auto"
+    memory: str | float = AUTO
+    device_memory: str | float = AUTO
     disk: str = ""
     data: DataConfig = field(default_factory=DataConfig)
     partition: PartitionConfig = field(default_factory=lambda: _partition(DEFAULT))

@@ -41,6 +41,8 @@ def test_many_problems_and_long_values_are_cut():
         ("model.dropout=1.5", "`model.dropout` must be at least 0 and below 1. Got 1.5."),
         ("model.readout=x", "`model.readout` must be one of last"),
         ("threads=0", "`threads` must be at least 1. Got 0."),
+        ("memory=16gigs", "`memory` must be an amount such as 16GiB or 20GB, a number of GB, or auto. Got '16gigs'."),
+        ("device_memory=0", "`device_memory` must be an amount such as 16GiB or 20GB, a number of GB, or auto. Got 0."),
         ("engine=x", "`engine` must be one of auto, fused"),
         ("model.aggregate=x", "`model.aggregate` must be one of"),
         ("model.cell_options.gate=1", "`model.cell_options` must be arguments of the cell 'linear'"),
