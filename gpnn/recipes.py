@@ -196,6 +196,7 @@ RECIPES: dict[str, NamedRecipe] = {
                 "sharing": "round",
                 "message": "auto",
                 "concat": "none",
+                "encoder": [64],
                 "update_dropout": 0.2,
                 "dropout": 0.2,
             },
