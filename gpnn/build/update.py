@@ -26,8 +26,8 @@ from gpnn.data.tables.vocabulary import COLUMNS, Choices
 from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.incremental import LiveGraph
+from gpnn.incremental.change import ReadChange, read_change_folder
 from gpnn.incremental.follower import Followed, start_predictor
-from gpnn.incremental.read_change import ReadChange, read_change_folder
 from gpnn.run.known_nodes import node_ids
 from gpnn.run.predictions import known_labels, predictions_table, true_labels
 from gpnn.train.task import Prediction
@@ -60,7 +60,7 @@ def update_trained(trained: Trained, config: Config, folder: Path) -> UpdatedPre
     Args:
         trained: a finished run.
         config: its configuration.
-        folder: tables of what changed, as :func:`gpnn.incremental.read_change.read_change_folder` reads them.
+        folder: tables of what changed, as :func:`gpnn.incremental.change.read_change_folder` reads them.
 
     Raises:
         ValueError: when the run's predictions are gone, its data has changed since, or the change does not suit it.

@@ -14,10 +14,11 @@ from gpnn.data.features import Undirected
 from gpnn.data.tables.column import as_text, named
 from gpnn.data.tables.vocabulary import Choices
 from gpnn.graph import as_graph
-from gpnn.incremental.change import Change
+from gpnn.incremental.change import Change, read_change
 from gpnn.incremental.live_graph import LiveGraph
 from gpnn.incremental.predictor import Predictor
-from gpnn.incremental.read_change import read_change
+from gpnn.incremental.rows import distinct
+from gpnn.kernels.execution import one_thread
 from gpnn.nn import GPNN
 from gpnn.nn.models import NodeModel
 from gpnn.pipeline import Pipeline
@@ -126,7 +127,7 @@ class Follower:
         ids: Sequence[Any] | None,
         choices: Choices,
     ) -> pyarrow.Table:
-        """Apply a change, as :func:`gpnn.incremental.read_change.read_change` reads it; what was computed again.
+        """Apply a change, as :func:`gpnn.incremental.change.read_change` reads it; what was computed again.
 
         Raises:
             ValueError: when the change does not suit the graph, which then stays as it was.
@@ -134,12 +135,12 @@ class Follower:
         given = (nodes, edges, removed_nodes, removed_edges)
         change = read_change(*given, choices=choices, ids=ids, next_id=self._next_id).change
         changes = [each.as_taken(change) for each in self.models]
-        for each, own in zip(self.models, changes):
+        for each, own in zip(self.models[1:], changes[1:]):  # before the first is changed, which checks its own
             each.predictor.graph.check(own)
         slots = [each.predictor.update(own).slots for each, own in zip(self.models, changes)]
         if self._next_id is not None and ids is None:
             self._next_id += len(change.nodes)
-        return self._table(np.unique(np.concatenate(slots)))
+        return self._table(distinct(*slots))
 
     def table(self) -> pyarrow.Table:
         """The predictions of all nodes, the oldest first."""
@@ -158,5 +159,6 @@ class Follower:
 
         ids = self.graph.slots.ids
         names = pyarrow.array([ids[slot] for slot in slots.tolist()], pyarrow.large_string())
-        columns = self.task.columns(self.task.predict(self._outputs(slots)), self.classes)
+        with one_thread(self.task.num_outputs * len(slots)):
+            columns = self.task.columns(self.task.predict(self._outputs(slots)), self.classes)
         return predictions_table(columns, nodes=named(names) if self._numeric else names)

@@ -12,9 +12,7 @@ from gpnn.data.features import TYPED, Undirected
 from gpnn.graph import Graph
 from gpnn.incremental.change import Change, EdgeList
 from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
-from gpnn.incremental.feature_store import FeatureStore
-from gpnn.incremental.node_slots import NodeSlots
-from gpnn.incremental.ragged import enlarge
+from gpnn.incremental.rows import FeatureStore, NodeSlots, distinct, enlarge
 from gpnn.partition import Partition
 from gpnn.partition.extend import extend
 from gpnn.storage.read import shorten
@@ -89,13 +87,13 @@ class LiveGraph:
         touched = [self._remove_edges(change.removed_edges), self._remove_nodes(change.removed_nodes)]
         given = self._add_nodes(change)
         touched += [given, self._add_edges(change.edges)]
-        concerned = np.unique(np.concatenate(touched))
+        concerned = distinct(*touched)
         concerned = concerned[self.edges.alive[concerned]]
         moved = self._relabel(concerned)
-        concerned = np.union1d(concerned, np.concatenate([moved, self.edges.neighbours(moved)]))
+        concerned = distinct(concerned, moved, self.edges.neighbours(moved))
         self.edges.refresh(concerned)
         if symmetric:
-            concerned = np.union1d(concerned, self.edges.edges_from(concerned).dst)
+            concerned = distinct(concerned, self.edges.edges_from(concerned).dst)
         return given, concerned
 
     def check(self, change: Change) -> None:
@@ -104,9 +102,10 @@ class LiveGraph:
         self.slots.find(gone, "removed_nodes")
         if len(nodes) < len(change.nodes):
             raise ValueError(f"`nodes` must name each node once. Got {len(change.nodes)} rows of {len(nodes)} nodes.")
-        for end in (*change.edges.source, *change.edges.target):
-            if end not in nodes and (end in gone or end not in self.slots):
-                raise ValueError(f"`edges` must join nodes of the graph or of `nodes`. Got {shorten(end)}.")
+        ends = (*change.edges.source, *change.edges.target)
+        if unknown := {end for end in set(ends) - nodes if end in gone or end not in self.slots}:
+            first = shorten(next(end for end in ends if end in unknown))
+            raise ValueError(f"`edges` must join nodes of the graph or of `nodes`. Got {first}.")
         left = len(self.slots) - len(gone) + sum(1 for each in nodes if each in gone or each not in self.slots)
         if not left:
             raise ValueError("A graph must keep at least one node. Got all of them in `removed_nodes`.")
@@ -145,7 +144,7 @@ class LiveGraph:
 
     def _check_removed(self, edges: EdgeList) -> None:
         gone = self._by_slot(edges, "removed_edges")
-        present = self.edges.edges_into(np.unique(gone.dst))
+        present = self.edges.edges_into(distinct(gone.dst))
         if self.undirected == TYPED and present.edge_type is not None:
             present = present.select(present.edge_type < self._num_types)
         if gone.edge_type is None:
@@ -210,7 +209,7 @@ class LiveGraph:
         if self.undirected and self.undirected != TYPED:
             first = np.unique(self.edges.key(new), return_index=True)[1]
             new = new.select(np.sort(first))
-            present = self.edges.edges_into(np.unique(new.dst))
+            present = self.edges.edges_into(distinct(new.dst))
             new = new.select(~np.isin(self.edges.key(new), self.edges.key(present)))
         self.edges.add(new)
         return np.concatenate([new.src, new.dst])
@@ -227,7 +226,7 @@ class LiveGraph:
         if not len(free):
             return free
         into, out = self.edges.edges_into(free), self.edges.edges_from(free)
-        nodes = np.unique(np.concatenate([free, into.src, out.dst]))
+        nodes = distinct(free, into.src, out.dst)
         leaves = self.known[out.dst] >= 0
         src, dst = np.append(into.src, out.src[leaves]), np.append(into.dst, out.dst[leaves])
         labels = self.edges.labels[nodes].astype(np.int64)
@@ -245,5 +244,5 @@ class LiveGraph:
         while len(fresh):
             near = self.edges.neighbours(fresh)
             fresh = np.setdiff1d(near[self.known[near] < 0], found)
-            found = np.union1d(found, fresh)
+            found = distinct(found, fresh)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,16 +12,20 @@ from torch import Tensor
 from gpnn.engine import Plan
 from gpnn.engine.device import choose_device
 from gpnn.incremental.change import Change
+from gpnn.incremental.dynamic_graph import DynamicGraph, Round, affected, local_round, required, widen
 from gpnn.incremental.live_graph import LiveGraph
-from gpnn.incremental.reach import Round, affected, local_round, required
-from gpnn.incremental.region import GraphView, Region, States
-from gpnn.incremental.tape import Recorder, Tape
+from gpnn.incremental.region import Recorder, Region, Tape
+from gpnn.incremental.rows import distinct
+from gpnn.kernels.execution import one_thread
 from gpnn.memory.available import available_bytes
 from gpnn.nn import GPNN
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
 from gpnn.pipeline import Pipeline
 from gpnn.train.evaluate import predict_outputs
+
+if TYPE_CHECKING:
+    from gpnn.incremental.variants import VariantGraph, VariantTape
 
 MOST = 0.5  # of the nodes that are worth computing apart: for more, all are computed at once
 
@@ -87,7 +92,7 @@ class Predictor:
             outputs = self.predict_nodes(wanted)
         else:
             tape.enlarge(self.graph.edges.num_slots)
-            outputs = self._run(rows, tape, wanted)
+            outputs = self._run(widen(rows), tape, wanted)
         self._store(wanted, outputs)
         self.stale = False
         return Update(wanted, outputs)
@@ -158,19 +163,27 @@ class Predictor:
 
     def _fits(self, num_nodes: int) -> bool:
         """Whether there is memory for the states after every step, and for as many while they are recorded."""
-        assert isinstance(self.model, GPNN)
         assert self.round is not None
-        width = 2 * max(self.model.head.weights[0].shape[0], self._width())  # an LSTM's states are twice as wide
         steps = 1 + sum(1 for _ in self.round.steps())
-        return 4 * steps * num_nodes * width < available_bytes(self.device)
+        return 8 * steps * num_nodes * self._state_width() < available_bytes(self.device)
+
+    def _state_width(self) -> int:
+        """About how many numbers a state has; an LSTM's are twice as wide."""
+        assert isinstance(self.model, GPNN)
+        return max(self.model.head.weights[0].shape[0], self._width())
 
     def _run(self, rows: list[np.ndarray], tape: Tape | None, wanted: np.ndarray) -> Tensor:
         """The outputs of the wanted nodes, `[n, C]`, after their rows were computed step by step."""
-        x = self.graph.take_features(np.union1d(rows[0], wanted))
+        x = self.graph.take_features(distinct(rows[0], wanted))
         return self.run(self.graph.edges, rows, tape, wanted, x)
 
     def run(
-        self, graph: GraphView, rows: list[np.ndarray], tape: States | None, wanted: np.ndarray, x: Tensor | None
+        self,
+        graph: DynamicGraph | VariantGraph,
+        rows: list[np.ndarray],
+        tape: Tape | VariantTape | None,
+        wanted: np.ndarray,
+        x: Tensor | None,
     ) -> Tensor:
         """The outputs of wanted nodes, `[n, C]`.
 
@@ -203,8 +216,9 @@ class Predictor:
             source=None,
             edge_digest=None,
         )
-        found = self._call(x, plan, region)
-        return found[torch.from_numpy(np.searchsorted(region.nodes, wanted))]
+        with one_thread(self._state_width() * sum(map(len, rows))):
+            found = self._call(x, plan, region)
+            return found[torch.from_numpy(np.searchsorted(region.nodes, wanted))]
 
     def _call(self, x: Tensor | None, plan: Plan, runner: Recorder | Region | None) -> Tensor:
         before = self.model.runner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,39 +16,91 @@ from gpnn.engine import Plan
 from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.lowered_phase import LoweredPhase, join_rows
 from gpnn.engine.normalize import Normalizer
-from gpnn.engine.recompute import Recomputation
+from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.step import CellLike, Step
 from gpnn.graph import Graph
-from gpnn.incremental.dynamic_graph import Edges
-from gpnn.incremental.ragged import distinct, ranges
-from gpnn.incremental.reach import SENDS, Round
-from gpnn.incremental.tape import Tape
+from gpnn.incremental.dynamic_graph import SENDS, DynamicGraph, Edges, Round
+from gpnn.incremental.rows import distinct, ranges
 from gpnn.kernels import Operator
 from gpnn.schedule import Phase, PhaseSpec
 
-
-class GraphView(Protocol):
-    """What a region reads of a graph; see :class:`gpnn.incremental.dynamic_graph.DynamicGraph`."""
-
-    labels: np.ndarray
-    inside: np.ndarray
-    cut: np.ndarray
-    receives_inside: np.ndarray
-    receives_cut: np.ndarray
-    at_cut: np.ndarray
-
-    @property
-    def num_slots(self) -> int: ...
-
-    def edges_into(self, nodes: np.ndarray) -> Edges: ...
+if TYPE_CHECKING:
+    from gpnn.incremental.variants import VariantGraph, VariantTape
 
 
-class States(Protocol):
-    """What a region reads of a tape, and writes; see :class:`gpnn.incremental.tape.Tape`."""
+class Tape:
+    """Working states before the first step and after each, a tensor `[S, s]` for each of the L + 1.
 
-    def read(self, step: int, slots: np.ndarray) -> Tensor: ...
+    Args:
+        states: the tensors.
+        nodes: the slot of each of their rows, rising, `[S]`; None: row i is slot i.
+    """
 
-    def write(self, step: int, slots: np.ndarray, values: Tensor) -> None: ...
+    def __init__(self, states: list[Tensor], nodes: np.ndarray | None = None) -> None:
+        self.states = states
+        self.nodes = nodes
+
+    def read(self, step: int, slots: np.ndarray) -> Tensor:
+        """The states of some nodes after a step, `[n, s]`."""
+        return self.states[step].index_select(0, self._rows(slots))
+
+    def write(self, step: int, slots: np.ndarray, values: Tensor) -> None:
+        """Set them."""
+        self.states[step].index_copy_(0, self._rows(slots), values.to(self.states[step].dtype))
+
+    def enlarge(self, num_slots: int) -> None:
+        """Have at least so many rows."""
+        if len(self.states[0]) < num_slots:
+            more = self.states[0].new_zeros(num_slots - len(self.states[0]), self.states[0].shape[1])
+            for step, state in enumerate(self.states):
+                self.states[step] = torch.cat([state, more])
+
+    def _rows(self, slots: np.ndarray) -> Tensor:
+        rows = slots if self.nodes is None else np.searchsorted(self.nodes, slots)
+        return torch.from_numpy(rows.astype(np.int64, copy=False)).to(self.states[0].device)
+
+
+class Recorder:
+    """A runner over all nodes that keeps the state after every step, in the user's order.
+
+    Args:
+        round: the schedule; a phase that its plan leaves out, for want of edges, changes nothing.
+    """
+
+    def __init__(self, round: Round) -> None:
+        self.round = round
+        self.states: list[Tensor] = []
+
+    def __call__(
+        self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
+    ) -> list[Tensor]:
+        computation, ends = Recomputation(cell, plan, None), []
+        self.states = [plan.to_user_order(state)]
+        for number, phases in enumerate(plan.rounds):
+            left = {phase.kind: (phase, steps) for phase, steps in round_steps(phases, number)}
+            for spec in self.round.phases:
+                if spec.kind not in left:
+                    self.states += [self.states[-1]] * spec.repeat
+                    continue
+                phase, steps = left[spec.kind]
+                inputs = phase.whole.read(state)
+                others = inputs[phase.whole.num_rows :]
+                for step in steps:
+                    rows = computation.advance(phase.whole, 0, inputs, [step], own_rows(initial, phase.whole))
+                    state = state.clone()
+                    state[phase.whole.rows] = rows
+                    self.states.append(plan.to_user_order(state))
+                    inputs = torch.cat([rows, others])
+            ends.append(state)
+        return ends if collect else ends[-1:]
+
+    def tape(self, slots: np.ndarray, num_slots: int) -> Tape:
+        """What was kept, the rows at their slots, `[N]` of `num_slots`."""
+        rows, found = torch.from_numpy(slots).to(self.states[0].device), []
+        while self.states:
+            state = self.states.pop(0)
+            found.append(state.new_zeros(num_slots, state.shape[1]).index_copy_(0, rows, state))
+        return Tape(found)
 
 
 class Region:
@@ -73,7 +125,7 @@ class Region:
 
     def __init__(
         self,
-        graph: GraphView,
+        graph: DynamicGraph | VariantGraph,
         round: Round,
         rows: Sequence[np.ndarray],
         wanted: np.ndarray,
@@ -81,12 +133,12 @@ class Region:
         normalization: str,
         self_loops: bool,
         device: torch.device,
-        tape: States | None = None,
+        tape: Tape | VariantTape | None = None,
     ) -> None:
         self.graph, self.round, self.rows, self.tape = graph, round, rows, tape
         self.rule, self.loop, self.device = normalization, float(self_loops), device
-        self.own = _union(rows[1:]) if len(rows) > 1 else rows[0]
-        self.nodes = np.union1d(rows[0], wanted)
+        self.own = distinct(*rows[1:]) if len(rows) > 1 else rows[0]
+        self.nodes = distinct(rows[0], wanted)
         self._blocks: dict[tuple[PhaseSpec, bytes], Block] = {}
 
     def __call__(
@@ -94,7 +146,7 @@ class Region:
     ) -> list[Tensor]:
         """The states of `nodes` after each round, or after the last one only."""
         if self.tape is None:
-            slots = np.union1d(self.nodes, self.own)
+            slots = distinct(self.nodes, self.own)
             self.tape = Tape([state.new_zeros(len(slots), state.shape[1]) for _ in self.rows], slots)
         tape, computation, ends = self.tape, Recomputation(cell, plan, None), []
         tape.write(0, self.rows[0], state[torch.from_numpy(np.searchsorted(self.nodes, self.rows[0]))])
@@ -109,9 +161,8 @@ class Region:
                 written = self.local[local[: block.num_rows]]
                 own = None if initial is None else cell.finish(tape.read(0, written))
                 step = Step(number, phase.kind, repeat, phase=position, closing=phase.closing)
-                tape.write(
-                    done + 1, written, computation.advance(block, 0, self._read(local, done, first), [step], own)
-                )
+                found = computation.advance(block, 0, self._read(local, done, first), [step], own)
+                tape.write(done + 1, written, found)
             if (position, repeat + 1) == (len(self.round.phases) - 1, phase.repeat):
                 ends.append(tape.read(done + 1, self.nodes))
         return ends if collect else ends[-1:]
@@ -137,20 +188,16 @@ class Region:
 
     @cached_property
     def local(self) -> np.ndarray:
-        """The slot of each local id but those of held senders."""
-        return np.concatenate([self.own, self._others()])
-
-    def _others(self) -> np.ndarray:
-        """The slots of senders that are not computed, rising."""
+        """The slot of each local id but those of held senders: the rows that are computed, then other senders."""
         computed = np.zeros(self.graph.num_slots, bool)
         computed[self.own] = True
-        return distinct(self.edges.src[~computed[self.edges.src]])
+        return np.concatenate([self.own, distinct(self.edges.src[~computed[self.edges.src]])])
 
     @cached_property
     def held(self) -> np.ndarray:
         """The slots of senders that phases hold, where there are any."""
         holds = any(phase.kind == "held" for phase in self.round.phases)
-        return np.unique(self.edges.src[self.crosses]) if holds else self.own[:0]
+        return distinct(self.edges.src[self.crosses]) if holds else self.own[:0]
 
     @cached_property
     def _structure(self) -> Graph:

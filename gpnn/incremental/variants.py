@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from gpnn.data.features import csr_tensor, scale_rows
-from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
+from gpnn.incremental.dynamic_graph import SENDS, DynamicGraph, Edges, Round, required, sum_by_side
 from gpnn.incremental.predictor import Predictor
-from gpnn.incremental.ragged import distinct
-from gpnn.incremental.reach import SENDS, Round, required
-from gpnn.incremental.tape import Tape
+from gpnn.incremental.region import Tape
+from gpnn.incremental.rows import distinct
 
 
 class Deletions(NamedTuple):
@@ -85,12 +84,12 @@ def predict_variants(predictor: Predictor, node: int, deletions: Deletions, *, s
     if not len(deletions.variant):
         return outputs
     keys = _differing(predictor.graph.edges, predictor.round, node, deletions, symmetric)
-    copies = VariantGraph(predictor.graph.edges, deletions, distinct(np.concatenate(keys)))
+    copies = VariantGraph(predictor.graph.edges, deletions, distinct(*keys))
     rows = [copies.slots_of(each) for each in keys[:-1]]
     wanted = copies.slots_of(keys[-2][keys[-2] % copies.size == node])
     if len(wanted):
         tape = VariantTape(predictor.tape, copies)
-        x = _features(predictor, copies, np.union1d(rows[0], wanted), node, deletions, scaled)
+        x = _features(predictor, copies, distinct(rows[0], wanted), node, deletions, scaled)
         found = predictor.run(copies, rows, tape, wanted, x)
         outputs[torch.from_numpy(copies.variant[wanted - copies.size])] = found
     return outputs
@@ -113,7 +112,7 @@ def _differing(graph: DynamicGraph, round: Round, node: int, deletions: Deletion
             keys = first if phase.kind == "held" and side else found[-1]
             if sent and len(keys):
                 reached.append(_receivers(graph, keys, side))
-        keys = distinct(np.concatenate(reached))
+        keys = distinct(*reached)
         found.append(keys[inside[done + 1][keys % size]])
     return [*found, touched[inside[0][touched % size]]]
 
@@ -126,10 +125,10 @@ def _concerned(graph: DynamicGraph, deletions: Deletions, symmetric: bool) -> tu
     for rows in (graph.incoming, graph.outgoing):
         counts, (ends, *_) = rows.gather(deletions.one[whole])
         keys.append(np.repeat(first[whole], counts) + ends)
-    touched = distinct(np.concatenate(keys))
+    touched = distinct(*keys)
     if not symmetric:
         return touched, touched
-    return np.union1d(touched, np.concatenate([_receivers(graph, touched, side) for side in range(2)])), touched
+    return distinct(touched, *(_receivers(graph, touched, side) for side in range(2))), touched
 
 
 def _receivers(graph: DynamicGraph, keys: np.ndarray, crosses: int) -> np.ndarray:
@@ -165,14 +164,11 @@ class VariantGraph:
         sender = np.searchsorted(keys, sent := self.variant[self._copy] * self.size + edges.src)
         same = keys[np.minimum(sender, len(keys) - 1)] == sent
         self._edges = edges._replace(src=np.where(same, self.size + sender, edges.src), dst=self.size + self._copy)
-        weight = None if edges.weight is None else np.abs(edges.weight).astype(np.float64)
-        place, cells = 2 * self._copy + crosses, 2 * len(keys)
-        sums = np.bincount(place, weight, cells).reshape(-1, 2)
-        found = np.bincount(place, None, cells).reshape(-1, 2) > 0
-        self.inside, self.cut = (np.concatenate(both) for both in zip((graph.inside, graph.cut), sums.T))
-        self.receives_inside = np.concatenate([graph.receives_inside, found[:, 0]])
-        self.receives_cut = np.concatenate([graph.receives_cut, found[:, 1]])
-        self.at_cut = np.concatenate([graph.at_cut, found[:, 1] | self._sends(graph, deletions)])
+        sums, found = sum_by_side(self._copy, crosses, edges.weight, len(keys))
+        self.inside, self.cut = (np.concatenate(both) for both in zip((graph.inside, graph.cut), sums))
+        self.receives_inside = np.concatenate([graph.receives_inside, found[0]])
+        self.receives_cut = np.concatenate([graph.receives_cut, found[1]])
+        self.at_cut = np.concatenate([graph.at_cut, found[1] | self._sends(graph, deletions)])
 
     def _sends(self, graph: DynamicGraph, deletions: Deletions) -> np.ndarray:
         """Which copies send over the cut, `[M]`."""

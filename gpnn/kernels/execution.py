@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 
 SHARE_ABOVE = 1 << 22  # multiplications; waking a second thread for fewer costs more than it saves
 RUNS = 16  # more than there are threads, so that one that is held up leaves runs to the others
+FEW_VALUES = 1 << 20  # of states, whose many small operations are done before a second thread has joined in each
 AHEAD = 2  # calls per thread that may be done before their turn
 
 _shared = threading.local()  # `busy` inside a thread that works on its share
@@ -47,11 +48,8 @@ def share_rows(num_rows: int, work: int, do: Callable[[int, int], Result], *, mu
     threads = num_threads()
     if threads == 1:
         return [do(*run) for run in runs]
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return [do(*runs[0])] if len(runs) == 1 else _share(runs, do, threads)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def share_calls(count: int, do: Callable[[int], Result]) -> Iterator[Result]:
@@ -66,18 +64,36 @@ def share_calls(count: int, do: Callable[[int], Result]) -> Iterator[Result]:
     if threads == 1 or count < 2:
         yield from map(do, range(count))
         return
-    torch.set_num_threads(1)
     waiting: deque[Future[Result]] = deque()
     call = _alone(do)
-    try:
-        for number in range(count):
-            waiting.append(_pool(os.getpid(), threads).submit(call, number))
-            if len(waiting) > AHEAD * threads:
+    with one_thread():
+        try:
+            for number in range(count):
+                waiting.append(_pool(os.getpid(), threads).submit(call, number))
+                if len(waiting) > AHEAD * threads:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:
+            wait([future for future in waiting if not future.cancel()])  # none outlives the arrays that it works on
+
+
+@contextmanager
+def one_thread(num_values: int = 0) -> Iterator[None]:
+    """Inside, torch has one thread, unless there are many values to compute; afterwards it has what it had.
+
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    threads = torch.get_num_threads()
+    if num_values > FEW_VALUES:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
-        wait([future for future in waiting if not future.cancel()])  # none outlives the arrays that it works on
         torch.set_num_threads(threads)
 
 

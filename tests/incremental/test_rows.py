@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from gpnn.incremental import ragged
-from gpnn.incremental.ragged import RaggedRows
+from gpnn.incremental import rows as module
+from gpnn.incremental.rows import RaggedRows
 
 
 def test_a_thousand_replacements_equal_plain_lists(monkeypatch):
-    monkeypatch.setattr(ragged, "LEAST_GARBAGE", 8)
+    monkeypatch.setattr(module, "LEAST_GARBAGE", 8)
     rng = np.random.default_rng(0)
     plain = [list(rng.integers(0, 99, rng.integers(0, 4))) for _ in range(10)]
     values = np.concatenate(plain).astype(np.int64)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from gpnn.graph import Graph
-from gpnn.incremental.dynamic_graph import DynamicGraph
-from gpnn.incremental.reach import affected, local_round, required
+from gpnn.incremental.dynamic_graph import DynamicGraph, affected, local_round, required
 
 PATH = DynamicGraph(Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=6), np.array([0, 0, 1, 1, 2, 2]))
 NONE = np.zeros(0, np.int64)
