@@ -51,10 +51,11 @@ class LiveGraph:
     ) -> None:
         self.slots, self.undirected = NodeSlots(ids), undirected
         self.known = np.arange(graph.num_nodes) if known is None else known
-        self.trained, self.num_parts = labels, 1 if labels is None else int(labels.max()) + 1
+        self.num_parts = 1 if labels is None else int(labels.max()) + 1
+        self.trained = None if labels is None else np.append(labels, -1)  # the last: of nodes not trained on
         parts = None
-        if labels is not None:
-            parts = extend(graph, np.append(labels, -1)[self.known], self.num_parts).labels.numpy()
+        if self.trained is not None:
+            parts = extend(graph, self.trained[self.known], self.num_parts).labels.numpy()
         self.edges = DynamicGraph(graph, parts)
         self.features = None if x is None else FeatureStore(x)
         self._absent: dict[str, int] = {}  # place among those trained on of nodes that went
@@ -197,7 +198,7 @@ class LiveGraph:
         self.edges.alive[slots] = True
         self.known = enlarge(self.known, self.edges.num_slots)
         self.known[slots] = [self._absent.pop(node, -1) for node in new]
-        self.edges.labels[slots] = 0 if self.trained is None else np.append(self.trained, -1)[self.known[slots]]
+        self.edges.labels[slots] = 0 if self.trained is None else self.trained[self.known[slots]]
         given = self.slots.find(change.nodes, "nodes")
         if self.features is not None and change.x is not None:
             self.features.set(given, change.x)

@@ -14,7 +14,7 @@ from gpnn.engine.device import choose_device
 from gpnn.incremental.change import Change
 from gpnn.incremental.dynamic_graph import DynamicGraph, Round, affected, local_round, required, widen
 from gpnn.incremental.live_graph import LiveGraph
-from gpnn.incremental.region import Recorder, Region, Tape
+from gpnn.incremental.region import Region, Tape
 from gpnn.incremental.rows import distinct
 from gpnn.kernels.execution import one_thread
 from gpnn.memory.available import available_bytes
@@ -118,7 +118,8 @@ class Predictor:
         assert self.round is not None
         if not len(slots):
             return torch.zeros(0, self._width())
-        return self._run(required(self.graph.edges, self.round, slots), None, slots)
+        rows = required(self.graph.edges, self.round, slots)
+        return self._run(rows, Tape(len(rows[0]), rows[0]), slots)
 
     def _width(self) -> int:
         """How many outputs a node has."""
@@ -145,34 +146,29 @@ class Predictor:
 
     def _predict_all(self) -> np.ndarray:
         """Set the outputs of all nodes, and the tape where it is of use; their slots."""
-        slots = self.graph.slots.in_order()
-        data, x = self.graph.edges.to_graph(slots).to_data(), self.graph.take_features(slots)
-        if isinstance(self.model, ColumnModel):
-            self.model.move_labels(torch.from_numpy(self.graph.known[slots]))
-        plan = self.pipeline.lower_again(data, self.graph.partition(slots))
-        self.tape, recorder = None, None
+        slots, self.tape, self.outputs = self.graph.slots.in_order(), None, None
         if self.round is not None and self.keep and self._fits(len(slots)):
-            recorder = Recorder(self.round)
-        outputs = self._call(x, plan, recorder)
-        if recorder is not None and recorder.states:
-            self.tape = recorder.tape(slots, self.graph.edges.num_slots)
-        self.outputs = None
+            slots, tape = np.sort(slots), Tape(self.graph.edges.num_slots)
+            outputs = self._run([slots] * (1 + len(list(self.round.steps()))), tape, slots)
+            self.tape = tape if tape.states else None  # none where the model has no steps
+        else:
+            data, x = self.graph.edges.to_graph(slots).to_data(), self.graph.take_features(slots)
+            if isinstance(self.model, ColumnModel):
+                self.model.move_labels(torch.from_numpy(self.graph.known[slots]))
+            plan = self.pipeline.lower_again(data, self.graph.partition(slots))
+            outputs = predict_outputs(self.model, x, plan, precision=self.precision)
         self._store(slots, outputs)
         self.stale = False
         return slots
 
     def _fits(self, num_nodes: int) -> bool:
-        """Whether there is memory for the states after every step, and for as many while they are recorded."""
-        assert self.round is not None
-        steps = 1 + sum(1 for _ in self.round.steps())
-        return 8 * steps * num_nodes * self._state_width() < available_bytes(self.device)
-
-    def _state_width(self) -> int:
-        """About how many numbers a state has; an LSTM's are twice as wide."""
+        """Whether there is memory for the states after every step."""
         assert isinstance(self.model, GPNN)
-        return max(self.model.head.weights[0].shape[0], self._width())
+        assert self.round is not None
+        values = (1 + len(list(self.round.steps()))) * num_nodes * self.model.state_channels
+        return 8 * values < available_bytes(self.device)  # an LSTM has two of each
 
-    def _run(self, rows: list[np.ndarray], tape: Tape | None, wanted: np.ndarray) -> Tensor:
+    def _run(self, rows: list[np.ndarray], tape: Tape, wanted: np.ndarray) -> Tensor:
         """The outputs of the wanted nodes, `[n, C]`, after their rows were computed step by step."""
         x = self.graph.take_features(distinct(rows[0], wanted))
         return self.run(self.graph.edges, rows, tape, wanted, x)
@@ -181,7 +177,7 @@ class Predictor:
         self,
         graph: DynamicGraph | VariantGraph,
         rows: list[np.ndarray],
-        tape: Tape | VariantTape | None,
+        tape: Tape | VariantTape,
         wanted: np.ndarray,
         x: Tensor | None,
     ) -> Tensor:
@@ -194,6 +190,7 @@ class Predictor:
             wanted: the slots to give, rising.
             x: the features of the rows at the start and of the wanted ones, rising, `[m, F]`.
         """
+        assert isinstance(self.model, GPNN)
         assert self.round is not None
         region = Region(
             graph,
@@ -216,18 +213,13 @@ class Predictor:
             source=None,
             edge_digest=None,
         )
-        with one_thread(self._state_width() * sum(map(len, rows))):
-            found = self._call(x, plan, region)
+        with one_thread(self.model.state_channels * sum(map(len, rows))):
+            before, self.model.runner = self.model.runner, region
+            try:
+                found = predict_outputs(self.model, x, plan, precision=self.precision)
+            finally:
+                self.model.runner = before
             return found[torch.from_numpy(np.searchsorted(region.nodes, wanted))]
-
-    def _call(self, x: Tensor | None, plan: Plan, runner: Recorder | Region | None) -> Tensor:
-        before = self.model.runner
-        if runner is not None:
-            self.model.runner = runner
-        try:
-            return predict_outputs(self.model, x, plan, precision=self.precision)
-        finally:
-            self.model.runner = before
 
     def _store(self, slots: np.ndarray, outputs: Tensor) -> None:
         if self.outputs is None:

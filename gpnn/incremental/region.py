@@ -16,7 +16,7 @@ from gpnn.engine import Plan
 from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.lowered_phase import LoweredPhase, join_rows
 from gpnn.engine.normalize import Normalizer
-from gpnn.engine.recompute import Recomputation, own_rows, round_steps
+from gpnn.engine.recompute import Recomputation
 from gpnn.engine.step import CellLike, Step
 from gpnn.graph import Graph
 from gpnn.incremental.dynamic_graph import SENDS, DynamicGraph, Edges, Round
@@ -32,13 +32,17 @@ class Tape:
     """Working states before the first step and after each, a tensor `[S, s]` for each of the L + 1.
 
     Args:
-        states: the tensors.
-        nodes: the slot of each of their rows, rising, `[S]`; None: row i is slot i.
+        num_rows: how many rows there are, S.
+        nodes: the slot of each row, rising, `[S]`; None: row i is slot i.
     """
 
-    def __init__(self, states: list[Tensor], nodes: np.ndarray | None = None) -> None:
-        self.states = states
-        self.nodes = nodes
+    def __init__(self, num_rows: int, nodes: np.ndarray | None = None) -> None:
+        self.num_rows, self.nodes = num_rows, nodes
+        self.states: list[Tensor] = []  # until a region fills it
+
+    def begin(self, state: Tensor, num_states: int) -> None:
+        """Make room for so many tensors of states like this one."""
+        self.states = [state.new_zeros(self.num_rows, state.shape[1]) for _ in range(num_states)]
 
     def read(self, step: int, slots: np.ndarray) -> Tensor:
         """The states of some nodes after a step, `[n, s]`."""
@@ -50,57 +54,15 @@ class Tape:
 
     def enlarge(self, num_slots: int) -> None:
         """Have at least so many rows."""
-        if len(self.states[0]) < num_slots:
-            more = self.states[0].new_zeros(num_slots - len(self.states[0]), self.states[0].shape[1])
+        if self.num_rows < num_slots:
+            more = self.states[0].new_zeros(num_slots - self.num_rows, self.states[0].shape[1])
             for step, state in enumerate(self.states):
                 self.states[step] = torch.cat([state, more])
+            self.num_rows = num_slots
 
     def _rows(self, slots: np.ndarray) -> Tensor:
         rows = slots if self.nodes is None else np.searchsorted(self.nodes, slots)
         return torch.from_numpy(rows.astype(np.int64, copy=False)).to(self.states[0].device)
-
-
-class Recorder:
-    """A runner over all nodes that keeps the state after every step, in the user's order.
-
-    Args:
-        round: the schedule; a phase that its plan leaves out, for want of edges, changes nothing.
-    """
-
-    def __init__(self, round: Round) -> None:
-        self.round = round
-        self.states: list[Tensor] = []
-
-    def __call__(
-        self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
-    ) -> list[Tensor]:
-        computation, ends = Recomputation(cell, plan, None), []
-        self.states = [plan.to_user_order(state)]
-        for number, phases in enumerate(plan.rounds):
-            left = {phase.kind: (phase, steps) for phase, steps in round_steps(phases, number)}
-            for spec in self.round.phases:
-                if spec.kind not in left:
-                    self.states += [self.states[-1]] * spec.repeat
-                    continue
-                phase, steps = left[spec.kind]
-                inputs = phase.whole.read(state)
-                others = inputs[phase.whole.num_rows :]
-                for step in steps:
-                    rows = computation.advance(phase.whole, 0, inputs, [step], own_rows(initial, phase.whole))
-                    state = state.clone()
-                    state[phase.whole.rows] = rows
-                    self.states.append(plan.to_user_order(state))
-                    inputs = torch.cat([rows, others])
-            ends.append(state)
-        return ends if collect else ends[-1:]
-
-    def tape(self, slots: np.ndarray, num_slots: int) -> Tape:
-        """What was kept, the rows at their slots, `[N]` of `num_slots`."""
-        rows, found = torch.from_numpy(slots).to(self.states[0].device), []
-        while self.states:
-            state = self.states.pop(0)
-            found.append(state.new_zeros(num_slots, state.shape[1]).index_copy_(0, rows, state))
-        return Tape(found)
 
 
 class Region:
@@ -117,7 +79,7 @@ class Region:
         normalization: the rule of the messages' weights.
         self_loops: whether every node also receives its own message.
         device: where states are computed.
-        tape: holds the rows that are read and not written; None: a new one, where all that is read is also written.
+        tape: the rows that are read and not written; an empty one, where all that is read is also written.
 
     Attributes:
         nodes: the slots whose initial states the runner takes, and whose states it gives, rising, `[n]`.
@@ -133,11 +95,11 @@ class Region:
         normalization: str,
         self_loops: bool,
         device: torch.device,
-        tape: Tape | VariantTape | None = None,
+        tape: Tape | VariantTape,
     ) -> None:
         self.graph, self.round, self.rows, self.tape = graph, round, rows, tape
         self.rule, self.loop, self.device = normalization, float(self_loops), device
-        self.own = distinct(*rows[1:]) if len(rows) > 1 else rows[0]
+        self.own = distinct(*{id(each): each for each in rows[1:] or rows}.values())
         self.nodes = distinct(rows[0], wanted)
         self._blocks: dict[tuple[PhaseSpec, bytes], Block] = {}
 
@@ -145,10 +107,9 @@ class Region:
         self, cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool
     ) -> list[Tensor]:
         """The states of `nodes` after each round, or after the last one only."""
-        if self.tape is None:
-            slots = distinct(self.nodes, self.own)
-            self.tape = Tape([state.new_zeros(len(slots), state.shape[1]) for _ in self.rows], slots)
         tape, computation, ends = self.tape, Recomputation(cell, plan, None), []
+        if isinstance(tape, Tape) and not tape.states:
+            tape.begin(state, len(self.rows))
         tape.write(0, self.rows[0], state[torch.from_numpy(np.searchsorted(self.nodes, self.rows[0]))])
         first = 0  # the step that the present phase began after
         for done, (number, position, phase, repeat) in enumerate(self.round.steps()):
@@ -169,7 +130,6 @@ class Region:
 
     def _read(self, local: np.ndarray, step: int, first: int) -> Tensor:
         """The inputs of a block, `[m, s]`; held ones come last."""
-        assert self.tape is not None
         present = local < len(self.local)
         now = self.tape.read(step, self.local[local[present]])
         if present.all():

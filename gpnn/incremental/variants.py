@@ -196,11 +196,11 @@ class VariantTape:
 
     def __init__(self, base: Tape, graph: VariantGraph) -> None:
         self.base, self.size = base, graph.size
-        self.own = [base.read(step, graph.node) for step in range(len(base.states))]
+        self.states = [base.read(step, graph.node) for step in range(len(base.states))]
 
     def read(self, step: int, slots: np.ndarray) -> Tensor:
         """The states of some slots after a step, `[n, s]`."""
-        own, copy = self.own[step], slots >= self.size
+        own, copy = self.states[step], slots >= self.size
         if copy.all():
             return own.index_select(0, torch.from_numpy(slots - self.size))
         found = own.new_empty(len(slots), own.shape[1])
@@ -211,7 +211,7 @@ class VariantTape:
 
     def write(self, step: int, slots: np.ndarray, values: Tensor) -> None:
         """Set those of copies."""
-        self.own[step][torch.from_numpy(slots - self.size)] = values.to(self.own[step].dtype)
+        self.states[step][torch.from_numpy(slots - self.size)] = values.to(self.states[step].dtype)
 
 
 def _features(

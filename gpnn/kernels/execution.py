@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 SHARE_ABOVE = 1 << 22  # multiplications; waking a second thread for fewer costs more than it saves
 RUNS = 16  # more than there are threads, so that one that is held up leaves runs to the others
-FEW_VALUES = 1 << 20  # of states, whose many small operations are done before a second thread has joined in each
+FEW_VALUES = 1 << 21  # of states, whose many small operations are done before a second thread has joined in each
 AHEAD = 2  # calls per thread that may be done before their turn
 
 _shared = threading.local()  # `busy` inside a thread that works on its share
