@@ -14,7 +14,7 @@ from gpnn.csr import CSR
 from gpnn.engine import Plan
 from gpnn.engine.propagate import Runner
 from gpnn.graph import as_graph
-from gpnn.incremental.ragged import distinct, ranges
+from gpnn.incremental.rows import distinct, ranges
 from gpnn.nn import GPNN
 from gpnn.nn.cell import Cell, CellBank
 from gpnn.nn.models import NodeModel
