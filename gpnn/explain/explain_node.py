@@ -47,7 +47,8 @@ class Explanation:
         prediction: its most likely class.
         probability: of that class.
         edges: source, target and effect alone. Edges that join the same two nodes, either way, count as one.
-        together: the effect of deleting the first edges, three at most, at once.
+        together: the effect of deleting the edges of the set at once.
+        num_together: how many of the first edges are the set.
         neighbours: nodes near or far, and the effect of deleting all edges of each.
         columns: names, or numbers, of the node's own features, and the effect of setting each to 0.
     """
@@ -59,6 +60,7 @@ class Explanation:
     neighbours: tuple[tuple[Any, float], ...]
     columns: tuple[tuple[Any, float], ...]
     together: float = 0.0
+    num_together: int = 0
 
     @property
     def title(self) -> str:
@@ -69,9 +71,8 @@ class Explanation:
         """What was deleted, its name, and the effect."""
         edges = [(f"{source} → {target}", effect) for source, target, effect in self.edges]
         rows = [("edge", *each) for each in edges]
-        if len(edges) > 1:
-            first = min(JOINT, len(edges))
-            rows.insert(first, ("edges", f"the {first} above together", self.together))
+        if self.num_together > 1:
+            rows.insert(self.num_together, ("edges", f"the {self.num_together} above together", self.together))
         rows += [("neighbour", str(name), effect) for name, effect in self.neighbours]
         return [*rows, *(("column", str(name), effect) for name, effect in self.columns)]
 
@@ -125,8 +126,8 @@ def explain_node(
     by_column = dict(zip(own, alone[len(pairs) + len(near) :]))
     sets = _sets(dict(zip(pairs, alone)), num, node), _sets(by_column, num)
     joint = effects([*sets[0][1:], *sets[1][1:]])
-    edges, together = _choose(dict(zip(pairs, alone)), num, sets[0], joint[: max(0, len(sets[0]) - 1)])
-    columns, _ = _choose(by_column, num, sets[1], joint[max(0, len(sets[0]) - 1) :])
+    edges, together, size = _choose(dict(zip(pairs, alone)), num, sets[0], joint[: max(0, len(sets[0]) - 1)])
+    columns, _, _ = _choose(by_column, num, sets[1], joint[max(0, len(sets[0]) - 1) :])
     ids, names = node_ids(data), data.get("feature_names")
     ends = [_direct(links, first.graph, one, other) for (one, other, _), _ in edges]
     return Explanation(
@@ -137,6 +138,7 @@ def explain_node(
         neighbours=tuple((ids[other].as_py(), effect) for (other, _, _), effect in neighbours),
         columns=tuple((column if names is None else names[column], effect) for (_, _, column), effect in columns),
         together=together,
+        num_together=size,
     )
 
 
@@ -150,8 +152,8 @@ def _sets(alone: Mapping[Thing, float], num: int, node: int = -1) -> list[list[T
 
 def _choose(
     alone: Mapping[Thing, float], num: int, sets: Sequence[Sequence[Thing]], joint: Sequence[float]
-) -> tuple[list[tuple[Thing, float]], float]:
-    """Things and their effects alone: first the set that costs the most, then the others; and the effect of the set.
+) -> tuple[list[tuple[Thing, float]], float, int]:
+    """Things and their effects alone: the set that costs the most, then the others; its effect and its size.
 
     Args:
         alone: the effect of each thing.
@@ -162,11 +164,11 @@ def _choose(
     costs = [alone[sets[0][0]], *joint] if sets else []
     best = next((number for number, cost in enumerate(costs) if cost >= max(costs) - LEAST), None)
     if best is None or costs[best] <= 0:
-        return [], 0.0
+        return [], 0.0, 0
     others = sorted(
         (each for each in alone if each not in sets[best] and alone[each] > 0), key=lambda each: -alone[each]
     )
-    return [(each, alone[each]) for each in [*sets[best], *others][:num]], costs[best]
+    return [(each, alone[each]) for each in [*sets[best], *others][:num]], costs[best], len(sets[best])
 
 
 def _predict(members: Sequence[Explained], node: int, things: Sequence[Sequence[Thing]], task: Task) -> Tensor:

@@ -66,8 +66,19 @@ def test_neighbours_who_agree_are_named_together():
     assert {source for source, _, _ in found.edges} == {1, 2, 3}
     assert [effect for *_, effect in found.edges] == pytest.approx([0, 0, 0], abs=1e-6)
     assert found.together == pytest.approx(found.probability - 0.5, abs=1e-6)
-    assert ("edges", "the 3 above together", found.together) in found.rows()
+    assert found.rows()[3] == ("edges", "the 3 above together", found.together)
     assert explain_node([Explained(plain_model(), data, pipeline, TASK)], 0, task=TASK, num=2).edges == ()
+
+
+def test_an_edge_that_speaks_against_the_set_is_not_counted_with_it():
+    """Leaves 1 and 2 carry class 0; without leaf 3 as well, nothing would speak for class 1."""
+    data = star()
+    data.x = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.25]])
+    found = explain(data, 0)
+    assert ({source for source, _, _ in found.edges}, found.num_together) == ({1, 2}, 2)
+    assert found.rows()[2][1] == "the 2 above together"
+    without = torch.tensor([0.0, 4.0], dtype=torch.float64).softmax(0)[0]
+    assert found.together == pytest.approx(found.probability - float(without), abs=1e-6)
 
 
 def test_a_picture_shows_what_is_listed_and_no_markup():

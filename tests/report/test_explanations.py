@@ -9,7 +9,7 @@ from gpnn.explain import Explanation
 from gpnn.report.content import Drawing, Table
 from gpnn.report.explanations import NUM_EACH, choose_examples, explanations
 
-WHY = Explanation(7, "red", 0.75, ((3, 7, 0.25), (4, 7, 0.125)), ((3, 0.25),), (("age", 0.5),), 0.375)
+WHY = Explanation(7, "red", 0.75, ((3, 7, 0.25), (4, 7, 0.125)), ((3, 0.25),), (("age", 0.5),), 0.375, 2)
 
 
 def test_the_surest_mistakes_and_some_right_answers_are_chosen():
@@ -39,7 +39,7 @@ def test_each_has_a_picture_and_a_table(record):
     assert isinstance(table, Table)
     assert picture.title == "7: red, probability 0.7500 (right)"
     assert table.rows[2] == ("the 2 above together", "edges", "0.375")
-    nothing = replace(WHY, edges=(), neighbours=(), columns=())
+    nothing = replace(WHY, edges=(), neighbours=(), columns=(), together=0.0, num_together=0)
     (only,) = explanations(replace(record, explanations=[("right", nothing)])).parts
     assert only.rows == [("nothing whose deletion costs it probability", "")]
     assert explanations(replace(record, explanations=())) is None
