@@ -103,8 +103,12 @@ class NpyWriter:
         self.num_rows = kept or 0
         self.file: IO[bytes] = path.open("r+b" if kept else "wb")
         row_bytes = self.dtype.itemsize * int(np.prod(row_shape, dtype=np.int64))
-        self.file.truncate(HEADER + self.num_rows * row_bytes)
-        self.file.seek(0, os.SEEK_END)
+        try:
+            self.file.truncate(HEADER + self.num_rows * row_bytes)
+            self.file.seek(0, os.SEEK_END)
+        except BaseException:
+            self.file.close()
+            raise
 
     def append(self, rows: np.ndarray) -> None:
         """Write further rows, `[n, …]`."""
@@ -121,11 +125,11 @@ class NpyWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if kind is None:
-            self.file.seek(0)
-            self.file.write(_header(self.dtype, (self.num_rows, *self.row_shape)))
-            self.flush()
-        self.file.close()
+        with self.file:  # closes it, whatever fails
+            if kind is None:
+                self.file.seek(0)
+                self.file.write(_header(self.dtype, (self.num_rows, *self.row_shape)))
+                self.flush()
 
 
 def write_array(path: Path, values: np.ndarray) -> None:

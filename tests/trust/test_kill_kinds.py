@@ -17,7 +17,7 @@ def test_killed_in_an_act_on_a_file(tmp_path: Path, kind: str) -> None:
     """In two of them, drawn."""
     whole, trained = undisturbed(tmp_path, kind)
     acts = count_acts(WORDS[kind], work(tmp_path, "counted", trained))
-    assert acts > 10
+    assert acts >= 2
     for act in random.Random(3).sample(range(1, acts + 1), 2):
         folder = work(tmp_path, act, trained)
         process = start(WORDS[kind], folder, die_at=act)

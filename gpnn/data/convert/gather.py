@@ -68,7 +68,7 @@ class Gather:
         done = self.done
         units = self._units(done["bucket"])
         with ExitStack() as stack:
-            files = {name: stack.enter_context(file) for name, file in self._files(done).items()}
+            files = {name: stack.enter_context(file) for name, file in self._files(done)}
             if not done["bucket"]:
                 files["ptr"].append(np.zeros(1, np.int64))
             for (_, last), rows in zip(units, ordered_map(self._build, units, threads)):
@@ -108,19 +108,17 @@ class Gather:
             first = last
         return units
 
-    def _files(self, done: dict[str, Any]) -> dict[str, NpyWriter]:
+    def _files(self, done: dict[str, Any]) -> Iterator[tuple[str, NpyWriter]]:
+        """Open one after the other, each when the one before it is in the caller's hands."""
         bucket, edges = done["bucket"], done["num_edges"]
         rows = self.layout.bounds(bucket)[0] + 1 if bucket else None
         path, kept = self.folder, edges if bucket else None
-        files = {
-            "ptr": NpyWriter(path / f"{self.prefix}_ptr.npy", np.int64, kept=rows),
-            "columns": NpyWriter(path / f"{self.prefix}_col.npy", index_type(self.layout.num_nodes), kept=kept),
-        }
+        yield "ptr", NpyWriter(path / f"{self.prefix}_ptr.npy", np.int64, kept=rows)
+        yield "columns", NpyWriter(path / f"{self.prefix}_col.npy", index_type(self.layout.num_nodes), kept=kept)
         if self.layout.typed:
-            files["types"] = NpyWriter(path / "edge_type.npy", np.int32, kept=kept)
+            yield "types", NpyWriter(path / "edge_type.npy", np.int32, kept=kept)
         if self.layout.weighted:
-            files["weights"] = NpyWriter(path / "edge_weight.npy", np.float32, kept=kept)
-        return files
+            yield "weights", NpyWriter(path / "edge_weight.npy", np.float32, kept=kept)
 
     def _append(self, files: dict[str, NpyWriter], rows: Rows, done: dict[str, Any]) -> None:
         files["ptr"].append(done["num_edges"] + np.cumsum(rows.counts, dtype=np.int64))
