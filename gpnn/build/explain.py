@@ -50,11 +50,11 @@ def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
 
 
 def explain_examples(run: RunFolder, examples: Mapping[int, str], num: int = 6) -> list[tuple[str, Explanation]]:
-    """What carried a finished run's predictions of some rows, each with its remark; none where all must be predicted.
+    """What carried a finished run's predictions of some rows, each with its note; none where all must be predicted.
 
     Args:
         run: a finished run.
-        examples: rows of its graph, and a remark on each.
+        examples: rows of its graph, and a note on each.
         num: how many edges, neighbours and columns to list, at most.
     """
     trained, _, members = _place_run(run)

@@ -253,8 +253,3 @@ def _take_rows(block: Block, rows: np.ndarray) -> Block:
     inputs = join_rows([block.inputs], device)[read]
     diagonal, degree = pick(block.diagonal, written), pick(block.degree, read)
     return Block(inputs, len(rows), tuple(operators), raw, None, diagonal, degree)
-
-
-def _union(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct slots of all, rising."""
-    return distinct(np.concatenate(rows))

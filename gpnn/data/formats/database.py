@@ -231,7 +231,7 @@ class SQLiteFile:
         self._connection.set_progress_handler(self._tick, TICK)
 
     def _tick(self) -> bool:
-        """Whether a query has taken too long; also where Ctrl-C is heard."""
+        """Whether a query has taken too long; also where Ctrl-C is handled."""
         self._ticks += 1
         return self._ticks * TICK > STEPS + STEPS_PER_BYTE * self._size
 
