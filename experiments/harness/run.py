@@ -18,6 +18,7 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[Cell, int, int], None] | None = None,
     only: Iterable[Cell] | None = None,
+    device: str | None = None,
 ) -> None:
     """Run every cell that `results` does not hold yet; each is kept as soon as it is finished.
 
@@ -28,25 +29,27 @@ def run_experiment(
         results: what is finished, and where it is kept.
         jobs: number of processes, each with one thread.
         progress: called for each finished cell, with the number finished and the number of all.
-        only: the cells to run (:meth:`Experiment.select`); None: all.
+        only: the cells to run (:meth:`Experiment.select`), in this order; None: all.
+        device: where cells run, whatever their settings say, of kinds that have this setting. It is noted with what a
+            cell came to and is no part of its key: a cell that is finished stays so. None: as the settings say.
     """
     cells = {cell.key: cell for cell in (experiment.cells() if only is None else only)}
     waiting = [cell for key, cell in cells.items() if key not in results.outcomes]
     finished = len(cells) - len(waiting)
-    for cell, metrics in _outcomes(waiting, jobs):
+    for cell, metrics in _outcomes(waiting, jobs, device):
         results.add(cell, experiment.keep(metrics))
         finished += 1
         if progress is not None:
             progress(cell, finished, len(cells))
 
 
-def _outcomes(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def _outcomes(cells: list[Cell], jobs: int, device: str | None) -> Iterator[tuple[Cell, dict[str, Any]]]:
     if jobs == 1:
         for cell in cells:
-            yield cell, run_cell(cell)
+            yield cell, run_cell(cell, device)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_single_thread) as pool:
-        waiting = {pool.submit(run_cell, cell): cell for cell in cells}
+        waiting = {pool.submit(run_cell, cell, device): cell for cell in cells}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -55,15 +58,16 @@ def _outcomes(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, dict[str, An
             raise
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """What one cell comes to."""
+def run_cell(cell: Cell, device: str | None = None) -> dict[str, Any]:
+    """What one cell comes to, on a device of the caller's choice or that of its settings."""
     from experiments.harness.kinds import KINDS
     from experiments.harness.machine import describe_machine
 
-    kind, settings = KINDS[cell.kind], cell.filled_settings
+    where = {} if device is None else {"device": device}
+    kind, settings = KINDS[cell.kind], cell.filled_settings | where
     if problems := kind.problems(settings):
         raise ValueError(f"{cell.row}, {cell.column}: {' '.join(problems)}")
-    return kind.run(settings, cell.seed) | {"machine": describe_machine()}
+    return kind.run(settings, cell.seed) | {"machine": describe_machine(), **where}
 
 
 def _single_thread() -> None:

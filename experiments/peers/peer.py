@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from experiments.peers.networks import PlainNetwork, ResidualNetwork, adjacency, neighbour_columns
 from gpnn.check import check_choice
 from gpnn.data.features import transform_data
+from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.train.evaluate import score
 from gpnn.train.metrics import merit
@@ -49,7 +50,14 @@ MOST_COLUMNS = 300  # of boosted trees; of more, those that vary most
 
 
 def run_peer(
-    method: str, data: Data, seed: int, *, metric: str = "auto", epochs: int = 200, patience: int = 40
+    method: str,
+    data: Data,
+    seed: int,
+    *,
+    metric: str = "auto",
+    epochs: int = 200,
+    patience: int = 40,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """The metrics of the trial that is best on the validation nodes; edges go both ways.
 
@@ -60,10 +68,11 @@ def run_peer(
         metric: that chooses.
         epochs: the most of a trial.
         patience: validations without improvement after which it ends.
+        device: of networks: "auto", "cpu", "cuda" or "cuda:N"; trees stay on the CPU.
     """
     check_choice("method", method, METHODS)
-    began, judge = time.perf_counter(), Judge.of(data, metric)
     trees = method == "boosted_trees"
+    began, judge = time.perf_counter(), Judge.of(data, metric, torch.device("cpu") if trees else choose_device(device))
     trials = list(_boosted(data, judge, seed) if trees else _networks(method, data, judge, seed, epochs, patience))
     best = max(trials, key=judge.value)
     found: dict[str, Any] = {"metric": judge.metric, "trials": len(trials), "seconds": time.perf_counter() - began}
@@ -78,13 +87,14 @@ class Judge(NamedTuple):
     task: Task
     examples: Examples
     metric: str
+    device: torch.device
 
     @classmethod
-    def of(cls, data: Data, metric: str) -> Judge:
-        """The judge of a dataset."""
-        examples = Examples.from_data(data)
+    def of(cls, data: Data, metric: str, device: torch.device) -> Judge:
+        """The judge of a dataset, for outputs on a device."""
+        examples = Examples.from_data(data, device)
         task = task_of(data).prepare(examples.target("train"))
-        return cls(task, examples, task.choose_metric(metric, examples.target("train")))
+        return cls(task, examples, task.choose_metric(metric, examples.target("train")), device)
 
     def value(self, outputs: Tensor) -> float:
         """How good outputs `[N, C]` are on the validation nodes, higher is better."""
@@ -96,12 +106,13 @@ def _networks(method: str, data: Data, judge: Judge, seed: int, epochs: int, pat
     """The outputs `[N, C]` of each trial at its best epoch."""
     tried = NETWORKS[method]
     weights = adjacency(as_graph(data).to_undirected(), tried.convolution)
+    weights = None if weights is None else weights.to(judge.device)
     for scale in tried.scale:
-        x = transform_data(data, scale_features=scale).x
+        x = transform_data(data, scale_features=scale).x.to(judge.device)
         for layers, dropout in itertools.product(tried.layers, tried.dropout):
             torch.manual_seed(seed)
             sizes = (x.shape[1], HIDDEN, judge.task.num_outputs, layers, dropout)
-            model = tried.network(*sizes, convolution=tried.convolution)
+            model = tried.network(*sizes, convolution=tried.convolution).to(judge.device)
             yield _train(model, partial(model, x, weights), judge, tried.rate, epochs, patience)
 
 

@@ -32,6 +32,7 @@ def experiment(
     row: Annotated[list[str] | None, typer.Option(help="A row to run (repeatable; default: all).")] = None,
     column: Annotated[list[str] | None, typer.Option(help="A column to run (repeatable; default: all).")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Run the first seeds only.")] = None,
+    device: Annotated[str | None, typer.Option(help="Where to run: cpu, cuda or cuda:N (default: as it says).")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of results (default: results beside the file).")] = None,
     folder: Annotated[Path, typer.Option(help="Folder of experiments.")] = Path("experiments"),
     quiet: Quiet = False,
@@ -70,7 +71,7 @@ def experiment(
     results = Results.open(out / "cells" / f"{chosen.name}.jsonl")
     results.adopt(chosen)
     console = messages(silent=quiet or json)
-    run_experiment(chosen, results, jobs=jobs, progress=_shower(console), only=only)
+    run_experiment(chosen, results, jobs=jobs, progress=_shower(console), only=only, device=device)
     files = write_report(chosen, results, out, command=shlex.join(["gpnn", *sys.argv[1:]]))
     if json:
         numbers = [plain_numbers(entry) for entry in find_entries(chosen, results)]

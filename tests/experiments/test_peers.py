@@ -53,6 +53,14 @@ def test_the_race_of_a_table_is_the_estimator_s():
     assert 0 <= found["test_accuracy"] <= 1
 
 
+def test_a_peer_takes_the_device_that_is_asked_for():
+    small = {"name": "planted", "num_nodes": 60, "num_classes": 3, "num_features": 8}
+    cell = Cell("row", "column", 0, {"kind": "peer", "method": "gcn", "data": small, "options": {"epochs": 1}})
+    assert run_cell(cell, "cpu")["device"] == "cpu"
+    with pytest.raises(ValueError, match=r"`device` must be auto, cpu, cuda or cuda:N\. Got 'abacus'"):
+        run_cell(cell, "abacus")
+
+
 def test_an_unknown_peer_is_named():
     with pytest.raises(ValueError, match=r"`method` must be one of gcn, .*boosted_trees\. Got 'magic'"):
         run_peer("magic", None, 0)

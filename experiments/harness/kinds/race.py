@@ -35,10 +35,11 @@ def run_race(settings: Settings, seed: int) -> Metrics:
 
 
 def run_peers(settings: Settings, seed: int) -> Metrics:
-    """The metrics of :func:`experiments.peers.peer.run_peer`: `method` is its name, `options` its further arguments."""
+    """The metrics of :func:`experiments.peers.peer.run_peer`: `method`, `device` and all `options` are its own."""
     from experiments.peers.peer import run_peer
 
     options = {**settings.get("options", {}), "metric": settings.get("metric", "auto")}
+    options |= {"device": settings["device"]} if "device" in settings else {}
     data, began = load_data(settings), time.process_time()
     return _scored(run_peer(settings["method"], data, seed, **options), began)
 
@@ -67,7 +68,8 @@ def _race_problems(settings: Settings) -> list[str]:
 def _peer_problems(settings: Settings) -> list[str]:
     from experiments.peers.peer import METHODS, run_peer
 
-    problems = unknown_keys(settings, {**dict.fromkeys(("kind", "data", "method", "metric")), "options": run_peer})
+    known = {**dict.fromkeys(("kind", "data", "method", "metric", "device")), "options": run_peer}
+    problems = unknown_keys(settings, known)
     if settings.get("method") not in METHODS:
         problems.append(f"`method` must be one of {', '.join(METHODS)}. Got {settings.get('method')!r}.")
     return problems

@@ -4,6 +4,7 @@ import pytest
 
 import experiments.harness.run as run_module
 from experiments.harness import Experiment, Results, run_experiment, write_report
+from experiments.harness.kinds import KINDS
 from experiments.harness.run import run_cell
 from experiments.harness.spec import Cell, Line
 
@@ -51,12 +52,27 @@ def trained(monkeypatch):
     """The cells that were trained, without training any."""
     cells = []
 
-    def pretend(cell: Cell) -> dict[str, float]:
+    def pretend(cell: Cell, device: str | None) -> dict[str, float]:
         cells.append((cell.row, cell.seed, cell.settings["train"]["epochs"]))
         return {"test_accuracy": 0.5}
 
     monkeypatch.setattr(run_module, "run_cell", pretend)
     return cells
+
+
+def test_a_device_of_the_caller_s_is_noted_and_leaves_a_cell_what_it_is(tmp_path, monkeypatch):
+    asked = []
+
+    def remember(settings, seed):
+        asked.append(settings["device"])
+        return {"test_accuracy": 0.5}
+
+    monkeypatch.setitem(KINDS, "training", replace(KINDS["training"], run=remember))
+    results = Results.open(tmp_path / "tiny.jsonl")
+    run_experiment(TABLE, results, device="cuda:1", only=TABLE.select(seeds=1))
+    run_experiment(TABLE, results)
+    assert asked == ["cuda:1", "cuda:1", "cpu", "cpu"]
+    assert [outcome.metrics.get("device") for outcome in results.outcomes.values()] == ["cuda:1", "cuda:1", None, None]
 
 
 def test_a_finished_cell_is_not_run_again(tmp_path, trained):
@@ -78,7 +94,7 @@ def test_a_cell_with_a_changed_setting_is_run_again_and_no_other(tmp_path, train
 
 
 def test_what_was_finished_before_a_failure_is_kept(tmp_path, monkeypatch):
-    def fail_at_the_third(cell: Cell) -> dict[str, float]:
+    def fail_at_the_third(cell: Cell, device: str | None) -> dict[str, float]:
         if (cell.row, cell.seed) == ("gru", 1):
             raise RuntimeError("out of luck")
         return {"test_accuracy": 0.5}
