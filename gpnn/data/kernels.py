@@ -32,37 +32,64 @@ def scatter(rows, columns, shift, cursor, out_column, out_row, out_edge):  # typ
 
 
 @njit(cache=True, nogil=True)
-def sort_rows(ptr, column):  # type: ignore[no-untyped-def]
-    """Sort the columns of each row, in place."""
+def order_rows(ptr, key, order):  # type: ignore[no-untyped-def]
+    """Sort the entries of each row by `key`, equal ones in their order: permutes `key` and `order` in place.
+
+    An empty `order` stands for none. Runs of up to `SHORT` entries are sorted by insertion, then merged: numba's own
+    sort takes seconds to compile.
+    """
+    longest = 0
+    for row in range(len(ptr) - 1):
+        longest = max(longest, ptr[row + 1] - ptr[row])
+    spare = np.empty(longest if longest > SHORT else 0, key.dtype)
+    spare_order = np.empty(len(spare) if len(order) else 0, order.dtype)
     for row in range(len(ptr) - 1):
         begin, end = ptr[row], ptr[row + 1]
-        if end - begin > SHORT:
-            column[begin:end] = np.sort(column[begin:end])
-            continue
-        for at in range(begin + 1, end):
-            value, to = column[at], at
-            while to > begin and column[to - 1] > value:
-                column[to] = column[to - 1]
-                to -= 1
-            column[to] = value
+        for first in range(begin, end, SHORT):
+            _insert(key, order, first, min(first + SHORT, end))
+        width = SHORT
+        while width < end - begin:
+            for first in range(begin, end - width, 2 * width):
+                _merge(key, order, first, first + width, min(first + 2 * width, end), spare, spare_order)
+            width *= 2
 
 
 @njit(cache=True, nogil=True)
-def order_rows(ptr, key, order):  # type: ignore[no-untyped-def]
-    """Sort the entries of each row by `key`, equal ones in their order: permutes `key` and `order`, in place."""
-    for row in range(len(ptr) - 1):
-        begin, end = ptr[row], ptr[row + 1]
-        if end - begin > SHORT:
-            chosen = np.argsort(key[begin:end], kind="mergesort")
-            key[begin:end] = key[begin:end][chosen]
-            order[begin:end] = order[begin:end][chosen]
-            continue
-        for at in range(begin + 1, end):
-            value, number, to = key[at], order[at], at
-            while to > begin and key[to - 1] > value:
-                key[to], order[to] = key[to - 1], order[to - 1]
-                to -= 1
-            key[to], order[to] = value, number
+def _insert(key, order, begin, end):  # type: ignore[no-untyped-def]
+    """Sort `key[begin:end]` by insertion, and `order` with it unless it is empty."""
+    for at in range(begin + 1, end):
+        value, to = key[at], at
+        while to > begin and key[to - 1] > value:
+            key[to] = key[to - 1]
+            to -= 1
+        key[to] = value
+        if len(order):
+            number = order[at]
+            for back in range(at, to, -1):
+                order[back] = order[back - 1]
+            order[to] = number
+
+
+@njit(cache=True, nogil=True)
+def _merge(key, order, begin, middle, end, spare, spare_order):  # type: ignore[no-untyped-def]
+    """Merge two sorted runs, of equal keys the first run's first; `spare` is as long as the first run or longer."""
+    for at in range(begin, middle):
+        spare[at - begin] = key[at]
+        if len(order):
+            spare_order[at - begin] = order[at]
+    left, right, to = 0, middle, begin
+    while left < middle - begin:
+        if right < end and key[right] < spare[left]:
+            key[to] = key[right]
+            if len(order):
+                order[to] = order[right]
+            right += 1
+        else:
+            key[to] = spare[left]
+            if len(order):
+                order[to] = spare_order[left]
+            left += 1
+        to += 1
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,5 @@
 """Compiled loops of the partitioners and of their quality measures."""
 
-import heapq
-
 import numpy as np
 from numba import njit
 
@@ -81,33 +79,79 @@ def assign_to_smallest(labels, num_parts):  # type: ignore[no-untyped-def]
             labels[node] = smallest
 
 
-@njit(cache=True, nogil=True)
-def assign_components(ptr, index, labels, parent, num_parts):  # type: ignore[no-untyped-def]
+def assign_components(
+    ptr: np.ndarray, index: np.ndarray, labels: np.ndarray, parent: np.ndarray, num_parts: int
+) -> None:
     """Assign each component of unlabelled nodes, largest first, to the part that is smallest then.
 
     Components of equal weight go by their first node, equal parts by their number. `parent` `[N]` is scratch.
     """
-    num_nodes = len(labels)
-    for node in range(num_nodes):
+    weight = _find_components(ptr, index, labels, parent)
+    order = np.argsort(-weight, kind="stable")
+    _place_components(labels, parent, weight, order, _sizes(labels, num_parts))
+
+
+@njit(cache=True, nogil=True)
+def _find_components(ptr, index, labels, parent):  # type: ignore[no-untyped-def]
+    """The number of nodes of each component of unlabelled nodes, by its first node, `[C]`.
+
+    `parent` becomes that first node, and its label −2 − c, where c is the component's number.
+    """
+    for node in range(len(labels)):
         parent[node] = node
-    for node in range(num_nodes):
+    for node in range(len(labels)):
         if labels[node] < 0:
             for e in range(ptr[node], ptr[node + 1]):
                 if labels[index[e]] < 0:
-                    unite(parent, node, index[e])
-    roots, weight = _weigh(labels, parent)
-    heap = [(size, part) for part, size in enumerate(_sizes(labels, num_parts))]
-    heapq.heapify(heap)
-    for i in np.argsort(-weight, kind="mergesort"):
-        size, part = heap[0]
-        labels[roots[i]] = -2 - part
-        heapq.heapreplace(heap, (size + weight[i], part))
-    for node in range(num_nodes):
+                    unite(parent, node, np.int64(index[e]))
+    count = 0
+    for node in range(len(labels)):
+        if labels[node] < 0:
+            parent[node] = parent[parent[node]]  # a root comes before its members
+            if parent[node] == node:
+                labels[node] = -2 - count
+                count += 1
+    weight = np.zeros(count, np.int64)
+    for node in range(len(labels)):
+        if labels[node] < 0:
+            weight[-2 - labels[parent[node]]] += 1
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _place_components(labels, parent, weight, order, size):  # type: ignore[no-untyped-def]
+    """Label the nodes of the components: in `order` `[C]` each joins the part of least `size` `[K]`, which then grows."""
+    heap = np.arange(len(size))  # the parts, smallest first, as a binary heap
+    for at in range(len(size) // 2 - 1, -1, -1):
+        _sink_part(heap, size, np.int64(at))
+    part_of = np.empty(len(weight), np.int64)
+    for component in order:
+        part_of[component] = heap[0]
+        size[heap[0]] += weight[component]
+        _sink_part(heap, size, np.int64(0))
+    for node in range(len(labels)):
         if labels[node] == -1:
-            root = parent[node]  # a root comes before its members, so it may already be final
-            labels[node] = labels[root] if labels[root] >= 0 else -2 - labels[root]
+            labels[node] = labels[parent[node]]  # a root comes before its members
         elif labels[node] < -1:
-            labels[node] = -2 - labels[node]
+            labels[node] = part_of[-2 - labels[node]]
+
+
+@njit(cache=True, nogil=True)
+def _sink_part(heap, size, at):  # type: ignore[no-untyped-def]
+    """Move the part at `at` down until no smaller one is below it; equal parts go by their number."""
+    part = heap[at]
+    while 2 * at + 1 < len(heap):
+        down = 2 * at + 1
+        if down + 1 < len(heap):
+            left, right = heap[down], heap[down + 1]
+            if size[right] < size[left] or (size[right] == size[left] and right < left):
+                down += 1
+        other = heap[down]
+        if size[part] < size[other] or (size[part] == size[other] and part < other):
+            break
+        heap[at] = other
+        at = down
+    heap[at] = part
 
 
 @njit(cache=True, nogil=True)
@@ -117,28 +161,6 @@ def _sizes(labels, num_parts):  # type: ignore[no-untyped-def]
         if label >= 0:
             sizes[label] += 1
     return sizes
-
-
-@njit(cache=True, nogil=True)
-def _weigh(labels, parent):  # type: ignore[no-untyped-def]
-    """Roots of the unlabelled components in ascending order, `[C]`, and their numbers of nodes, `[C]`."""
-    count = 0
-    for node in range(len(labels)):
-        if labels[node] < 0:
-            parent[node] = parent[parent[node]]  # a root comes before its members
-            if parent[node] == node:
-                count += 1
-    roots = np.empty(count, np.int32)
-    weight = np.zeros(count, np.int64)
-    count = 0
-    for node in range(len(labels)):
-        if labels[node] < 0 and parent[node] == node:
-            roots[count] = node
-            count += 1
-    for node in range(len(labels)):
-        if labels[node] < 0:
-            weight[np.searchsorted(roots, parent[node])] += 1
-    return roots, weight
 
 
 @njit(cache=True, nogil=True)

@@ -63,7 +63,7 @@ def spectral(
         inner = weights if len(nodes) == len(member) else weights[nodes][:, nodes]
         labels[nodes] = first + _divide(inner, int(parts[component]), seed, points)
         first += int(parts[component])
-    assign_components(weights.indptr, weights.indices, labels, np.empty(graph.num_nodes, np.int32), k)
+    assign_components(weights.indptr.astype(np.int64), weights.indices, labels, np.empty(graph.num_nodes, np.int32), k)
     return Partition(torch.from_numpy(labels), k)
 
 

@@ -158,7 +158,7 @@ def distinct_pairs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 def _settle(places: np.ndarray, src: np.ndarray, dst: np.ndarray, weight: np.ndarray, steps: int) -> np.ndarray:
     """Let the forces act on `places`; a node weighs one and its edges, over the mean."""
     mass = 1.0 + np.bincount(np.r_[src, dst], np.r_[weight, weight], minlength=len(places))
-    relax(places, src, dst, weight, mass / mass.mean(), steps, 0.5)
+    relax(places, np.ascontiguousarray(src), np.ascontiguousarray(dst), weight, mass / mass.mean(), steps, 0.5)
     return places
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gpnn.csr import index_type, pointers
 from gpnn.csr_kernel import place, sum_hashes
 from gpnn.data.convert.runs import Edges, Layout, Run
-from gpnn.data.kernels import merge_rows, order_rows, sort_rows
+from gpnn.data.kernels import merge_rows, order_rows
 from gpnn.data.npy_file import NpyWriter
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json
@@ -207,7 +207,7 @@ def _plain_rows(ptr: np.ndarray, edges: Edges, *, merge: bool) -> np.ndarray:
     """The columns of each row, rising; `ptr` shrinks where equal ones are merged."""
     columns = np.empty_like(edges.columns)
     place(edges.rows, edges.columns, ptr[:-1].copy(), columns, columns[:0])
-    sort_rows(ptr, columns)
+    order_rows(ptr, columns, columns[:0])
     return columns[: merge_rows(ptr, columns, columns[:0])].copy() if merge else columns
 
 

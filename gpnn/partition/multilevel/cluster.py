@@ -9,6 +9,7 @@ from gpnn.partition.kernels import below
 
 _SHORT = 24  # rows up to this long are counted in a list, longer ones in an array over all clusters
 _BITS = 8
+_SALTS = np.int64(1 << 31)
 _CHUNK = 1 << _BITS  # nodes visited together: their rows lie together, and their labels are fetched together
 
 
@@ -39,7 +40,7 @@ def cluster(level, limit, rounds, state):  # type: ignore[no-untyped-def]
     num_chunks = (num_nodes + _CHUNK - 1) // _CHUNK
     for _ in range(rounds):
         step, chunk = _coprime(num_chunks, state), below(state, num_chunks)
-        salt = np.uint32(below(state, 1 << 31))
+        salt = np.uint32(below(state, _SALTS))
         moved = 0
         for _ in range(num_chunks):
             chunk = (chunk + step) % num_chunks

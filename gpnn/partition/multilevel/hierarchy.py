@@ -7,7 +7,7 @@ from numba import njit
 
 from gpnn.partition.kernels import below
 from gpnn.partition.multilevel.cluster import cluster
-from gpnn.partition.multilevel.level import Level, clear, cut, loads, make_heap, pop, push, sample_cut
+from gpnn.partition.multilevel.level import Level, clear, loads, make_heap, pop, push, sample_cut
 from gpnn.partition.multilevel.refine import fm_bisection, fm_refine, propagate_labels, rebalance
 
 _COARSEST = 40  # nodes per part at which coarsening stops
@@ -129,6 +129,7 @@ def contract(level, labels, count):  # type: ignore[no-untyped-def]
 
 
 _PASSES = 8
+_DRAWS = np.int64(1 << 31)
 _PENALTY = 4.0  # for a side that is overweight by its whole target; finer levels can repair it
 
 
@@ -158,18 +159,19 @@ def divide(level: Level, cap: np.ndarray, prefer: np.ndarray, tries: int, state:
     return labels
 
 
-@njit(cache=True, nogil=True)
-def bisect(level, cap, target, prefer, tries, state):  # type: ignore[no-untyped-def]
-    """The better of `tries` bisections: grown from one node to weight `target`, then improved, `[n]`."""
+def bisect(
+    level: Level, cap: np.ndarray, target: np.int64, prefer: np.ndarray, tries: int, state: np.ndarray
+) -> np.ndarray:
+    """The best of `tries` bisections: grown from one node to weight `target`, then improved, `[n]`."""
     heap = make_heap(len(prefer))
     best, best_cut = np.zeros(len(prefer), np.int32), -1.0
-    for _ in range(tries):
+    for _ in range(tries):  # in Python: compiled with all that it calls it would take longer than any of these
         labels = _grow(level, target, prefer, heap, state)
         load = loads(level.node_weight, labels, 2)
         rebalance(level, labels, load, cap, heap)
         fm_bisection(level, labels, load, cap, heap, _PASSES)
         excess = max((load - cap).max(), 0) / max(target, 1)
-        value = cut(level, labels) * (1 + _PENALTY * excess)
+        value = sample_cut(level, labels, 1)[0] * (1 + _PENALTY * excess)
         if best_cut < 0 or value < best_cut:
             best, best_cut = labels, value
     return best
@@ -209,7 +211,7 @@ def _grow(level, target, prefer, heap, state):  # type: ignore[no-untyped-def]
         labels[node] = 0
         weight += node_weight[node, 0]
         for e in range(ptr[node], ptr[node + 1]):
-            other = index[e]
+            other = np.int64(index[e])
             if labels[other] == 0:
                 continue
             step = np.int64(edge_weight[e] if len(edge_weight) else 1)
@@ -239,7 +241,7 @@ def _draw(prefer, labels, state):  # type: ignore[no-untyped-def]
         if labels[node] == 1:
             total += prefer[node]
             count += 1
-    at = (below(state, 1 << 31) * (total if total else count)) >> 31
+    at = (below(state, _DRAWS) * (total if total else count)) >> 31
     for node in range(len(labels)):
         if labels[node] == 1:
             at -= prefer[node] if total else 1

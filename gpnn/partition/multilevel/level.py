@@ -1,4 +1,8 @@
-"""Level: one graph of the hierarchy; and the heap of nodes that local search uses."""
+"""Level: one graph of the hierarchy; and the heap of nodes that local search uses.
+
+The compiled loops of this folder pass nodes and parts to each other as int64, not as the int32 that arrays hold: a
+function is compiled once for each combination of types that it is called with.
+"""
 
 from typing import NamedTuple
 
@@ -29,7 +33,7 @@ def loads(node_weight, labels, num_parts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def fits(load, cap, part, node_weight, node, first=0):  # type: ignore[no-untyped-def]
+def fits(load, cap, part, node_weight, node, first):  # type: ignore[no-untyped-def]
     """Whether `part` can accept `node` under `cap` `[K, C]`, from column `first` on."""
     for column in range(first, node_weight.shape[1]):
         weight = node_weight[node, column]
@@ -53,14 +57,8 @@ def shift(load, node_weight, node, source, target):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def cut(level, labels):  # type: ignore[no-untyped-def]
-    """Weight of the entries between parts: every edge twice."""
-    return sample_cut(level, labels, 1)[0]
-
-
-@njit(cache=True, nogil=True)
 def sample_cut(level, labels, step):  # type: ignore[no-untyped-def]
-    """Weight of the entries between parts, and of all, in every `step`-th row."""
+    """Weight of the entries between parts (every edge twice), and of all, in every `step`-th row."""
     ptr, index, edge_weight, _ = level
     between, total = np.int64(0), np.int64(0)
     for node in range(0, len(labels), step):
@@ -95,7 +93,7 @@ def make_heap(num_nodes):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def push(heap, node, key):  # type: ignore[no-untyped-def]
     """Insert `node`, or change its key."""
-    at = heap.place[node]
+    at = np.int64(heap.place[node])
     if at < 0:
         at = heap.size[0]
         heap.size[0] += 1
@@ -112,7 +110,7 @@ def push(heap, node, key):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def pop(heap):  # type: ignore[no-untyped-def]
     """Remove and return the node of largest key."""
-    top = heap.node[0]
+    top = np.int64(heap.node[0])
     remove(heap, top)
     return top
 
@@ -120,16 +118,16 @@ def pop(heap):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def remove(heap, node):  # type: ignore[no-untyped-def]
     """Remove `node`, if it is there."""
-    at = heap.place[node]
+    at = np.int64(heap.place[node])
     if at < 0:
         return
     heap.place[node] = -1
     heap.size[0] -= 1
     if at == heap.size[0]:
         return
-    last = heap.node[heap.size[0]]
+    last = np.int64(heap.node[heap.size[0]])
     _rise(heap, at, last)
-    _sink(heap, heap.place[last], last)
+    _sink(heap, np.int64(heap.place[last]), last)
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,9 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.level import can_spare, clear, fits, pop, push, shift
+from gpnn.partition.multilevel.level import Heap, Level, can_spare, clear, fits, pop, push, shift
+
+_FIRST = np.int64(0)  # column of weights from which on all are looked at
 
 
 @njit(cache=True, nogil=True)
@@ -26,7 +28,7 @@ def propagate_labels(level, labels, load, cap, rounds):  # type: ignore[no-untyp
             if not active[node]:
                 continue
             active[node] = False
-            begin, end, own = ptr[node], ptr[node + 1], labels[node]
+            begin, end, own = ptr[node], ptr[node + 1], np.int64(labels[node])
             if _is_inside(index, labels, begin, end, own) or not can_spare(load, cap, own, node_weight, node):
                 continue
             for e in range(begin, end):
@@ -34,12 +36,12 @@ def propagate_labels(level, labels, load, cap, rounds):  # type: ignore[no-untyp
             best, best_score, best_load = own, score[own], load[own, 0] - node_weight[node, 0]
             score[own] = 0
             for e in range(begin, end):
-                part = labels[index[e]]
+                part = np.int64(labels[index[e]])
                 value = score[part]
                 score[part] = 0
                 if value < max(best_score, 1) or (value == best_score and load[part, 0] >= best_load):
                     continue
-                if fits(load, cap, part, node_weight, node):
+                if fits(load, cap, part, node_weight, node, _FIRST):
                     best, best_score, best_load = part, value, load[part, 0]
             if best != own:
                 labels[node] = best
@@ -82,16 +84,17 @@ def fm_refine(level, labels, load, cap, heap, passes, patience):  # type: ignore
         count, kept, gained, best = 0, 0, np.int64(0), np.int64(0)
         while heap.size[0] and count - kept < patience:
             node = pop(heap)
-            target, gain = best_move(level, labels, load, cap, score, node)
-            if target < 0 or not can_spare(load, cap, labels[node], level.node_weight, node):
+            target, gain = best_move(level, labels, load, cap, score, node, _FIRST)
+            own = np.int64(labels[node])
+            if target < 0 or not can_spare(load, cap, own, level.node_weight, node):
                 continue
             if gain < heap.key[node] and heap.size[0] and gain < heap.key[heap.node[0]]:
                 push(heap, node, gain)  # its target part is full now
                 continue
-            moved[count], origin[count] = node, labels[node]
+            moved[count], origin[count] = node, own
             count += 1
             locked[node] = True
-            shift(load, level.node_weight, node, labels[node], target)
+            shift(load, level.node_weight, node, own, target)
             labels[node] = target
             gained += gain
             if gained > best:
@@ -99,16 +102,17 @@ def fm_refine(level, labels, load, cap, heap, passes, patience):  # type: ignore
             _refresh(level, labels, load, cap, heap, score, locked, node)
         clear(heap)
         for i in range(count - 1, -1, -1):
-            locked[moved[i]] = False
+            node = np.int64(moved[i])
+            locked[node] = False
             if i >= kept:
-                shift(load, level.node_weight, moved[i], labels[moved[i]], origin[i])
-                labels[moved[i]] = origin[i]
+                shift(load, level.node_weight, node, np.int64(labels[node]), np.int64(origin[i]))
+                labels[node] = origin[i]
         if best == 0:
             break
 
 
 @njit(cache=True, nogil=True)
-def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[no-untyped-def]
+def best_move(level, labels, load, cap, score, node, first):  # type: ignore[no-untyped-def]
     """The other part that accepts the node and that most edge weight goes to (-1: none), and what the cut would gain.
 
     Only the constraints from column `first` on count; `score` `[K]` is scratch, zero before and after.
@@ -121,13 +125,13 @@ def best_move(level, labels, load, cap, score, node, first=0):  # type: ignore[n
     own_score = score[own]
     score[own] = 0
     for e in range(ptr[node], ptr[node + 1]):
-        part = labels[index[e]]
+        part = np.int64(labels[index[e]])
         value = score[part]
         score[part] = 0
         if value < max(best, 1) or (value == best and load[part, 0] >= load[target, 0]):
             continue
         if fits(load, cap, part, node_weight, node, first):
-            target, best = np.int64(part), value
+            target, best = part, value
     return target, best - own_score
 
 
@@ -138,7 +142,7 @@ def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-un
     for node in range(len(labels)):
         for e in range(ptr[node], ptr[node + 1]):
             if labels[index[e]] != labels[node]:
-                target, gain = best_move(level, labels, load, cap, score, node)
+                target, gain = best_move(level, labels, load, cap, score, node, _FIRST)
                 if target >= 0:
                     push(heap, node, gain)
                 break
@@ -148,9 +152,9 @@ def _push_boundary(level, labels, load, cap, heap, score):  # type: ignore[no-un
 def _refresh(level, labels, load, cap, heap, score, locked, node):  # type: ignore[no-untyped-def]
     """Update the gains of the free neighbours of `node`."""
     for e in range(level.ptr[node], level.ptr[node + 1]):
-        other = level.neighbour[e]
+        other = np.int64(level.neighbour[e])
         if not locked[other]:
-            target, gain = best_move(level, labels, load, cap, score, other)
+            target, gain = best_move(level, labels, load, cap, score, other, _FIRST)
             if target >= 0:
                 push(heap, other, gain)
 
@@ -172,8 +176,8 @@ def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-unt
         while heap.size[0] and count - kept < _PATIENCE:
             node = pop(heap)
             locked[node] = True
-            side = labels[node]
-            if not fits(load, cap, 1 - side, node_weight, node):
+            side = np.int64(labels[node])
+            if not fits(load, cap, 1 - side, node_weight, node, _FIRST):
                 continue
             shift(load, node_weight, node, side, 1 - side)
             labels[node] = 1 - side
@@ -183,7 +187,7 @@ def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-unt
             if gained > best:
                 best, kept = gained, count
             for e in range(ptr[node], ptr[node + 1]):
-                other = index[e]
+                other = np.int64(index[e])
                 step = 2 * np.int64(edge_weight[e] if len(edge_weight) else 1)
                 gain[other] += step if labels[other] == side else -step
                 if not locked[other]:
@@ -191,9 +195,10 @@ def fm_bisection(level, labels, load, cap, heap, passes):  # type: ignore[no-unt
         clear(heap)
         locked[:] = False
         for i in range(kept, count):
-            node = moved[i]
-            shift(load, node_weight, node, labels[node], 1 - labels[node])
-            labels[node] = 1 - labels[node]
+            node = np.int64(moved[i])
+            side = np.int64(labels[node])
+            shift(load, node_weight, node, side, 1 - side)
+            labels[node] = 1 - side
         if best == 0:
             break
 
@@ -215,8 +220,7 @@ def _push_bisection(level, labels, gain, heap):  # type: ignore[no-untyped-def]
             push(heap, node, gain[node])
 
 
-@njit(cache=True, nogil=True)
-def rebalance(level, labels, load, cap, heap):  # type: ignore[no-untyped-def]
+def rebalance(level: Level, labels: np.ndarray, load: np.ndarray, cap: np.ndarray, heap: Heap) -> None:
     """Bring every part under its bounds `cap` `[K, C]`, where moves of single nodes can, in place.
 
     The last column comes first and ignores the others: few nodes carry training labels, and nodes without
@@ -236,7 +240,7 @@ def _rebalance_column(level, labels, load, cap, heap, column):  # type: ignore[n
             _push_move(level, labels, load, cap, heap, score, node, column)
     while heap.size[0]:
         node = pop(heap)
-        own = labels[node]
+        own = np.int64(labels[node])
         if load[own, column] <= cap[own, column]:
             continue
         target, gain = _find_target(level, labels, load, cap, score, node, column)
@@ -249,8 +253,9 @@ def _rebalance_column(level, labels, load, cap, heap, column):  # type: ignore[n
         shift(load, node_weight, node, own, target)
         labels[node] = target
         for e in range(level.ptr[node], level.ptr[node + 1]):
-            if heap.place[level.neighbour[e]] >= 0:
-                _push_move(level, labels, load, cap, heap, score, level.neighbour[e], column)
+            other = np.int64(level.neighbour[e])
+            if heap.place[other] >= 0:
+                _push_move(level, labels, load, cap, heap, score, other, column)
     clear(heap)
 
 
@@ -285,7 +290,7 @@ def _find_target(level, labels, load, cap, score, node, column):  # type: ignore
 def assign_isolated(labels, weight, num_parts):  # type: ignore[no-untyped-def]
     """Assign isolated nodes (without weight) to the parts with the fewest nodes, in place."""
     size = np.zeros(num_parts, np.int64)
-    free = 0
+    free = np.int64(0)
     for node in range(len(labels)):
         if weight[node].any():
             size[labels[node]] += 1
