@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpnn.storage.atomic import DISK_FAILURES
+
 SHARE = 0.5  # of the machine's memory
 UNKNOWN_MEMORY = 8 << 30  # bytes, where the system does not report it
 SMALL, EXPANSION = 1 << 28, 1000  # bytes that any file may take in memory; past that, so many times its own size
@@ -116,7 +118,8 @@ def reason(error: BaseException) -> str:
 class undamaged:
     """Raise what libraries raise for damaged bytes as one sentence: the file must be or hold what is expected.
 
-    A sentence that begins with the file's name, and the error for a file that is not there, stay as they are.
+    A sentence that begins with the file's name, and the errors for a file that is not there and for a disk that fails,
+    stay as they are.
 
     >>> with undamaged("edges.npz", "hold arrays", (KeyError,)):
     ...     raise KeyError("shape")
@@ -132,7 +135,8 @@ class undamaged:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, self.errors) and not isinstance(error, FileNotFoundError):
+        disk = isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and error.errno in DISK_FAILURES)
+        if isinstance(error, self.errors) and not disk:
             ours = str(error).startswith(self.file)
             raise ValueError(
                 str(error) if ours else f"{self.file} must {self.expected}. Got: {reason(error)}."

@@ -1,5 +1,6 @@
 """Files of others: what they hold, or one error that names the file; and how errors show values."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from gpnn.storage.read import (
     read_toml,
     reason,
     shorten,
+    undamaged,
 )
 
 
@@ -43,6 +45,14 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
         read_json(tmp_path / "metrics.json")
     with pytest.raises(FileNotFoundError):
         read_json(tmp_path / "missing.json")
+
+
+def test_a_disk_that_fails_is_no_damaged_file() -> None:
+    with pytest.raises(OSError, match="Input/output error"), undamaged("x.npy", "be an array", (OSError,)):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(ValueError, match=r"^x\.npy must be an array\. Got: bad magic\.$"):
+        with undamaged("x.npy", "be an array", (OSError,)):
+            raise OSError("bad magic")
 
 
 def test_a_small_file_may_not_unpack_to_much() -> None:

@@ -26,6 +26,7 @@ numbers, and every file of a table made to hurt (`tests/trust/hostile.py`) in th
 answer soundly (for checkpoints: with exactly what was saved) or refuse in one sentence; anything else, a program
 started, a connection, a file written, more than 1 GiB or 5 seconds, is a failure and ends the command with 1. Seconds
 are of the processor; memory is what reading took beyond the process that had imported all and read the undamaged files.
+The rows were gathered at several times; a reader in which a case had failed ran again from the start once it was mended.
 """
 GUIDED = """
 ## Guided by coverage
@@ -42,8 +43,8 @@ def note(file: Path, kind: str, command: str, results: dict[str, dict[str, Any]]
     with wait_for_folder(file.parent):  # several readers may be fuzzed at once
         noted = json.loads(file.read_text()) if file.exists() else {}
         here = noted.setdefault(kind, {"readers": {}})
-        here |= {"command": command, "machine": machine()}
-        found = here["readers"] | results
+        here |= {"command": command}
+        found = here["readers"] | {name: result | {"machine": machine()} for name, result in results.items()}
         here["readers"] = {name: found[name] for name in READERS if name in found}
         write_json(file, noted)
         write_text(file.with_suffix(".md"), page(noted))
@@ -52,12 +53,21 @@ def note(file: Path, kind: str, command: str, results: dict[str, dict[str, Any]]
 def page(noted: dict[str, Any]) -> str:
     """The page as Markdown."""
     damaged, guided = noted.get("damaged"), noted.get("guided")
-    text = HEAD.format(command=(damaged or guided)["command"], machine=(damaged or guided)["machine"])
+    text = HEAD.format(command=(damaged or guided)["command"], machine=machines(damaged or guided))
     if damaged:
         text += DAMAGED + "\n" + damaged_table(damaged["readers"])
     if guided:
         text += GUIDED.format(command=guided["command"]) + "\n" + guided_table(guided["readers"])
     return text
+
+
+def machines(found: dict[str, Any]) -> str:
+    """The machine of most readers, and with their names the others."""
+    places: dict[str, list[str]] = {}
+    for name, result in found["readers"].items():
+        places.setdefault(result["machine"], []).append(name)
+    first, *others = sorted(places, key=lambda place: -len(places[place]))
+    return ".\n".join([first, *(f"Machine of {', '.join(places[place])}: {place}" for place in others)])
 
 
 def damaged_table(readers: dict[str, dict[str, Any]]) -> str:

@@ -31,6 +31,10 @@ def test_results_of_two_calls_stand_in_one_table(tmp_path: Path) -> None:
     assert rows[0] == "| pickle | 10,049 | 49 | 10,000 | 0 | 12 | 0.50 | 2 |"
     assert rows[1].startswith("| tables | 10,049 |")
     assert rows[2] == "| pickle | 5,000 | 0 | 60 | 144 | 605 | 71 |"
+    assert f"\nMachine: {fuzz_page.machine()}.\n\n" in page
+    noted = json.loads(file.read_text())
+    noted["damaged"]["readers"]["tables"]["machine"] = "another"
+    assert f"\nMachine: {fuzz_page.machine()}.\nMachine of tables: another.\n\n" in fuzz_page.page(noted)
     assert list(json.loads(file.read_text())["damaged"]["readers"]) == ["pickle", "tables"]
 
 

@@ -71,7 +71,7 @@ class Gather:
             files = {name: stack.enter_context(file) for name, file in self._files(done)}
             if not done["bucket"]:
                 files["ptr"].append(np.zeros(1, np.int64))
-            for (_, last), rows in zip(units, ordered_map(self._build, units, threads)):
+            for rows, (_, last) in zip(ordered_map(self._build, units, threads), units):  # which so comes to its end
                 self._append(files, rows, done)
                 for file in files.values():
                     file.flush()

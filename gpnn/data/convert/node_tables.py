@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -150,15 +151,18 @@ class _Survey:
 
 def write_features(folder: Path, blocks: Blocks, dtype: str) -> int:
     """Write `x.npy`, with `x_scale.npy` for "int8", or `x_ptr.npy`, `x_col.npy` and `x_value.npy`; the width F."""
-    first = next(iter(blocks()))
+    others = iter(blocks())
+    first = next(others)
+    given: Iterable[Tensor] = chain([first], others)
     if first.layout == torch.sparse_csr:
-        _write_sparse(folder, blocks())
+        _write_sparse(folder, given)
         return first.shape[1]
-    scale = _scale(blocks()) if dtype == "int8" else None
-    if scale is not None:
+    scale = None
+    if dtype == "int8":
+        scale, given = _scale(given), blocks()
         write_array(folder / "x_scale.npy", scale)
     with NpyWriter(folder / "x.npy", dtype, (first.shape[1],)) as file:
-        for block in blocks():
+        for block in given:
             values = block.numpy()
             file.append(values if scale is None else np.rint(values / np.where(scale > 0, scale, 1)))
     return first.shape[1]
