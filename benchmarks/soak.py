@@ -14,11 +14,12 @@ Exits with 1 when, after the first five hundred epochs, resident memory grows by
 forgets by more than 512 bytes per epoch), small objects by more than the history's and two per epoch beside, what the C
 library handed out by more than 256 bytes per epoch, or a file stays open.
 
-    python benchmarks/soak.py --races 1000 --out benchmarks/results/soak_races.md
+    python benchmarks/soak.py --races 1000 --processes 4 --out benchmarks/results/soak_races.md
 
-races the recipes on a small graph that many times in one process, each into a run folder of its own, and notes resident
-memory, small objects and open files. Exits with 1 when, after the first tenth, resident memory grows by more than 16
-KiB or Python's small objects by more than 100 per race, or a file stays open.
+races the recipes on a small graph that many times, shared by processes that run beside each other, each race into a run
+folder of its own, and notes resident memory, small objects and open files of each process. Exits with 1 when, after the
+first tenth, resident memory of one grows by more than 16 KiB or Python's small objects by more than 100 per race, or a
+file stays open.
 """
 
 import argparse
@@ -123,16 +124,16 @@ def soak(case: str) -> dict[str, Any]:
     return metrics | {"seconds": time.process_time() - began}
 
 
-def soak_races(num: int, out: Path | None) -> bool:
-    """Race that many times and write the page; whether memory, small objects and open files stay level."""
+def soak_races(num: int) -> list[tuple[float, int, int]]:
+    """Race that many times; resident memory, small objects and open files after each."""
     import torch
 
     from gpnn.build import Race, begin_run, load_config, race_run, train_run
 
     torch.set_num_threads(1)
-    rows, settled = [], num // 10
+    rows: list[tuple[float, int, int]] = []
     config = load_config(overrides=RACED)
-    for number in range(1, num + 1):
+    while len(rows) < num:
         with tempfile.TemporaryDirectory() as folder:
             run, begun = begin_run(lambda: config, Path(folder) / "run", before=lambda own: Race(own.to_toml(), FIXED))
             built = race_run(run, begun)
@@ -141,37 +142,54 @@ def soak_races(num: int, out: Path | None) -> bool:
         del run, begun, built
         gc.collect()
         rows.append((resident(), sys.getallocatedblocks(), len(os.listdir("/proc/self/fd"))))  # noqa: PTH208
-        if number % max(1, num // 10) == 0:
-            print(number, rows[-1], flush=True)
-            rates = [
-                (last - first) / max(1, number - settled - 1)
-                for last, first in zip(rows[-1], rows[min(settled, number - 1)])
-            ]
-            if out is not None:
-                from gpnn.storage.atomic import write_text
-
-                write_text(out, races_page(rows, settled, rates))
-    return 1024 * rates[0] <= MOST_PER_RACE and rates[1] <= MOST_KEPT and rows[-1][2] <= rows[settled][2] + 1
+    return rows
 
 
-def races_page(rows: list[tuple[float, int, int]], settled: int, rates: list[float]) -> str:
+def soak_apart(num: int, processes: int) -> list[dict[str, Any]]:
+    """What as many processes noted that run beside each other: `rows` of their races, and CPU seconds."""
+    shares = [num * (process + 1) // processes - num * process // processes for process in range(processes)]
+    command = [sys.executable, __file__, "--json", "--races"]
+    running = [subprocess.Popen([*command, str(share)], stdout=subprocess.PIPE, text=True) for share in shares]
+    found = [process.communicate()[0] for process in running]
+    assert not any(process.returncode for process in running)
+    return [json.loads(each) for each in found]
+
+
+def race_rates(rows: list[tuple[float, int, int]]) -> tuple[int, float, float, int]:
+    """The races after which growth counts; KiB and small objects per race; files that stay open."""
+    settled = min(len(rows) - 1, len(rows) // 10)
+    races = max(1, len(rows) - settled - 1)
+    memory, objects, files = (last - first for last, first in zip(rows[-1], rows[settled]))
+    return settled, 1024 * memory / races, objects / races, files
+
+
+def flat_races(rows: list[tuple[float, int, int]]) -> bool:
+    _, memory, objects, files = race_rates(rows)
+    return memory <= MOST_PER_RACE and objects <= MOST_KEPT and files <= 1
+
+
+def races_page(found: list[dict[str, Any]]) -> str:
     import torch
 
+    num = sum(len(each["rows"]) for each in found)
     about = (__doc__ or "").partition("    python benchmarks/soak.py --races")[2].partition("\n\n")[2].strip()
-    step = max(1, len(rows) // 10)
-    lines = ["| race | resident, MiB | small objects | open files |", "|---:|---:|---:|---:|"]
-    for number in sorted({1, min(settled + 1, len(rows)), *range(step, len(rows) + 1, step)}):
-        lines.append("| {:,} | {:.1f} | {:,} | {} |".format(number, *rows[number - 1]))
-    head = (
-        f"# {len(rows):,} races in flat memory\n\n    python benchmarks/soak.py --races N --out FILE\n\nIt {about}\n\n"
-    )
-    tail = f"Per race after the first {settled + 1}: {1024 * rates[0]:+.1f} KiB, {rates[1]:+.1f} small objects."
+    command = f"python benchmarks/soak.py --races {num} --processes {len(found)} --out FILE"
     machine = f"Machine: {platform.machine()}, {os.cpu_count()} cores; torch {torch.__version__}. "
-    return (
-        f"{head}{machine}{time.process_time():.0f} CPU s; other work kept the cores busy.\n\n"
-        + "\n".join(lines)
-        + f"\n\n{tail}\n"
-    )
+    seconds = sum(each["seconds"] for each in found)
+    lines = [f"# {num:,} races in flat memory\n\n    {command}\n\nIt {about}\n"]
+    lines += [f"{machine}{seconds:.0f} CPU s; other work kept the cores busy.\n"]
+    lines += ["| process | race | resident, MiB | small objects | open files |", "|---:|---:|---:|---:|---:|"]
+    for process, each in enumerate(found, 1):
+        rows, settled = each["rows"], race_rates(each["rows"])[0]
+        step = max(1, len(rows) // 5)
+        for number in sorted({1, settled + 1, *range(step, len(rows) + 1, step), len(rows)}):
+            lines.append("| {} | {:,} | {:.1f} | {:,} | {} |".format(process, number, *rows[number - 1]))
+    lines.append("")
+    for process, each in enumerate(found, 1):
+        settled, memory, objects, _ = race_rates(each["rows"])
+        after = f"Process {process}, per race after the first {settled + 1}"
+        lines.append(f"{after}: {memory:+.1f} KiB, {objects:+.1f} small objects.")
+    return "\n".join(lines) + "\n"
 
 
 def growth(values: list[float]) -> float:
@@ -250,9 +268,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--case", choices=CASES, help="run in this process and print JSON")
     parser.add_argument("--races", type=int, help="race that many times instead")
+    parser.add_argument("--processes", type=int, default=1, help="that share the races")
+    parser.add_argument("--json", action="store_true", help="race in this process and print JSON")
     chosen = parser.parse_args()
+    if chosen.races and chosen.json:
+        print(json.dumps({"rows": soak_races(chosen.races), "seconds": time.process_time()}))
+        return
     if chosen.races:
-        sys.exit(not soak_races(chosen.races, chosen.out))
+        found = soak_apart(chosen.races, chosen.processes)
+        text = races_page(found)
+        print(text)
+        if chosen.out is not None:
+            from gpnn.storage.atomic import write_text
+
+            write_text(chosen.out, text)
+        sys.exit(not all(flat_races(each["rows"]) for each in found))
     if chosen.case:
         print(json.dumps(soak(chosen.case)))
         return
