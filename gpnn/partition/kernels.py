@@ -120,7 +120,7 @@ def _find_components(ptr, index, labels, parent):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _place_components(labels, parent, weight, order, size):  # type: ignore[no-untyped-def]
-    """Label the nodes of the components: in `order` `[C]` each joins the part of least `size` `[K]`, which then grows."""
+    """Label the nodes of the components: in `order` `[C]` each joins the part of least `size` `[K]`, which grows."""
     heap = np.arange(len(size))  # the parts, smallest first, as a binary heap
     for at in range(len(size) // 2 - 1, -1, -1):
         _sink_part(heap, size, np.int64(at))
