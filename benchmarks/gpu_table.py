@@ -32,6 +32,7 @@ def table(results: dict[str, Any]) -> str:
         "record": _record,
         "synchronous": _other_schedule("synchronous"),
         "held_cut": _other_schedule("the cut held, three steps in one round"),
+        "rmat": _rmat,
         "capped": _capped,
         "wide_check": lambda result: "; ".join(f"{name}: {value:,.2g}" for name, value in result.items()),
     }
@@ -118,6 +119,13 @@ def _other_schedule(name: str) -> Callable[[dict[str, Any]], str]:
         return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], [row])
 
     return lines
+
+
+def _rmat(result: dict[str, Any]) -> str:
+    head = "### Skewed degrees beside planted communities, d = 128, bf16\n\n"
+    names = ("graph", "schedule", "largest_degree", "planted_cut")
+    rows = [[r[name] for name in names] + _row(r) for r in result["rows"]]
+    return head + _grid(["graph", "schedule", "largest degree", "edges between classes", *_COLUMNS], rows)
 
 
 def _capped(result: dict[str, Any]) -> str:

@@ -61,41 +61,59 @@ class Task:
     facts: dict[str, Any]
 
 
-def prepare(num_nodes: int, num_edges: int, *, width: int, device: str, labelled: int = 80) -> Task:
-    """Generate a graph and its features.
+def prepare(
+    num_nodes: int, num_edges: int, *, width: int, device: str, labelled: int = 80, graph: str = "planted"
+) -> Task:
+    """Generate a graph of :data:`gpu_graph.PAIRS` and its features.
 
     One node in `labelled` has a label that is used; a tenth of these validate.
     """
     clock, seed = Clock(), 0
     with clock.time("generate"):
-        graph = planted(num_nodes, num_edges, device, seed=seed)
-    facts: dict[str, Any] = {"nodes": num_nodes, "edges": graph.col.numel(), "width": width}
-    facts |= {"largest_degree": int(graph.ptr.diff().max()), "planted_cut": round(graph.mixed, 4)}
+        made = planted(num_nodes, num_edges, device, graph=graph)
+    facts: dict[str, Any] = {"graph": graph, "nodes": num_nodes, "edges": made.col.numel(), "width": width}
+    facts |= {"largest_degree": int(made.ptr.diff().max()), "planted_cut": round(made.mixed, 4)}
     with clock.time("features"):
-        x = _features(graph.label, width, device, seed)
+        x = _features(made.label, width, device, seed)
     random = torch.Generator(device).manual_seed(seed + 1)
     chosen = torch.randperm(num_nodes, device=device, generator=random)[: max(2, num_nodes // labelled)]
     cut = max(1, len(chosen) * 9 // 10)
     nodes = {"train_mask": chosen[:cut].cpu(), "val_mask": chosen[cut:].cpu()}
     none = torch.zeros(num_nodes, dtype=torch.bool)
     masks = {name: none.index_fill(0, each, True) for name, each in nodes.items()}
-    rows = Graph.from_csr(graph.ptr.cpu(), graph.col.cpu(), symmetric=True)  # as from files: on the host
-    data = Data(graph=rows, x=x, y=graph.label.cpu(), num_nodes=num_nodes, num_classes=CLASSES, **masks)
+    rows = Graph.from_csr(made.ptr.cpu(), made.col.cpu(), symmetric=True)  # as from files: on the host
+    data = Data(graph=rows, x=x, y=made.label.cpu(), num_nodes=num_nodes, num_classes=CLASSES, **masks)
     return Task(data, facts | clock.seconds)
 
 
 def _features(label: Tensor, width: int, device: str, seed: int) -> Tensor:
     """A noisy sign of its class at each node: too faint to read at one node, clear in the mean of a neighbourhood."""
-    random = torch.Generator(device).manual_seed(seed + 2)
-    centre = torch.randn(CLASSES, width, device=device, generator=random) * 0.5
+    random, centre = feature_centres(width, device, seed)
     x = torch.empty(len(label), width, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # fresh pages come slowly to one thread
+    # fresh pages, and those that a GPU cannot copy to itself, come slowly to one thread
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         list(pool.map(torch.Tensor.zero_, x.split(PIECE)))
+        for rows, values in feature_pieces(label, centre, random, x.dtype):
+            list(pool.map(torch.Tensor.copy_, x[rows].split(PIECE // 16), values.split(PIECE // 16)))
+    return x
+
+
+def feature_centres(width: int, device: str, seed: int = 0) -> tuple[torch.Generator, Tensor]:
+    """Where the noise comes from, and the centre of each class, `[C, F]`."""
+    random = torch.Generator(device).manual_seed(seed + 2)
+    return random, torch.randn(CLASSES, width, device=device, generator=random) * 0.5
+
+
+def feature_pieces(
+    label: Tensor, centre: Tensor, random: torch.Generator, dtype: torch.dtype
+) -> Iterator[tuple[slice, Tensor]]:
+    """The features of some rows at a time, `[n, F]`, on the host; the next piece takes the place of the last."""
+    stage = torch.empty(PIECE, centre.shape[1], dtype=dtype, pin_memory=label.is_cuda)
     for start in range(0, len(label), PIECE):
         some = label[start : start + PIECE]
-        noise = torch.randn(len(some), width, device=device, generator=random)
-        x[start : start + PIECE] = (centre[some] + 2 * noise).to(x.dtype).to("cpu")
-    return x
+        noise = torch.randn(len(some), centre.shape[1], device=label.device, generator=random)
+        values = stage[: len(some)].copy_((centre[some] + 2 * noise).to(dtype))
+        yield slice(start, start + len(some)), values
 
 
 SCHEDULES: dict[str, dict[str, Any]] = {

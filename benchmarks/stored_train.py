@@ -7,10 +7,16 @@ The graph is planted: 32 classes, four fifths of the edges inside blocks of 1,00
 columns around the class's mean; with `--graph rmat` its degrees are skewed. Edges are made symmetric, so that it has
 twice as many. The training is a gated graph network, d = 32, two rounds, exact gradients, all nodes labelled and split
 60/20/20. Resident memory counts mapped pages that the system has not taken back; anonymous memory is what it cannot.
+
+    python benchmarks/stored_train.py --device cuda --nodes 50e6 --edges 364e6 --width 128 --memory 100 --epochs 3
+
+makes the graphs of `gpu_graph.py` on a GPU and trains there, d = 128, three rounds, states in bfloat16, features in
+float16, one node in eighty labelled.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,14 +31,16 @@ from benchmarks.process import describe_machine
 CLASSES, WIDTH, BLOCK, BATCH = 32, 32, 1000, 1 << 22
 SETTINGS = (
     "model.cell=gru",
-    f"model.hidden_channels={WIDTH}",
     "model.dropout=0.0",
     "train.passes=1",
     "train.consistency=0.0",
-    "schedule.rounds=2",
     "data.scale_features=none",
     "partition.method=clustered",
 )
+ON = {  # a kind of device
+    "cpu": ("schedule.rounds=2",),
+    "cuda": ("schedule.rounds=3", "model.concat=none", "train.precision=bf16_states", "device=cuda"),
+}
 
 
 def write(folder: Path, graph: str, num_nodes: int, num_edges: int) -> None:
@@ -64,25 +72,60 @@ def write(folder: Path, graph: str, num_nodes: int, num_edges: int) -> None:
     (folder / "done").touch()
 
 
-def measured(name: str, words: list[str]) -> dict:
-    """Run a command of gpnn; its seconds, peak resident bytes, and peak of those that are not mapped files."""
+def write_on_gpu(folder: Path, graph: str, num_nodes: int, num_edges: int, width: int) -> None:
+    """The same of a graph of :data:`gpu_graph.PAIRS`, in float16; one node in eighty has a label, others −1."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import torch
+    from gpu_graph import PAIRS
+    from gpu_task import feature_centres, feature_pieces
+
+    from gpnn.data.npy_file import NpyWriter
+
+    (folder / "edges").mkdir(parents=True, exist_ok=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    pairs = PAIRS[graph](num_nodes, 2 * num_edges, device)
+    np.save(folder / "edges" / "source.npy", pairs.first.cpu().numpy())
+    np.save(folder / "edges" / "target.npy", pairs.second.cpu().numpy())
+    known = torch.rand(num_nodes, device=device, generator=torch.Generator(device).manual_seed(1)) < 1 / 80
+    np.save(folder / "y.npy", torch.where(known, pairs.label, -1).cpu().numpy())
+    random, centre = feature_centres(width, device)
+    with NpyWriter(folder / "x.npy", np.float16, (width,)) as x:
+        for _, values in feature_pieces(pairs.label, centre, random, torch.float16):
+            x.append(values.numpy())
+    (folder / "done").touch()
+
+
+def measured(name: str, words: list[str], history: Path | None = None) -> dict:
+    """Run a command of gpnn; its seconds, peak resident bytes, and peak of those that are not mapped files.
+
+    With `history`, the file that a training adds epochs to, also the seconds from its start to the first one's end.
+    """
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpnn", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    peaks = {"VmHWM": 0, "RssAnon": 0}
-    watch = threading.Thread(target=_watch, args=(process, peaks))
+    command = [sys.executable, "-u", "-m", "gpnn", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    peaks: dict[str, float] = {"VmHWM": 0, "RssAnon": 0}
+    watch = threading.Thread(target=_watch, args=(process, peaks, history, start))
     watch.start()
-    output = process.communicate()[0]
+    assert process.stdout is not None
+    output = []
+    for line in process.stdout:
+        output.append(line.rstrip())
+        print(f"{time.perf_counter() - start:8.1f} s  {line}", end="", flush=True)
     watch.join()
-    if process.returncode:
+    if process.wait():
         raise SystemExit(f"{name} failed with {process.returncode}")
-    return {"what": name, "seconds": time.perf_counter() - start, **peaks, "output": output.strip()}
+    return {"what": name, "seconds": time.perf_counter() - start, **peaks, "output": "\n".join(output)}
 
 
-def _watch(process: subprocess.Popen, peaks: dict[str, int]) -> None:
-    status = Path(f"/proc/{process.pid}/status")
+def _watch(process: subprocess.Popen, peaks: dict[str, float], history: Path | None, start: float) -> None:
+    status, on_gpu = Path(f"/proc/{process.pid}/status"), shutil.which("nvidia-smi") is not None
     while process.poll() is None:
+        if on_gpu:
+            query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+            used = int(subprocess.run(query, capture_output=True, text=True).stdout.split()[0]) << 20
+            peaks["device"] = max(peaks.get("device", 0), used)
+        if history is not None and "first epoch" not in peaks and history.exists() and history.stat().st_size:
+            peaks["first epoch"] = time.perf_counter() - start
         try:
             lines = status.read_text().splitlines()
         except OSError:
@@ -102,27 +145,43 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--schedule", default="partitioned")
     parser.add_argument("--graph", choices=("planted", "rmat"), default="planted")
+    parser.add_argument("--device", choices=tuple(ON), default="cpu")
+    parser.add_argument("--width", type=int, default=WIDTH, help="of features and states")
+    parser.add_argument("--threads", type=int, help="of the conversion (default: one per core)")
+    parser.add_argument("--only", choices=("convert", "train"), help="stop after the conversion, or do no prediction")
     parser.add_argument("--folder", type=Path, default=Path("scratch/stored"))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     folder = given.folder / f"{given.graph}-{int(given.nodes)}-{int(given.edges)}"
     if not (folder / "done").exists():
-        write(folder, given.graph, int(given.nodes), int(given.edges))
+        start, sizes = time.perf_counter(), (given.graph, int(given.nodes), int(given.edges))
+        write(folder, *sizes) if given.device == "cpu" else write_on_gpu(folder, *sizes, given.width)
+        print(f"the arrays are written in {time.perf_counter() - start:.0f} s", flush=True)
     rows, graph = [], folder / "graph"
     if not (graph / "graph.json").exists():
         files = ["--features", folder / "x.npy", "--labels", folder / "y.npy"]
-        words = ["data", "convert", folder / "edges", graph, *files, "--undirected", "--memory", min(4, given.memory)]
+        words = ["data", "convert", folder / "edges", graph, *files, "--undirected"]
+        if given.device == "cuda":
+            words += ["--dtype", "float16", "--duplicates", "keep", "--memory", min(64, given.memory)]
+        else:
+            words += ["--memory", min(4, given.memory)]
+        words += [] if given.threads is None else ["--threads", given.threads]
         rows.append(measured("convert", list(map(str, words))))
         print(rows[-1], flush=True)
+    if given.only == "convert":
+        return
     run = folder / f"run-{int(time.time())}"
     words = ["train", graph, *SETTINGS, f"schedule.name={given.schedule}", f"train.epochs={given.epochs}"]
+    words += [*ON[given.device], f"model.hidden_channels={given.width}"]
+    words += [f"train.check_every={given.epochs}"] if given.device == "cuda" else []
     words += [f"memory={given.memory}", f"disk={folder}", "--out", run, "--no-report"]
-    rows.append(measured(f"train, {given.schedule}", list(map(str, words))))
+    rows.append(measured(f"train, {given.schedule}", list(map(str, words)), run / "history.jsonl"))
     epochs = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    rows[-1]["epoch"] = epochs[-1]["seconds"]
+    rows[-1]["epoch"] = min(each["seconds"] for each in epochs[1:] or epochs)
     print(rows[-1], flush=True)
-    rows.append(measured("predict", ["predict", str(run), "--out", str(folder / "predictions.parquet")]))
-    print(rows[-1], flush=True)
+    if given.only is None:
+        rows.append(measured("predict", ["predict", str(run), "--out", str(folder / "predictions.parquet")]))
+        print(rows[-1], flush=True)
     page = report(rows, folder.name, given)
     print(page)
     if given.out:
@@ -132,16 +191,20 @@ def main() -> None:
 def report(rows: list[dict], graph: str, given: argparse.Namespace) -> str:
     """The results as a page; the estimate stands in what the training printed."""
     command = f"python benchmarks/stored_train.py --graph {given.graph} --nodes {given.nodes:g} --edges {given.edges:g}"
-    command += f" --memory {given.memory:g} --epochs {given.epochs} --schedule {given.schedule}"
+    command += f" --memory {given.memory:g} --epochs {given.epochs} --schedule {given.schedule} --width {given.width}"
+    command += f" --device {given.device}"
     lines = ["# Training from files on the disk", "", describe_machine(), "", f"`{command}`", ""]
-    lines += ["| graph | command | seconds | seconds per epoch | peak GiB, anonymous | peak GiB, with mapped pages |"]
-    lines += ["|---|---|--:|--:|--:|--:|"]
+    columns = ("graph", "command", "seconds", "to the first epoch's end", "seconds per epoch")
+    columns += ("peak GiB, anonymous", "peak GiB, with mapped pages", "of the GPU")
+    lines += [f"| {' | '.join(columns)} |", "|---|---" + "|--:" * (len(columns) - 2) + "|"]
     for row in rows:
-        epoch = f"{row['epoch']:.1f}" if "epoch" in row else ""
-        sizes = f"{row['RssAnon'] / 2**30:.2f} | {row['VmHWM'] / 2**30:.2f}"
-        lines.append(f"| {graph} | {row['what']} | {row['seconds']:.0f} | {epoch} | {sizes} |")
+        times = [f"{row['seconds']:.0f}", f"{row['first epoch']:.0f}" if "first epoch" in row else ""]
+        times += [f"{row['epoch']:.1f}" if "epoch" in row else ""]
+        sizes = [f"{row[name] / 2**30:.2f}" if name in row else "" for name in ("RssAnon", "VmHWM", "device")]
+        lines.append(f"| {' | '.join([graph, row['what'], *times, *sizes])} |")
     trained = next(row for row in rows if row["what"].startswith("train"))
-    return "\n".join([*lines, "", "```", trained["output"], "```", ""])
+    converted = [row["output"] for row in rows if row["what"] == "convert"]
+    return "\n".join([*lines, "", "```", *converted, trained["output"], "```", ""])
 
 
 if __name__ == "__main__":

@@ -221,11 +221,11 @@ def read_ids(folder: Path, num_nodes: int) -> pyarrow.Array | None:
     Raises:
         ValueError: when they are not one id for each node.
     """
-    import pyarrow
-
     name = next((each for each in ("ids", "id_ptr") if (folder / f"{each}.npy").is_file()), None)
     if name is None:
         return None
+    import pyarrow
+
     values, length = map_array(folder / f"{name}.npy"), num_nodes + (name == "id_ptr")
     if values.dtype != np.int64 or values.shape != (length,):
         found = f"{values.dtype} {list(values.shape)}"

@@ -156,16 +156,21 @@ def _from_features(
     `outputs` are bytes of the rows that the head sees, and of `passes` at a time is kept what they need.
     """
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
-    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), whole=comes_whole(x, model.state_channels))
+    whole = comes_whole(x, model.state_channels)
+    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), whole=whole)
     own = plan.device.type == "cuda"
     moved = x.numel() * x.element_size() if own and runner.features is None and not x.is_cuda else 0
-    chunk = step_rows(plan.device) * (x.shape[1] * 4 + 3 * each.state + each.chunk)
+    chunk, state = step_rows(plan.device), plan.num_nodes * each.state
+    work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
+    if own and runner.features == "cpu" and not whole:  # two pieces are here only before the first round and behind it
+        reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
+        work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
     piece = largest_piece_bytes(plan, sizes)
     return Estimate(
         **_fixed_bytes(model, plan, recipe),
         features=moved,
         kept=(found.kept + outputs) * passes,
-        work=found.work + min(chunk, plan.num_nodes * each.state),
+        work=work,
         piece=min(piece, found.work),
         host=resident_bytes("cpu") + found.host if own else 0.0,
     )

@@ -58,6 +58,10 @@ class NearFeatures:
         """The features of some rows, `[m, F]`, on the device that computes."""
         return read_rows(self.x, rows if self.order is None else self.order[rows])
 
+    def first(self) -> Tensor:
+        """The features of the first row, `[1, F]`."""
+        return self.read(slice(0, 1))
+
     def pieces(self, step: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows, at most about `step` at a time, in order."""
         return ((rows, self.read(rows)) for rows in slices(len(self.x), step))
@@ -107,6 +111,10 @@ class HostFeatures:
         wait(self.stream)
         return read_rows(self._here, rows)
 
+    def first(self) -> Tensor:
+        """The features of the first row, `[1, F]`, on the device that computes."""
+        return self.rows.pieces[0][:1].to(self.device, non_blocking=True)
+
     def pieces(self, step: int) -> Iterator[tuple[slice, Tensor]]:
         """By the pieces that they lie in; the next is on its way while one is used."""
         if self._here is not None:
@@ -117,13 +125,15 @@ class HostFeatures:
         shape = (min(PIECE_ROWS, self.rows.shape[0]), self.rows.shape[1])
         buffers = [torch.empty(shape, dtype=self.rows.dtype, device=self.device) for _ in range(2)]
         self._start(0, buffers)
-        for number, piece in enumerate(self.rows.pieces):
-            wait(self.stream)
-            if number + 1 < len(self.rows.pieces):
-                self._start(number + 1, buffers)
-            yield self.rows.rows(number), buffers[number % 2][: len(piece)]
-        for buffer in buffers:
-            record_stream(buffer, self.stream)
+        try:
+            for number, piece in enumerate(self.rows.pieces):
+                wait(self.stream)
+                if number + 1 < len(self.rows.pieces):
+                    self._start(number + 1, buffers)
+                yield self.rows.rows(number), buffers[number % 2][: len(piece)]
+        finally:  # a copy may be on its way to a buffer whose reader left
+            for buffer in buffers:
+                record_stream(buffer, self.stream)
 
     def _start(self, number: int, buffers: list[Tensor]) -> None:
         piece = self.rows.pieces[number]
@@ -171,14 +181,9 @@ class EncodedSource:
     kept = False
 
     def new_state(self) -> Tensor:
-        like = self.read(slice(0, 1)) if self.features.at_hand else self._like()
+        with torch.no_grad():
+            like = self._encode(self.features.first(), slice(0, 1))
         return empty_like(like.expand(self.num_rows, -1))
-
-    def _like(self) -> Tensor:
-        for _, x in self.features.pieces(1):
-            with torch.no_grad():
-                return self._encode(x[:1], slice(0, 1))
-        raise AssertionError("a graph has nodes")
 
     def release(self) -> None:
         self.features.release()
