@@ -125,7 +125,7 @@ def describe(
     config = read_config(words, root=root, tables={"nodes": nodes, "edges": edges, "features": features})
     with Progress("reading the graph", silent=quiet or json):
         if is_stored(Path(config.data.name)):
-            data = load_dataset(config.data.name)
+            data = load_dataset(config.data.name, check=False)
             description, notes = describe_stored(config, data), list(map(Note, data.notes))
         else:
             data = build_data(config)

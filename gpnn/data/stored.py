@@ -22,7 +22,7 @@ from gpnn.data.splits import MASKS
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.graph import EdgeDigest, Graph
 from gpnn.storage.atomic import write_text
-from gpnn.storage.blocks import digest_blocks
+from gpnn.storage.blocks import BlockCheck, digest_blocks
 from gpnn.storage.read import read_json, seal, shorten, undamaged, unseal
 
 if TYPE_CHECKING:
@@ -158,21 +158,32 @@ def write_index(folder: Path, facts: Mapping[str, Any]) -> None:
     write_text(folder / INDEX, json.dumps(seal({"format": FORMAT, "version": VERSION, **facts}), indent=1) + "\n")
 
 
-def load_stored(folder: str | Path, vocabulary: Vocabulary | None = None) -> Data:
-    """The graph, features, labels and masks of a folder that `gpnn data convert` wrote, mapped, not read.
+def load_stored(folder: str | Path, vocabulary: Vocabulary | None = None, *, check: bool = True) -> Data:
+    """The graph, features, labels and masks of a folder that `gpnn data convert` wrote, mapped into memory.
 
     Instead of `edge_index` the result has `graph`, a :class:`gpnn.Graph` in CSR form: what takes a `Data` takes it.
 
     Args:
         folder: the folder.
         vocabulary: unused: columns, classes and edge types have the meaning that they were converted with.
+        check: whether every file is read once and compared with its digests, by threads beside the rest.
 
     Raises:
-        ValueError: when the folder does not hold a whole graph.
+        ValueError: when the folder does not hold a whole graph, or a file of it was changed.
     """
+    stored = open_stored(folder)
+    with BlockCheck() as blocks:
+        if check:
+            for name, array in stored.facts["arrays"].items():
+                path = stored.folder / f"{name}.npy"
+                blocks.start(path, array["digests"], 0, path.stat().st_size)
+        return _mapped_data(stored)
+
+
+def _mapped_data(stored: StoredGraph) -> Data:
+    """What :func:`load_stored` returns."""
     from torch_geometric.data import Data
 
-    stored = open_stored(folder)
     facts = stored.facts
     data = Data(num_nodes=stored.num_nodes, graph=stored_rows(stored), notes=list(facts["notes"]))
     for name in ("y", *MASKS):
