@@ -53,6 +53,7 @@ MANY_LABELS, FEW_COLUMNS = 200, 32  # from where on, and up to where, cells of m
 FEW_LABELS = 50  # per class, up to which random passes that agree tell more than the labels
 SMALL_VOCABULARY = 1000  # columns that propagate themselves
 ALIKE = 0.2  # assortativity from which on neighbours are alike
+MOST_SPREAD = 1 << 26  # entries of dense features that predictions propagate
 AUTO = "auto"  # the name that stands for the best of them, found by a race
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
@@ -66,6 +67,10 @@ def _can_be_deep(facts: GraphFacts) -> bool:
 def _can_average(facts: GraphFacts) -> bool:
     alike = facts.assortativity is None or facts.assortativity >= ALIKE
     return alike and facts.num_columns > 0 and facts.labels_per_class <= FEW_LABELS
+
+
+def _can_sample(facts: GraphFacts) -> bool:
+    return _can_average(facts) and facts.num_nodes * facts.num_columns <= MOST_SPREAD
 
 
 _SPREAD = Pipeline(
@@ -235,22 +240,24 @@ RECIPES: dict[str, NamedRecipe] = {
                 "predict": "features",
                 "readout": "last",
                 "input_dropout": 0.5,
-                "dropout": 0.5,
+                "dropout": 0.7,
                 "drop_node": 0.5,
             },
         ),
         Recipe(
-            epochs=300,
-            patience=60,
+            epochs=400,
+            patience=150,
             weight_decay=1e-3,
+            clip=0.0,
             passes=2,
             batch=100,
             consistency=1.5,
-            consistency_warmup=50,
+            consistency_warmup=100,
             temperature=0.1,
         ),
-        suits=lambda facts: False,  # by name alone, until its accuracy and its cost are measured
+        suits=_can_sample,
         in_shards=False,
+        undirected=True,
     ),
     "features": NamedRecipe(
         "a node's own features through two layers, with batch normalisation; the graph is not used",

@@ -45,6 +45,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "class_weight": "none",
         "label_smoothing": 0.0,
         "batch": 0,
+        "labelled": 50,
         "passes": 1,
         "consistency": 0.0,
         "consistency_warmup": 50,

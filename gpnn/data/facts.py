@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 VARIED = 0.4  # deviation of rows' sums, as a share of their mean, from which on a row's length may tell something
-LEAST_EDGES = 10  # between training nodes, that tell whether neighbours are alike
+LEAST_EDGES = 40  # between training nodes, that tell whether neighbours are alike: of fewer the share is chance
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,13 +19,19 @@ from gpnn.nn.cell import DroppedCell, build_cell, share_cells
 from gpnn.nn.encoded_source import EncodedSource, place_features
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, drop_entries, drop_rows, is_dense, mark_dense, state_type
+from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, UnitBatchNorm, drop_entries, drop_rows, is_dense, mark_dense, state_type
 from gpnn.nn.row_chunks import RowFunction, map_rows
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
 PREDICTIONS = ("after", "before", "features")
-NORMS: dict[str, Callable[[int], nn.Module]] = {"none": nn.Identity, "batch": BatchNorm, "pass": PassNorm}
+NORMS: dict[str, tuple[Callable[[int], nn.Module], Callable[[int], nn.Module]]] = {  # of propagated features, of states
+    "none": (nn.Identity, nn.Identity),
+    "batch": (BatchNorm, BatchNorm),
+    "pass": (PassNorm, PassNorm),
+    "unit": (UnitBatchNorm, nn.Identity),
+}
+KEPT_SPREAD = 1 << 28  # bytes of propagated features that are kept from one prediction to the next
 LARGE_SCORES = 1 << 33  # bytes of the scores of all nodes that stay on a GPU
 _NODE_LAYER, _STATE_LAYER, _HEAD_LAYER = 1, 2, 4  # layers of the random masks, besides the encoder's
 
@@ -79,7 +86,8 @@ class GPNN(nn.Module):
         drop_node: probability that a whole row of the initial states is dropped (DropNode).
         norm: "batch": each column that the head sees, and each of the features after they propagated, is standardised
             over the nodes, in training by the pass at hand, later by the running average (Ioffe and Szegedy 2015);
-            "pass": later by the last pass, and with one added to the variance, for states that grow with the graph.
+            "pass": later by the last pass, and with one added to the variance, for states that grow with the graph;
+            "unit": rows of features that propagated are scaled to length one and then as by "batch", states are not.
         runner: how the plan is run; see :func:`gpnn.engine.propagate`.
         seed: where the parameters start from.
 
@@ -165,8 +173,12 @@ class GPNN(nn.Module):
         self.state_channels = widths[predict]  # of what propagates
         parts = (message, cell, aggregate, cell_options or {}, self.state_channels, num_edge_types, generator)
         self.cell = share_cells(sharing, lambda: build_cell(*parts), num_rounds, kinds)
-        self.feature_norm = NORMS[norm](in_channels) if predict == "features" else nn.Identity()
-        self.state_norm = NORMS[norm](read)
+        self.feature_norm = NORMS[norm][0](in_channels) if predict == "features" else nn.Identity()
+        self.state_norm = NORMS[norm][1](read)
+        self._known_spread: tuple[Any, Any, int, Tensor] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known_spread": None}
 
     def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None, rows: Tensor | None = None) -> Tensor:
         """The scores of every node, `[N, C]`, in the user's order.
@@ -181,6 +193,9 @@ class GPNN(nn.Module):
         x = self._check_features(x, plan)
         if x is not None and self.makes_states_again(x, plan):
             return self._forward_from_features(x, plan, key, rows)
+        if self.predict == "features" and rows is not None and key is None and self.concat != "features":
+            spread = mark_dense(self.feature_norm(self._spread(x, plan, None)[rows]))
+            return self._by_rows(self._score_features, [spread, None], None)
         scores = self._forward_all(x, plan, key)
         return scores if rows is None else scores[rows]
 
@@ -316,7 +331,8 @@ class GPNN(nn.Module):
 
     def _forward_all(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
         if self.predict == "features":
-            return self._by_rows(self._score_features, [self._spread(x, plan, key), x], key)
+            spread = self.feature_norm(self._spread(x, plan, key))
+            return self._by_rows(self._score_features, [spread, x], key)
         embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
         if self.predict == "before":
             return self._propagate(self._by_rows(self._score_initial, [x, embedding], key), plan, key)
@@ -330,7 +346,7 @@ class GPNN(nn.Module):
         """The states of every node that the head sees, `[N, d]`, without random masks."""
         x = self._check_features(x, plan)
         if self.predict == "features":
-            state = self._by_rows(self._encode, [self._spread(x, plan, None)], None)
+            state = self._by_rows(self._encode, [self.feature_norm(self._spread(x, plan, None))], None)
         else:
             embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
             state = self._by_rows(self._initial, [x, embedding], None)
@@ -349,11 +365,22 @@ class GPNN(nn.Module):
         return [each for module in used for each in module.parameters() if each.requires_grad]
 
     def _spread(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
-        """The features after they propagated, `[N, F]`."""
+        """The features after they propagated, `[N, F]`; without random masks, made once where they are not large."""
         assert x is not None
+        known = self._known_spread
+        if key is None and known is not None and known[0]() is x and known[1]() is plan and known[2] == x._version:
+            return known[3]
         dense = x if x.layout == torch.strided else x.to_dense()
         dense = dense.to(self.head.weights[0].dtype)
-        return self.feature_norm(self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan, key))
+        spread = self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan, key)
+        fixed = key is None and not spread.requires_grad and state_type() is None
+        if fixed and spread.element_size() * spread.numel() <= KEPT_SPREAD and not any(self._spread_parameters()):
+            self._known_spread = (weakref.ref(x), weakref.ref(plan), x._version, spread)
+        return spread
+
+    def _spread_parameters(self) -> Iterator[bool]:
+        """Whether what the propagation depends on is learnt, for each parameter of cell and readout."""
+        return (True for module in (self.cell, self.readout) for _ in module.parameters())
 
     def _encode(self, x: Tensor | None, key: MaskKey | None) -> Tensor:
         assert self.encoder is not None

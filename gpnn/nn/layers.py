@@ -131,6 +131,19 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x)
 
 
+class UnitBatchNorm(BatchNorm):
+    """:class:`BatchNorm` of rows scaled to length one; rows of zeros stay so.
+
+    >>> import torch
+    >>> UnitBatchNorm(2).eval()(torch.tensor([[3.0, 4.0]])).detach().round(decimals=3).tolist()
+    [[0.6, 0.8]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The standardised columns, `[N, d]`."""
+        return super().forward(nn.functional.normalize(x))
+
+
 class PassNorm(nn.Module):
     """Each column standardised over the nodes of the pass at hand in training, and of the last such pass later.
 

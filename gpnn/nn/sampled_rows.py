@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.csr import slices
+from gpnn.csr import compress
 from gpnn.graph import Graph
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 ENTRIES = 32  # of a row that are kept
-LEAST = 1e-5  # entries of a power that are dropped while it is computed
-CHUNK = 512  # rows at a time
+LEAST = 5e-4  # probability of being at a node below which a walk goes no further
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +47,15 @@ class SampledRows:
         """
         from scipy.sparse import csr_array
 
-        mean, num_nodes = _mean_of_senders(graph), graph.num_nodes
+        from gpnn.nn.sampled_kernel import keep_largest
+
+        num_nodes = graph.num_nodes
         kept = min(entries, num_nodes)
         columns, weights = np.zeros((num_nodes, kept), np.int64), np.zeros((num_nodes, kept), np.float32)
-        walks = walk_weights(order, alpha)
-        for rows in slices(num_nodes, CHUNK):
-            columns[rows], weights[rows] = _largest(_powers(mean, rows, walks), kept)
-        dense = x.cpu() if x.layout == torch.strided else None
-        if dense is not None:
-            return cls(columns, weights, csr_array(dense.numpy()))
+        senders = compress(graph.dst.numpy(), graph.src.numpy(), num_nodes, with_edge=False)
+        keep_largest(senders.ptr, senders.index, walk_weights(order, alpha), LEAST, columns, weights)
+        if x.layout == torch.strided:
+            return cls(columns, weights, csr_array(x.cpu().numpy()))
         parts = (x.values().cpu().numpy(), x.col_indices().cpu().numpy(), x.crow_indices().cpu().numpy())
         return cls(columns, weights, csr_array(parts, tuple(x.shape)))
 
@@ -65,13 +64,14 @@ class SampledRows:
 
         A row that loses every entry is zero.
         """
-        from scipy.sparse import csr_array
+        from gpnn.nn.sampled_kernel import sum_features
 
-        weights = self.weights[nodes] * (random.random(self.weights[nodes].shape) >= rate)
+        weights = self.weights[nodes]
+        weights *= random.random(weights.shape, np.float32) >= rate
         weights /= np.maximum(weights.sum(1, keepdims=True), 1e-12)
-        ends = np.arange(0, weights.size + 1, weights.shape[1])
-        rows = csr_array((weights.ravel(), self.columns[nodes].ravel(), ends), (len(nodes), len(self.columns)))
-        return torch.from_numpy((rows @ self.x).toarray().astype(np.float32))
+        spread = np.zeros((len(nodes), self.x.shape[1]), np.float32)
+        sum_features(self.columns[nodes], weights, self.x.indptr, self.x.indices, self.x.data, spread)
+        return torch.from_numpy(spread)
 
 
 def walk_weights(order: int, alpha: float) -> np.ndarray:
@@ -85,41 +85,3 @@ def walk_weights(order: int, alpha: float) -> np.ndarray:
     weights = alpha * (1 - alpha) ** np.arange(order + 1.0)
     weights[-1] = (1 - alpha) ** order
     return weights
-
-
-def _mean_of_senders(graph: Graph) -> scipy.sparse.csr_array:
-    """The mean over each node and those that send to it, receivers by senders."""
-    from scipy.sparse import csr_array, diags_array, eye_array
-
-    ends = (graph.dst.numpy(), graph.src.numpy())
-    shape = (graph.num_nodes, graph.num_nodes)
-    matrix = (csr_array((np.ones(graph.num_edges, np.float32), ends), shape) + eye_array(graph.num_nodes)).tocsr()
-    return (diags_array(1 / np.asarray(matrix.sum(1)).ravel()) @ matrix).tocsr().astype(np.float32)
-
-
-def _powers(mean: scipy.sparse.csr_array, rows: slice, walks: np.ndarray) -> scipy.sparse.csr_array:
-    """Some rows of Π; entries of a power that are very small are dropped."""
-    from scipy.sparse import eye_array
-
-    power = eye_array(mean.shape[0], format="csr", dtype=np.float32)[rows]
-    total = float(walks[0]) * power
-    for weight in walks[1:]:
-        power = (power @ mean).tocsr()
-        power.data[power.data < LEAST] = 0
-        power.eliminate_zeros()
-        total = total + float(weight) * power
-    return total.tocsr()
-
-
-def _largest(matrix: scipy.sparse.csr_array, kept: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and values of the largest entries of each row, `[n, k]` each, filled up with zeros."""
-    columns = np.zeros((matrix.shape[0], kept), np.int64)
-    weights = np.zeros((matrix.shape[0], kept), np.float32)
-    for row in range(matrix.shape[0]):
-        own = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        value, column = matrix.data[own], matrix.indices[own]
-        if len(value) > kept:
-            order = np.argpartition(-value, kept - 1)[:kept]
-            value, column = value[order], column[order]
-        columns[row, : len(column)], weights[row, : len(value)] = column, value
-    return columns, weights

@@ -16,7 +16,7 @@ from gpnn.graph import as_graph
 from gpnn.nn import GPNN, CellBank
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
-from gpnn.train.solvers import SOLVERS
+from gpnn.train.solvers import SOLVERS, STEPS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,6 +29,7 @@ LONG = 5.0  # seconds of an epoch that is measured once
 PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
 CHECK = 2  # of a validation
 SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one
+BATCH_STEP = 2e-3  # seconds of a mini-batch, however small
 SOLVE, SOLVE_ENTRY, SOLVE_TREES = 0.06, 4e-8, 0.45  # seconds of a solver's setting: any, per entry and output, trees
 
 
@@ -43,11 +44,21 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
     """
     if type(model) in SOLVERS:
         return _solver_seconds(model, data)
+    if recipe.batch:
+        return _batch_seconds(model, data, recipe)
     kind = plan.device.type
     multiplications = _feature_work(model, data.get("x")) + _state_work(model, plan)
     operations = multiplications * (PASS * recipe.passes + CHECK / recipe.check_every)
     steps = sum(phase.repeat for phases in plan.rounds for phase in phases)
     return operations / SPEED.get(kind, SPEED["cpu"]) + STEP.get(kind, STEP["cpu"]) * steps * (2 * recipe.passes + 1)
+
+
+def _batch_seconds(model: nn.Module, data: Data, recipe: Recipe) -> float:
+    """Seconds of the steps of an epoch of mini-batches, and of its validation: the first layer's products are dense."""
+    weights = sum(each.numel() for each in model.parameters())
+    rows = recipe.batch + min(recipe.labelled, int(split_mask(data, "train").sum()))
+    operations = STEPS * rows * PASS * recipe.passes + CHECK * int(split_mask(data, "val").sum())
+    return operations * weights / SPEED["cpu"] + STEPS * BATCH_STEP
 
 
 def _solver_seconds(model: Any, data: Data) -> float:

@@ -31,6 +31,7 @@ class Recipe:
         passes: S, forward passes per epoch, each with its own dropout and DropNode masks.
         batch: unlabelled nodes of a mini-batch, beside labelled ones (:class:`gpnn.train.solvers.MiniBatches`); 0:
             every step takes the whole graph.
+        labelled: labelled nodes of a mini-batch, at most.
         consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
         consistency_warmup: epochs over which λ rises linearly.
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
@@ -68,6 +69,7 @@ class Recipe:
     label_smoothing: float = 0.0
     passes: int = 1
     batch: int = 0
+    labelled: int = 50
     consistency: float = 0.0
     consistency_warmup: int = 50
     consistency_on: Literal["all", "unlabelled"] = "all"
@@ -98,6 +100,7 @@ _AT_LEAST = {
     "label_smoothing": 0,
     "passes": 1,
     "batch": 0,
+    "labelled": 1,
     "consistency": 0,
     "consistency_warmup": 0,
     "consistency_threshold": 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from gpnn.distributed import SINGLE
 from gpnn.nn import GPNN, MaskKey
 from gpnn.nn.columns import ColumnModel
+from gpnn.nn.layers import mark_dense
 from gpnn.nn.sampled_rows import SampledRows
 from gpnn.train.columns import ColumnSolver
 from gpnn.train.loss import Weighing
@@ -61,8 +63,7 @@ def make_solver(
     return None if make is None else make(model, task, examples, plan, recipe, metric, seed)
 
 
-STEPS = 20  # of an epoch
-LABELLED = 50  # nodes of a batch, at most
+STEPS = 10  # of an epoch
 SURE = 0.75  # the most that a mask of confidence asks for
 
 
@@ -159,12 +160,17 @@ class MiniBatches:
 
     def _draw(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Some training nodes, and some of all others."""
+        train, others = self._nodes
+        labelled = random.choice(train, min(self.recipe.labelled, len(train)), replace=False)
+        return labelled, random.choice(others, min(self.recipe.batch, len(others)), replace=False, shuffle=False)
+
+    @cached_property
+    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The training nodes, and all others."""
         train = self.examples.nodes["train"].cpu().numpy()
-        others = np.setdiff1d(np.arange(len(self.examples.y)), train)
-        labelled = random.choice(train, min(LABELLED, len(train)), replace=False)
-        return labelled, random.choice(others, min(self.recipe.batch, len(others)), replace=False)
+        return train, np.setdiff1d(np.arange(len(self.examples.y)), train)
 
     def _scores(self, nodes: np.ndarray, number: int, each: int, random: np.random.Generator) -> Tensor:
         spread = self.rows.draw(nodes, self.model.drop_node, random)
         key = MaskKey(self.seed, number, each, torch.from_numpy(nodes))
-        return self.model.score_spread(spread.to(self.model.head.weights[0]), key)
+        return self.model.score_spread(mark_dense(spread.to(self.model.head.weights[0])), key)

@@ -99,6 +99,21 @@ def test_features_that_propagate_are_mapped_afterwards(sparse, plan):
     torch.testing.assert_close(last(x, plan), first(x, plan))
 
 
+def test_features_that_propagated_once_follow_their_graph_and_values(plan):
+    """Predictions keep them, and make them again for other features and another plan."""
+    options = {"cell": "linear", "predict": "features", "concat": "none", "norm": "unit", "num_rounds": 2}
+    model, x = GPNN(FEATURES, 4, 3, **options).eval(), features()
+    rows = torch.tensor([7, 2])
+    with torch.no_grad():
+        torch.testing.assert_close(model(x, plan, rows=rows), model(x, plan)[rows])
+        x[:, 0] += 1
+        fresh = GPNN(FEATURES, 4, 3, **options).eval()
+        torch.testing.assert_close(model(x, plan), fresh(x.clone(), plan))
+        again = gpnn.lower(chain(10), gpnn.schedule.synchronous(chain(10), rounds=2))
+        torch.testing.assert_close(model(x, again), fresh(x.clone(), again))
+        torch.testing.assert_close(pickle.loads(pickle.dumps(model))(x, again), model(x, again))
+
+
 def test_batch_normalisation_standardises_what_the_head_sees(plan):
     model = GPNN(FEATURES, 4, 3, cell="linear", predict="features", concat="none", norm="batch")
     x = dense_features()
