@@ -19,7 +19,17 @@ from gpnn.nn.cell import DroppedCell, build_cell, share_cells
 from gpnn.nn.encoded_source import EncodedSource, place_features
 from gpnn.nn.encoder import Encoder, NodeEmbedding
 from gpnn.nn.head import READOUTS, Head
-from gpnn.nn.layers import BatchNorm, MaskKey, PassNorm, UnitBatchNorm, drop_entries, drop_rows, is_dense, mark_dense, state_type
+from gpnn.nn.layers import (
+    BatchNorm,
+    MaskKey,
+    PassNorm,
+    UnitBatchNorm,
+    drop_entries,
+    drop_rows,
+    is_dense,
+    mark_dense,
+    state_type,
+)
 from gpnn.nn.row_chunks import RowFunction, map_rows
 
 INPUTS = ("features", "embedding", "both")

@@ -11,7 +11,7 @@ def keep_largest(ptr, sender, walks, least, columns, weights):  # type: ignore[n
     P is the mean over a node and its senders, `sender[ptr[v]:ptr[v + 1]]`. A walk that is at a node with a probability
     below `least` goes no further.
     """
-    num_nodes, kept = columns.shape
+    num_nodes = len(columns)
     now, following, total = np.zeros(num_nodes), np.zeros(num_nodes), np.zeros(num_nodes)
     at, to, seen = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64)
     known = np.zeros(num_nodes, np.bool_)

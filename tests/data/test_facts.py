@@ -31,10 +31,10 @@ def test_facts_by_hand():
 
 
 def test_assortativity_is_the_homophily_above_chance():
-    edges = torch.tensor([[0, 1, 2], [1, 2, 0]]).repeat(1, 4)
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]]).repeat(1, 14)
     found = GraphFacts.of(graph(edge_index=edges)).assortativity
     assert found == pytest.approx((1 / 3 - 5 / 9) / (1 - 5 / 9))  # two ends of three are of class 0
-    assert GraphFacts.of(graph(edge_index=edges[:, :9])).assortativity is None
+    assert GraphFacts.of(graph(edge_index=edges[:, :39])).assortativity is None
 
 
 def test_labels_outside_the_training_nodes_change_nothing():

@@ -302,7 +302,7 @@ def test_typed_graphs_and_virtual_nodes():
         ({"input": "x"}, "`input` must be one of features, embedding, both. Got 'x'"),
         ({"input": "both"}, "Embeddings need `num_nodes`. Got None"),
         ({"predict": "x"}, "`predict` must be one of after, before, features. Got 'x'"),
-        ({"norm": "x"}, "`norm` must be one of none, batch, pass. Got 'x'"),
+        ({"norm": "x"}, "`norm` must be one of none, batch, pass, unit. Got 'x'"),
         (
             {"predict": "features", "input": "both", "num_nodes": 10},
             "`predict` 'features' needs `input` 'features'. Got 'both'",
