@@ -1,11 +1,14 @@
-"""Checks of arguments: every error names the constraint and the value."""
+"""Checks of arguments and of optional packages: every error names the constraint and the value."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from math import inf
 from operator import index
+from types import ModuleType
 from typing import Any
 
 BYTES = {"": 1e9, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -84,3 +87,34 @@ def _as_integer(value: Any) -> int | None:
         return None if isinstance(value, bool) else index(value)
     except TypeError:
         return None
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of an extra, wherever gpnn itself was installed from.
+
+    It names the packages, which are on the package index, and not gpnn, which may have come from a clone or a wheel.
+
+    >>> install_command("metis").startswith("pip install ")
+    True
+    """
+    marker = re.compile(rf"""extra\s*==\s*['"]{re.escape(extra)}['"]""")
+    try:
+        wanted = [line.partition(";")[0].strip() for line in requires("gpnn") or () if marker.search(line)]
+    except PackageNotFoundError:  # a clone that was put on the path
+        wanted = []
+    packages = " ".join(f'"{each}"' for each in wanted)
+    return f"pip install {packages}" if packages else f'pip install ".[{extra}]" in a clone of gpnn'
+
+
+def import_extra(module: str, extra: str, what: str) -> ModuleType:
+    """The module of an optional package. Raise ValueError, with the way out, where it is not installed.
+
+    Args:
+        module: its name.
+        extra: the extra that brings it.
+        what: what needs it, for the error.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ValueError(f"{what} needs {module}: {install_command(extra)}. Got none.") from None

@@ -1,5 +1,10 @@
 """The checks of arguments that all rooms share."""
 
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +16,7 @@ from gpnn.check import (
     check_probabilities,
     check_range,
     check_sizes,
+    install_command,
     parse_memory,
 )
 
@@ -90,3 +96,33 @@ def test_memory_is_nothing_else(value):
         ValueError, match=r"`memory` must be an amount such as 16GiB or 20GB, a number of GB, or auto\. Got"
     ):
         parse_memory("memory", value)
+
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def test_the_packages_of_an_extra_are_named(monkeypatch):
+    """They are on the package index, and gpnn need not be."""
+    lines = ["numpy>=1", "plotly>=6; extra == 'report'", 'jinja2>=3.1 ; extra == "report"', "ogb; extra == 'ogb'"]
+    monkeypatch.setattr("gpnn.check.requires", lambda name: lines)
+    assert install_command("report") == 'pip install "plotly>=6" "jinja2>=3.1"'
+    assert install_command("ogb") == 'pip install "ogb"'
+
+
+def test_a_clone_that_is_not_installed_names_the_extra(monkeypatch):
+    def missing(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("gpnn.check.requires", missing)
+    assert install_command("report") == 'pip install ".[report]" in a clone of gpnn'
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_install_from_a_clone_what_is_there(path):
+    """gpnn is on no index: `pip install gpnn` would find nothing, or another's package."""
+    for command in re.findall(r"pip install ([^`\n#]*)", path.read_text()):
+        assert not re.search(r"(?<![\w./-])gpnn(?![-\w/])", command), command
+        for extras in re.findall(r"\[([a-z,]+)\]", command):
+            assert set(extras.split(",")) <= set(EXTRAS), command

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ ROWS = [
         "pages",
         "graph",
         "storage",
-        "extra",
         "sizes",
         "progress",
         "setting_names",
@@ -81,6 +81,40 @@ def test_imports_point_one_way(path: Path) -> None:
         same_row = RANK.get(other) == RANK[room] == 0
         assert other in RANK, f"{path.name} imports {other}, which has no place in the house"
         assert RANK[other] < RANK[room] or same_row, f"{room} must not import {other}"
+
+
+def find_module(name: str) -> Path | None:
+    """The file of a module of the package, or None."""
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+
+
+@cache
+def top_level_names(path: Path) -> set[str]:
+    """What a module defines or imports outside of functions."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+@pytest.mark.parametrize("folder", ["gpnn", "tests", "experiments", "benchmarks", "docs"])
+def test_what_is_imported_exists(folder: str) -> None:
+    """No script is left behind by a module that moved; nothing is imported, for some need a GPU."""
+    for path in (PACKAGE.parent / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("gpnn."):
+                continue
+            module = find_module(node.module)
+            assert module is not None, f"{path} imports {node.module}, which does not exist"
+            for alias in node.names:
+                found = alias.name in top_level_names(module) or find_module(f"{node.module}.{alias.name}")
+                assert found, f"{path} imports {alias.name} from {node.module}, which has no such name"
 
 
 def test_every_public_name_loads() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from experiments.baselines.selection import as_choices
 from experiments.baselines.softmax_regression import choose_softmax
 from experiments.baselines.visible import neighbours
-from gpnn.extra import install_command
+from gpnn.check import install_command
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

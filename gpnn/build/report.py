@@ -1,26 +1,27 @@
-"""The report of a finished run: written at the end of its training, or anew from what its folder holds."""
+"""What a finished run tells: its report, at the end of its training or anew, explanations, and an export."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from gpnn.build.explain import explain_examples
 from gpnn.build.finish import load_weights, predict_members, write_baselines
-from gpnn.build.objects import Built, build, build_shard, history_notes
-from gpnn.build.predict import Trained, read_trained, trained_task
+from gpnn.build.objects import Built, build, build_data, build_shard, history_notes, pipeline_of
+from gpnn.build.predict import Trained, check_classes, place_trained, read_trained, trained_task
 from gpnn.build.race import read_race
 from gpnn.build.shard_data import read_own
-from gpnn.build.unchanged import load_trained_config
+from gpnn.build.unchanged import load_run_config, load_trained_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
 from gpnn.engine.device import choose_device
-from gpnn.explain import Explanation
+from gpnn.explain import Explained, Explanation, explain_node, find_node
+from gpnn.export import check_program, export_models, save_program
 from gpnn.nn import GPNN
 from gpnn.report import (
     MAX_EXPLAINED,
@@ -38,6 +39,69 @@ from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import evaluating, predict_logits
 from gpnn.train.task import Classification, Prediction
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def explain_run(run: RunFolder, node: str, num: int = 10) -> Explanation:
+    """What carried a finished run's prediction of a node of its graph.
+
+    Args:
+        run: a finished run.
+        node: the user's id of the node, or its row where nodes have none.
+        num: how many edges, neighbours and columns to list, at most.
+
+    Raises:
+        ValueError: when the run is not finished or predicts numbers, or its graph has no such node.
+    """
+    trained, data, members = _place_run(run)
+    row = find_node(data, node)
+    return explain_node(members, row, task=trained.task, classes=check_classes(trained), num=num)
+
+
+def export_run(run: RunFolder, file: Path) -> dict[str, Any]:
+    """Write a finished run's model over its own graph as a program (:func:`gpnn.export.save_program`); its facts.
+
+    Raises:
+        ValueError: when the run is not finished, its graph has changed, or dense features take too much memory.
+    """
+    check_program(file)
+    trained, data, members = _place_run(run)
+    x = data.get("x")
+    module = export_models(members, x, trained.task)
+    shape = None if x is None else list(x.shape)
+    facts = trained.task.to_mapping() | {"classes": check_classes(trained), "x": shape}
+    save_program(module, x, file, facts)
+    return facts
+
+
+def explain_examples(run: RunFolder, examples: Mapping[int, str], num: int = 6) -> list[tuple[str, Explanation]]:
+    """What carried a finished run's predictions of some rows, each with its note; none where all must be predicted.
+
+    Args:
+        run: a finished run.
+        examples: rows of its graph, and a note on each.
+        num: how many edges, neighbours and columns to list, at most.
+    """
+    trained, _, members = _place_run(run)
+    if not all(member.local for member in members):
+        return []
+    names = check_classes(trained)
+    why = [explain_node(members, row, task=trained.task, classes=names, num=num) for row in examples]
+    return list(zip(examples.values(), why))
+
+
+def _place_run(run: RunFolder) -> tuple[Trained, Data, list[Explained]]:
+    """A finished run, its graph, and each of its models with the graph as it takes it."""
+    config, trained = load_run_config(run), read_trained(run)
+    data = build_data(trained.as_read(config), trained.vocabulary)
+    members = []
+    for weight, task, member, own, graph in trained.each(config, data):
+        model, _, _, part = place_trained(member, own, graph)
+        scaled = own.data.scale_features == "rows"
+        members.append(Explained(model, graph, pipeline_of(own), task, part, own.train.precision, weight, scaled))
+    return trained, data, members
 
 
 def report_run(path: Path, out: Path | None = None) -> Path:

@@ -10,8 +10,7 @@ import gpnn
 from gpnn.cli.data import data_app
 from gpnn.cli.errors import Commands
 from gpnn.cli.experiment import experiment
-from gpnn.cli.explain import explain
-from gpnn.cli.finished import export, predict, report
+from gpnn.cli.finished import explain, export, predict, report
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.structure import partition, schedule
 from gpnn.cli.train import train

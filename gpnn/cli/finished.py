@@ -1,4 +1,4 @@
-"""Commands on a finished run: `gpnn predict`, `gpnn export` and `gpnn report`."""
+"""Commands on a finished run: `gpnn predict`, `gpnn export`, `gpnn explain` and `gpnn report`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpnn.cli.show import messages, print_json, print_notes
+from gpnn.cli.show import messages, output, print_json, print_notes, table
 from gpnn.cli.words import METAVAR, Edges, Features, Json, Nodes, Quiet, Root, read_config, split_words
 from gpnn.progress import Progress
 
@@ -100,11 +100,11 @@ def predict(
 
 def _counted(tables: Iterator[pyarrow.Table], counts: dict[str, int], only_new: bool) -> Iterator[pyarrow.Table]:
     """The tables, or their rows of new nodes, which are counted."""
-    for table in tables:
-        counts["nodes"] += table.num_rows
-        if "new" in table.column_names:
-            counts["new"] += int(table["new"].to_numpy().sum())
-        chosen = table.filter(table["new"]) if only_new else table
+    for each in tables:
+        counts["nodes"] += each.num_rows
+        if "new" in each.column_names:
+            counts["new"] += int(each["new"].to_numpy().sum())
+        chosen = each.filter(each["new"]) if only_new else each
         counts["written"] += chosen.num_rows
         yield chosen
 
@@ -177,3 +177,44 @@ def _write_report(runs: list[Path], out: Path | None) -> Path:
     path = out or COMPARISON
     write_comparison(runs, path)
     return path
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a finished training.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Id of the node, or its row where nodes have none.")],
+    *,
+    num: Annotated[int, typer.Option(help="Edges, neighbours and columns to list, at most.")] = 10,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Page with a picture to write, .html.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Print the edges, neighbours and columns that carried a node's prediction.
+
+    Each is deleted from the run's graph and the node predicted again: the effect is the probability that is lost.
+
+    Example:
+
+    `gpnn explain runs/first anna --num 5 --out why.html`
+    """
+    from dataclasses import asdict
+
+    from gpnn.build import explain_run
+    from gpnn.text import printable
+    from gpnn.train import RunFolder
+
+    if out is not None:
+        from gpnn.report import check_extra, write_explanation
+
+        check_extra()
+        if out.suffix != ".html":
+            raise ValueError(f"`--out` must end in .html. Got {str(out)!r}.")
+    folder = RunFolder.open(run)
+    with Progress("predicting without each edge and column", silent=quiet or json):
+        found = explain_run(folder, node, num)
+    if out is not None:
+        write_explanation(found, out)
+    if json:
+        print_json(asdict(found))
+        return
+    shown = [(kind, printable(name), f"{effect:.3g}") for kind, name, effect in found.rows()]
+    output().print(table(["without", "", "probability lost"], shown, None if quiet else printable(found.title)))

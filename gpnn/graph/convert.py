@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
-from gpnn.graph.check import check_ids
+from gpnn.graph.edges import check_ids
 
 if TYPE_CHECKING:
     import networkx

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_count
 from gpnn.csr import CSR, compress, connect, index_type, pointers, slices
-from gpnn.graph.check import check_edge_values, check_structure, integers, selection, weights
 from gpnn.graph.convert import (
     or_fill,
     read_data,
@@ -27,11 +26,16 @@ from gpnn.graph.convert import (
 from gpnn.graph.edges import (
     CSRRows,
     EdgeDigest,
+    check_edge_values,
+    check_structure,
     digest_edges,
     distinct_edges,
+    integers,
     receivers,
     reduce_equal,
+    selection,
     twice,
+    weights,
 )
 
 if TYPE_CHECKING:

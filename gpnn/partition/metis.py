@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice
-from gpnn.extra import import_extra
+from gpnn.check import check_choice, import_extra
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 

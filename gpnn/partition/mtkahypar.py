@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice, check_range
-from gpnn.extra import import_extra
+from gpnn.check import check_choice, check_range, import_extra
 from gpnn.graph import Graph
 from gpnn.partition.metis import BALANCE
 from gpnn.partition.partition import Partition

@@ -17,7 +17,7 @@ from torch import Tensor
 from gpnn.check import check_count
 from gpnn.csr import compress, pointers
 from gpnn.graph import GraphLike, as_graph
-from gpnn.graph.check import check_ids
+from gpnn.graph.edges import check_ids
 from gpnn.notebook import bars_html
 from gpnn.storage.atomic import replace_file
 from gpnn.storage.tensors import read_tensors, write_tensors

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars, label
-from gpnn.report.history import curve, history_column, value_hover
 from gpnn.report.html import check_extra, render
+from gpnn.report.verdict import curve, history_column, value_hover
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import flatten, read_json, read_toml

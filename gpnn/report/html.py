@@ -12,20 +12,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gpnn.check import install_command
 from gpnn.explain import Explanation
-from gpnn.extra import install_command
 from gpnn.report.content import Chart, Drawing, Listing, Search, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
-from gpnn.report.explanations import LEAD, explanations, parts_of
-from gpnn.report.history import learning_curves, traffic
-from gpnn.report.nodes import nodes
+from gpnn.report.nodes import LEAD, explanations, nodes, parts_of
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.record import Record
 from gpnn.report.setup import configuration, environment, notes, phases, reproduce, subgraphs
 from gpnn.report.states import states
-from gpnn.report.verdict import race, verdict
+from gpnn.report.verdict import learning_curves, race, traffic, verdict
 from gpnn.storage.atomic import finite, write_text
 from gpnn.text import metric_text
 from gpnn.train.task import shown_metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpnn.extra import import_extra
+from gpnn.check import import_extra
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.graph import Graph
-from gpnn.graph.check import check_ids
+from gpnn.graph.edges import check_ids
 
 
 @dataclass(frozen=True, eq=False)

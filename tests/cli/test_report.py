@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gpnn.extra import install_command
+from gpnn.check import install_command
 
 pytest.importorskip("plotly")
 

@@ -15,8 +15,8 @@ from pyarrow import csv, parquet
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from gpnn.check import install_command
 from gpnn.cli import app
-from gpnn.extra import install_command
 from tests.cli.conftest import SMALL_MODEL, TINY
 from tests.oracle.multi_hot import multi_hot_graph
 

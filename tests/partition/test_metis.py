@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn import Graph, partition_graph
-from gpnn.extra import install_command
+from gpnn.check import install_command
 from tests.oracle.small_graphs import chain, graphs
 
 

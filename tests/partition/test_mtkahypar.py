@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gpnn import Graph, partition_graph
-from gpnn.extra import install_command
+from gpnn.check import install_command
 from tests.oracle.small_graphs import chain
 
 TWO_CLIQUES = [(u + b, v + b) for b in (0, 6) for u in range(6) for v in range(u)] + [(0, 6), (1, 0), (2, 2)]

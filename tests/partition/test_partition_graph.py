@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gpnn import Graph, Partition, partition_graph
-from gpnn.extra import install_command
+from gpnn.check import install_command
 from gpnn.partition import PARTITIONERS, compare_partitions
 from tests.oracle.small_graphs import graphs, ring
 

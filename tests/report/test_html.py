@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.extra import install_command
+from gpnn.check import install_command
 from gpnn.report import SECTIONS, write_report
 from gpnn.report.content import Chart
 from gpnn.report.html import can_write, check_extra, plotly_script, script_json

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gpnn.race import RaceRecord
-from gpnn.report.verdict import race, ranking, verdict
+from gpnn.report.verdict import MAX_POINTS, history_column, learning_curves, race, ranking, verdict
 
 FOUND = {
     "majority": {"val_accuracy": 0.25, "test_accuracy": 0.5, "train_accuracy": 0.5, "seconds": 0.1},
@@ -83,3 +83,27 @@ def test_the_best_comes_first_and_every_recipe_has_a_row(record):
 def test_no_section_without_a_race(record):
     assert race(record) is None
     assert race(replace(record, race=replace(RACED, rows=ROWS[:4]))) is None
+
+
+def test_only_epochs_that_were_checked_are_drawn(record):
+    loss, metric = learning_curves(record).parts
+    assert loss.views["loss"][0]["x"] == [1, 2, 3, 4, 5, 6]
+    assert loss.views["loss"][1]["x"] == metric.views["metric"][0]["x"] == [2, 4, 6]
+
+
+def test_long_histories_are_thinned_but_keep_their_ends():
+    history = [{"epoch": epoch, "loss": 1 / epoch} for epoch in range(1, 5001)]
+    epochs, values = history_column(history, "loss")
+    assert len(epochs) == len(values) == MAX_POINTS
+    assert (epochs[0], epochs[-1]) == (1, 5000)
+
+
+def test_a_loss_that_was_not_finite_is_left_out():
+    assert history_column([{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}], "loss") == ([2], [0.5])
+
+
+def test_without_validation_the_loss_is_drawn(record):
+    history = [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5}]
+    section = learning_curves(replace(record, history=history))
+    assert [part.name for part in section.parts] == ["loss"]
+    assert learning_curves(replace(record, history=[])) is None

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from gpnn.extra import install_command
+from gpnn.check import install_command
 from gpnn.run.tensorboard import TensorBoard, check_tensorboard
 
 pytest.importorskip("tensorboard")

@@ -14,12 +14,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpnn.check import import_extra
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import check_distinct, plain_table
 from gpnn.data.tables.column import alike, as_text, python_column
 from gpnn.data.tables.table import Table, find_column
 from gpnn.data.tables.vocabulary import COLUMNS, Choices, with_choices
-from gpnn.extra import import_extra
 from gpnn.storage.atomic import make_folder, replace_file
 from gpnn.storage.read import check_expansion, check_ratio, check_size, digest_json, memory_limit, undamaged
 

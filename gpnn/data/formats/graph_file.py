@@ -13,6 +13,7 @@ from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
+from gpnn.check import import_extra
 from gpnn.data.features import transform_data
 from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.labels import check_labels, labelled_nodes
@@ -22,7 +23,6 @@ from gpnn.data.tables.column import python_column
 from gpnn.data.tables.metis import read_metis
 from gpnn.data.tables.table import Table
 from gpnn.data.tables.vocabulary import ATTRIBUTES, Choices, with_choices
-from gpnn.extra import import_extra
 from gpnn.storage.read import check_size, undamaged
 
 if TYPE_CHECKING:

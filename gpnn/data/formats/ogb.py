@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.check import install_command
 from gpnn.data.files import named_reader
 from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
 from gpnn.data.splits import split_nodes
 from gpnn.data.tables.binary import DAMAGES, read_archive
 from gpnn.data.unpickle import CONSTRUCTORS, finish
-from gpnn.extra import install_command
 from gpnn.storage.read import reason
 
 if TYPE_CHECKING:

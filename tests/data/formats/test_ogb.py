@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from gpnn.check import install_command
 from gpnn.data import load_dataset, verify_files
 from gpnn.data.formats.ogb import _labels, read_ogb, read_split
-from gpnn.extra import install_command
 from tests.oracle.torch_files import write_attack
 
 

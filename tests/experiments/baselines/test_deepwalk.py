@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from experiments.baselines import fit_predict
-from gpnn.extra import install_command
+from gpnn.check import install_command
 
 
 def test_features_are_not_used(planted: Data) -> None:
