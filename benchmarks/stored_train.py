@@ -38,7 +38,7 @@ SETTINGS = (
     "partition.method=clustered",
 )
 ON = {  # a kind of device
-    "cpu": ("schedule.rounds=2",),
+    "cpu": ("schedule.rounds=2", "device=cpu"),
     "cuda": ("schedule.rounds=3", "model.concat=none", "train.precision=bf16_states", "device=cuda"),
 }
 
