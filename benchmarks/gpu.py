@@ -83,7 +83,7 @@ def step(options: argparse.Namespace) -> dict[str, object]:
 
 
 def tune(options: argparse.Namespace) -> dict[str, object]:
-    """The kernels of the gates by the size of their tiles."""
+    """The kernels of a step by the size of their tiles."""
     from gpu_step import tune_gates
 
     return {"rows": tune_gates(1_000_000, 128)}

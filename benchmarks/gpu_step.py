@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 import torch
 from gpu_graph import planted, symmetric_csr
@@ -70,36 +72,94 @@ def kernel_times(work: Callable[[], object], times: int) -> list[dict[str, objec
 
 
 def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
-    """Milliseconds of the gates forward, and of their whole backward pass, by the tiles of the kernels."""
-    from gpnn.kernels import gpu_gru
+    """Milliseconds of the kernels of a step by their tiles, each variant checked against a float64 oracle first.
+
+    "forward" are the gates, "backward" all that follows from them, with input gradients by our kernel or by torch's
+    products, "weights" the gradients of the weights, likewise, and "messages" a sum over ten neighbours.
+    """
+    from gpnn.kernels import gpu, gpu_gru
 
     cell, rows = _cell(width, "identity").update, []
     parameters = tuple(p.detach() for p in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh))
     messages, state, grad = (torch.randn(num_rows, width, device="cuda").bfloat16() for _ in range(3))
-    spare = (torch.empty_like(messages), torch.empty_like(state))
-    for tile, columns, warps, stages in (
-        (128, 32, 4, 1),
-        (128, 32, 4, 2),
-        (128, 64, 8, 1),
-        (256, 32, 8, 1),
-        (64, 64, 4, 1),
-    ):
-        options = {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-        row: dict[str, object] = {"rows": tile, "columns": columns, "warps": warps, "stages": stages}
-        for name, table, work in (
-            ("forward", gpu_gru.FORWARD, lambda: gpu_gru.update_all(messages, state, parameters)),
-            ("backward", gpu_gru.BACKWARD, lambda: gpu_gru.differentiate_all(messages, state, grad, parameters, spare)),
-        ):
-            before = dict(table)
-            table.update(options)
+    few = [tensor[:20_000] for tensor in (messages, state)]
+    expected = _gradients(torch.gru_cell, [*few, *parameters], grad[:20_000], torch.float64)
+    gates, out = messages.new_empty(num_rows, 4 * width).normal_(), torch.empty_like(state)
+    ptr, col = _random_graph(num_rows, 10 * num_rows)
+    work: dict[str, Callable[[], object]] = {
+        "forward": lambda: gpu_gru.update_all(messages, state, parameters),
+        "backward": lambda: gpu_gru.differentiate_all(messages, state, grad, parameters, out, spent=False),
+        "weights": lambda: gpu_gru._Totals(state).add(gates, messages, state),
+        "messages": lambda: gpu.weighted_sum(ptr, col, None, None, state),
+    }
+    for part, options in _variants():
+        with _set(gpu_gru, gpu, part, options):
+            row: dict[str, object] = {"part": part, **options}
             try:
-                row[name] = _milliseconds(work)
+                found = _gradients(gpu_gru.gru_update, [*few, *parameters], grad[:20_000], None)
+                row["error"] = max(_error(a, b) for a, b in zip(found, expected, strict=True))
+                row["ms"] = [_milliseconds(work[part]) for _ in range(2)]
             except Exception as error:  # a tile that does not fit on the chip
-                row[name] = type(error).__name__
-            table.update(before)
+                row["ms"] = f"{type(error).__name__}: {str(error)[:80]}"
         rows.append(row)
         print(row, flush=True)
     return rows
+
+
+def _variants() -> Iterator[tuple[str, dict[str, int]]]:
+    """Which part of a step, and what is set for it."""
+    for tile, columns, warps, stages in (
+        *((128, 32, 4, 1), (64, 32, 4, 1), (128, 64, 8, 1), (256, 32, 8, 1), (128, 16, 4, 2), (64, 64, 4, 2)),
+        *((128, 128, 8, 1), (256, 64, 8, 1), (128, 32, 8, 2)),
+    ):
+        yield "forward", {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+    for ours, tile, columns, warps, stages in (
+        *((0, 128, 32, 4, 1), (0, 64, 32, 4, 1), (0, 128, 32, 8, 1), (0, 128, 16, 4, 1)),
+        *((1, 128, 32, 8, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1), (1, 64, 16, 4, 1), (1, 64, 32, 8, 1)),
+        *((1, 64, 16, 4, 2), (1, 128, 16, 8, 2)),
+    ):
+        tiles = {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+        yield "backward", {"INPUTS": ours, "WEIGHTS": 0, **tiles}
+    yield "weights", {"WEIGHTS": 0}
+    for step, warps, stages, shares in (
+        *((64, 8, 3, 66), (64, 8, 3, 132), (64, 8, 2, 66), (32, 8, 4, 66), (32, 8, 6, 66), (128, 8, 1, 66)),
+        (64, 4, 3, 66),
+    ):
+        yield "weights", {"WEIGHTS": 1, "STEP": step, "num_warps": warps, "num_stages": stages, "SHARES": shares}
+    for tile, entries in ((2, 2), (1, 4), (2, 4), (4, 2), (4, 4), (4, 1), (8, 1), (1, 8)):
+        yield "messages", {"ROWS": tile, "ENTRIES": entries}
+
+
+@contextmanager
+def _set(gru: Any, rows: Any, part: str, options: dict[str, int]) -> Iterator[None]:
+    """Set what a variant names in the tables of the kernels."""
+    if part == "messages":
+        before = rows.ROWS, rows.ENTRIES
+        rows.ROWS, rows.ENTRIES = options["ROWS"], options["ENTRIES"]
+        yield
+        rows.ROWS, rows.ENTRIES = before
+        return
+    table = {"forward": gru.FORWARD, "backward": gru.BACKWARD, "weights": gru.PRODUCTS}[part]
+    kept = [dict(each) for each in (table, gru.INPUTS, gru.WEIGHTS)], gru.SHARES
+    table.update({name: value for name, value in options.items() if name in table})
+    gru.INPUTS[2], gru.WEIGHTS[2] = bool(options.get("INPUTS", 0)), bool(options.get("WEIGHTS", 0))
+    gru.SHARES = options.get("SHARES", gru.SHARES)
+    yield
+    for each, values in zip((table, gru.INPUTS, gru.WEIGHTS), kept[0]):
+        each.update(values)
+    gru.SHARES = kept[1]
+
+
+def _gradients(
+    step: Callable[..., Tensor], tensors: list[Tensor], grad: Tensor, dtype: torch.dtype | None
+) -> list[Tensor]:
+    leaves = [tensor.detach().to(dtype or tensor.dtype).requires_grad_() for tensor in tensors]
+    out = step(*leaves)
+    return [out.detach(), *torch.autograd.grad(out, leaves, grad.to(out.dtype))]
+
+
+def _error(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
 
 
 def _milliseconds(work: Callable[[], object], repeats: int = 20) -> float:

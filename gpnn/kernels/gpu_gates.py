@@ -78,16 +78,21 @@ def gru_forward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def gru_backward(  # type: ignore[no-untyped-def]
-    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_messages, grad_state, num_rows, D: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, INPUTS: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
+    """The gradients of the gates before their non-linearities, `[n, 4d]`, and those of messages and states.
+
+    Without INPUTS nothing is written of the messages', and of the states' only what goes straight to them.
+    """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = (row < num_rows)[:, None]
     begin = row[:, None] * D
     inner = tl.arange(0, D)[None, :]
     m = tl.load(messages + begin + inner, mask=live, other=0)
     h = tl.load(state + begin + inner, mask=live, other=0)
+    if INPUTS:
+        to_messages, to_state = tl.zeros((ROWS, D), tl.float32), tl.zeros((ROWS, D), tl.float32)
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         reset, keep, candidate, recurrent = _gates(
@@ -98,10 +103,68 @@ def gru_backward(  # type: ignore[no-untyped-def]
         before = tl.load(state + place, mask=live, other=0).to(tl.float32)
         passed = received * keep
         by_candidate, by_reset, by_keep = _through_gates(received, passed, before, reset, keep, candidate, recurrent)
-        _store_gates(
-            gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_candidate * reset
-        )
-        tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
+        by_recurrent = by_candidate * reset
+        _store_gates(gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_recurrent)
+        if INPUTS:
+            to_messages = _dot_back(by_candidate, w_ih, 2, column, D, PRECISION, to_messages)
+            to_messages = _dot_back(by_reset, w_ih, 0, column, D, PRECISION, to_messages)
+            to_messages = _dot_back(by_keep, w_ih, 1, column, D, PRECISION, to_messages)
+            to_state = _dot_back(by_reset, w_hh, 0, column, D, PRECISION, to_state)
+            to_state = _dot_back(by_keep, w_hh, 1, column, D, PRECISION, to_state)
+            to_state = _dot_back(by_recurrent, w_hh, 2, column, D, PRECISION, to_state)
+            straight = (column[:, None] == inner).to(w_hh.dtype.element_ty)  # a product puts columns in their place
+            to_state = tl.dot(passed.to(w_hh.dtype.element_ty), straight, to_state, input_precision=PRECISION)
+        else:
+            tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
+    if INPUTS:
+        tl.store(grad_messages + begin + inner, to_messages.to(grad_messages.dtype.element_ty), mask=live)
+        tl.store(grad_state + begin + inner, to_state.to(grad_state.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def _dot_back(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, total):  # type: ignore[no-untyped-def]
+    """total + a · weight[gate] of the gradients `a` of some columns of one gate."""
+    b = tl.load(weight + (gate * D + column)[:, None] * D + tl.arange(0, D)[None, :])
+    return tl.dot(a.to(b.dtype), b, total, input_precision=PRECISION)
+
+
+@triton.jit
+def gate_products(  # type: ignore[no-untyped-def]
+    gates, messages, state, by_messages, by_state, sums, num_rows, share, D: tl.constexpr, STEP: tl.constexpr,
+    PRECISION: tl.constexpr, BOTH: tl.constexpr,
+):  # fmt: skip
+    """The products of gradients of gates with messages and states over some rows, and their sums, a share per program.
+
+    With BOTH, the blocks r and z with either; without, n with the messages and U_n h with the states. The result of a
+    share is `[3d, d]`, blocks as n, r, z and as r, z, U_n h, and `[4d, 16]`, whose columns are equal.
+    """
+    part, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    left = 1 + block if BOTH else 0
+    right = 1 + block if BOTH else 3
+    column = tl.arange(0, D)
+    one = tl.full((STEP, 16), 1, gates.dtype.element_ty)
+    with_messages, with_state = tl.zeros((D, D), tl.float32), tl.zeros((D, D), tl.float32)
+    sum_left, sum_right = tl.zeros((D, 16), tl.float32), tl.zeros((D, 16), tl.float32)
+    for first in range(0, share, STEP):
+        row = part * share + first + tl.arange(0, STEP)
+        live = (row < num_rows)[:, None]
+        m = tl.load(messages + row[:, None] * D + column[None, :], mask=live, other=0)
+        h = tl.load(state + row[:, None] * D + column[None, :], mask=live, other=0)
+        place = gates + row[:, None] * (4 * D) + column[None, :]
+        a = tl.load(place + left * D, mask=live, other=0)
+        with_messages = tl.dot(tl.trans(a), m, with_messages, input_precision=PRECISION)
+        sum_left = tl.dot(tl.trans(a), one, sum_left, input_precision=PRECISION)
+        if not BOTH:
+            a = tl.load(place + right * D, mask=live, other=0)
+            sum_right = tl.dot(tl.trans(a), one, sum_right, input_precision=PRECISION)
+        with_state = tl.dot(tl.trans(a), h, with_state, input_precision=PRECISION)
+    square = column[:, None] * D + column[None, :]
+    tl.store(by_messages + (part * 3 + left) * D * D + square, with_messages)
+    tl.store(by_state + (part * 3 + right - 1) * D * D + square, with_state)
+    narrow = column[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(sums + (part * 4 + left) * D * 16 + narrow, sum_left)
+    if not BOTH:
+        tl.store(sums + (part * 4 + right) * D * 16 + narrow, sum_right)
 
 
 @triton.jit

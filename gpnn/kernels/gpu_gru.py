@@ -23,7 +23,7 @@ from torch.autograd import Function
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
-from gpnn.kernels.gpu_gates import gates_backward, gates_forward, gru_backward, gru_forward
+from gpnn.kernels.gpu_gates import gate_products, gates_backward, gates_forward, gru_backward, gru_forward
 from gpnn.kernels.operator import Operator
 
 CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
@@ -31,6 +31,10 @@ WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit 
 # the fastest of those tried on an H200 at a million rows of 128
 FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
+PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
+SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
+# by bytes of a state's number, whether gradients of inputs, and of weights, come from our kernels or torch's products
+INPUTS, WEIGHTS = {2: False, 4: False}, {2: False, 4: False}
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
 _WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
@@ -56,8 +60,9 @@ class _GRU(Function):
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
-        grad_messages, grad_state = torch.empty_like(messages), torch.empty_like(state)
-        totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), (grad_messages, grad_state))
+        grad_state = torch.empty_like(state)
+        arrays = (messages, state, grad.contiguous(), tuple(parameters), grad_state)
+        grad_messages, totals = differentiate_all(*arrays, spent=False)  # others may hold the messages
         return grad_messages, grad_state, *totals
 
 
@@ -75,24 +80,26 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
 
 
 def differentiate_all(
-    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], into: tuple[Tensor, Tensor]
-) -> list[Tensor]:
-    """Put the gradients of messages and state into two tensors, `[n, d]` each, and return those of the parameters.
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], grad_state: Tensor,
+    *, spent: bool = True,
+) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
+    """The gradient of the messages, `[n, d]`, and those of the parameters.
 
-    The gradient of the messages may take the place of the messages.
+    That of the state is put into `grad_state`, `[n, d]`. With `spent` that of the messages may take their place.
     """
-    width, totals = state.shape[1], _Totals(state)
+    width, totals, whole = state.shape[1], _Totals(state), _on_chip(state) and INPUTS[state.element_size()]
     by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
     by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
     buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
+    grad_messages = messages if spent and not whole else torch.empty_like(messages)
     for rows in _chunks(state):
-        gates, grad_messages, grad_state = buffer[: rows.stop - rows.start], into[0][rows], into[1][rows]
-        arrays = (messages[rows], state[rows], grad[rows])
-        _gate_gradients(*arrays, parameters, gates, grad_state)
+        gates, arrays = buffer[: rows.stop - rows.start], (messages[rows], state[rows], grad[rows])
+        _gate_gradients(*arrays, parameters, gates, grad_messages[rows], grad_state[rows])
         totals.add(gates, messages[rows], state[rows])
-        torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
-        grad_state.addmm_(gates[:, width:], by_state)
-    return [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
+        if not whole:
+            torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages[rows])
+            grad_state[rows].addmm_(gates[:, width:], by_state)
+    return grad_messages, [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
 
 
 def work_bytes(state: Tensor, num_rows: int) -> float:
@@ -102,13 +109,14 @@ def work_bytes(state: Tensor, num_rows: int) -> float:
 
 
 def _gate_gradients(
-    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
-) -> None:
-    """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor,
+    grad_messages: Tensor, out: Tensor,
+) -> None:  # fmt: skip
+    """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`; with INPUTS, both gradients."""
     if _on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
-        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
-        _launch(gru_backward, arrays, state, options)
+        arrays = (messages, state, grad, *_narrow(state, parameters), gates, grad_messages, out, len(state))
+        _launch(gru_backward, arrays, state, options | {"INPUTS": INPUTS[state.element_size()]})
     else:
         incoming, own = _products(messages, state, parameters)
         _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
@@ -125,10 +133,25 @@ class _Totals:
     def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
         """Add those of one chunk."""
         width = state.shape[1]
+        if _on_chip(state) and WEIGHTS[state.element_size()]:
+            self._add_shares(gates, messages, state)
+            return
         self.by_messages += sum_products(gates[:, : 3 * width], messages)
         self.by_state += sum_products(gates[:, width:], state)
         ones = gates.new_ones(len(gates), 8)  # a product reads the gates faster than a sum does
         self.biases += sum_products(gates, ones)[:, 0]
+
+    def _add_shares(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
+        width, count = state.shape[1], min(SHARES, triton.cdiv(len(state), PRODUCTS["STEP"]))
+        products = self.by_state.new_empty(2, count, 3 * width, width)
+        sums = self.by_state.new_empty(count, 4 * width, 16)
+        share = triton.cdiv(triton.cdiv(len(state), count), PRODUCTS["STEP"]) * PRODUCTS["STEP"]
+        arrays = (gates, messages, state, *products, sums, len(state), share)
+        for blocks in (2, 1):
+            gate_products[(count, blocks)](*arrays, D=width, PRECISION="tf32", BOTH=blocks == 2, **PRODUCTS)
+        self.by_messages += products[0].sum(0)
+        self.by_state += products[1].sum(0)
+        self.biases += sums[:, :, 0].sum(0)
 
     def in_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The gradients of the weights, `[3d, d]` each, and of the biases, `[3d]` each; gates as r, z, n."""
@@ -219,8 +242,8 @@ class GatedStep(Function):
         )  # their gradient takes their place
         ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
-        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
-        grads = differentiate_all(*own)
+        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), total[:num_rows])
+        messages, grads = differentiate_all(*own)
         if diagonal is not None:
             total[:num_rows].addcmul_(diagonal[:, None].to(total.dtype), messages)
         transposed = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
@@ -280,7 +303,7 @@ class GatedSteps(Function):
         while received:
             state, messages = states.pop(), received.pop()
             passed = torch.empty_like(grad) if received else total[: len(grad)]
-            grads = differentiate_all(messages, state, grad, ctx.saved_tensors, (messages, passed))
+            messages, grads = differentiate_all(messages, state, grad, ctx.saved_tensors, passed)
             sums = grads if not sums else [a.add_(b) for a, b in zip(sums, grads)]
             steps.send_inside(messages, passed)
             held, grad = messages if held is None else held.add_(messages), passed

@@ -21,13 +21,18 @@ def _tf32() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-@pytest.fixture(autouse=True)
-def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks."""
+@pytest.fixture(autouse=True, params=[(False, False), (True, True)], ids=["products", "kernels"])
+def _small_tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, by torch's products and by kernels of ours."""
     from gpnn.kernels import gpu_gru
 
     monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", 1 << 19)
+    for name, ours in zip(("INPUTS", "WEIGHTS"), request.param):
+        for size in (2, 4):
+            monkeypatch.setitem(getattr(gpu_gru, name), size, ours)
     if INTERPRETED:
+        monkeypatch.setattr(gpu_gru, "SHARES", 3)
+        monkeypatch.setitem(gpu_gru.PRODUCTS, "STEP", 16)
         for name in ("FORWARD", "BACKWARD", "SINGLE"):
             monkeypatch.setitem(getattr(gpu_gru, name), "ROWS", 16)
 
