@@ -32,7 +32,10 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor, input_dropout: float, dropout: float, key: MaskKey | None) -> Tensor:
         """The states, `[N, d]`."""
-        state = self.first(x, input_dropout, key, INPUT_LAYER)
+        return self.refine(self.first(x, input_dropout, key, INPUT_LAYER), dropout, key)
+
+    def refine(self, state: Tensor, dropout: float = 0.0, key: MaskKey | None = None) -> Tensor:
+        """The states, `[N, d]`, of what the first map gave."""
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases)):
             hidden = drop_entries(state.relu(), dropout, key, HIDDEN_LAYER + number)
             state = torch.addmm(bias, hidden, weight)

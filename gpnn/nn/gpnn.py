@@ -15,10 +15,10 @@ from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
 from gpnn.engine.blockwise_backward import RowLoss
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import read_rows, step_rows
-from gpnn.nn.cell import DroppedCell, build_cell, share_cells
+from gpnn.nn.cell import Cell, DroppedCell, build_cell, share_cells
 from gpnn.nn.encoded_source import EncodedSource, place_features
 from gpnn.nn.encoder import Encoder, NodeEmbedding
-from gpnn.nn.head import READOUTS, Head
+from gpnn.nn.head import READOUTS, Head, LargestState
 from gpnn.nn.layers import (
     BatchNorm,
     MaskKey,
@@ -31,6 +31,7 @@ from gpnn.nn.layers import (
     state_type,
 )
 from gpnn.nn.row_chunks import RowFunction, map_rows
+from gpnn.nn.update.cells import LinearUpdate
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
@@ -203,7 +204,8 @@ class GPNN(nn.Module):
         x = self._check_features(x, plan)
         if x is not None and self.makes_states_again(x, plan):
             return self._forward_from_features(x, plan, key, rows)
-        if self.predict == "features" and rows is not None and key is None and self.concat != "features":
+        few = self.predict == "features" and rows is not None and key is None and self.concat != "features"
+        if few and not self._maps_first(x):
             spread = mark_dense(self.feature_norm(self._spread(x, plan, None)[rows]))
             return self._by_rows(self._score_features, [spread, None], None)
         scores = self._forward_all(x, plan, key)
@@ -340,6 +342,10 @@ class GPNN(nn.Module):
         return drop_entries(self._initial(x, None, key), self.state_dropout, key, _STATE_LAYER)
 
     def _forward_all(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
+        if self.predict == "features" and key is None and self._maps_first(x):
+            state = self._spread_states(x, plan)
+            beside = {"none": None, "features": x, "initial": state}[self.concat]
+            return self._by_rows(self._score, [state, beside], None)
         if self.predict == "features":
             spread = self.feature_norm(self._spread(x, plan, key))
             return self._by_rows(self._score_features, [spread, x], key)
@@ -355,7 +361,9 @@ class GPNN(nn.Module):
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
         x = self._check_features(x, plan)
-        if self.predict == "features":
+        if self.predict == "features" and not self.training and self._maps_first(x):
+            state = self._spread_states(x, plan)
+        elif self.predict == "features":
             state = self._by_rows(self._encode, [self.feature_norm(self._spread(x, plan, None))], None)
         else:
             embedding = None if self.embedding is None else self.embedding(plan.num_nodes)
@@ -384,13 +392,31 @@ class GPNN(nn.Module):
         dense = dense.to(self.head.weights[0].dtype)
         spread = self._propagate(drop_rows(dense, self.drop_node, key, _NODE_LAYER), plan, key)
         fixed = key is None and not spread.requires_grad and state_type() is None
-        if fixed and spread.element_size() * spread.numel() <= KEPT_SPREAD and not any(self._spread_parameters()):
+        if fixed and spread.element_size() * spread.numel() <= KEPT_SPREAD and not self._learns_spread():
             self._known_spread = (weakref.ref(x), weakref.ref(plan), x._version, spread)
         return spread
 
-    def _spread_parameters(self) -> Iterator[bool]:
-        """Whether what the propagation depends on is learnt, for each parameter of cell and readout."""
-        return (True for module in (self.cell, self.readout) for _ in module.parameters())
+    def _maps_first(self, x: Tensor | None) -> bool:
+        """Whether features are too large to propagate dense, and their map and the propagation may change places."""
+        assert x is not None
+        assert self.encoder is not None
+        cell, width = self.cell, self.encoder.first.weight.shape[1]
+        if self.norm != "none" or width >= x.shape[1] or 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD:
+            return False
+        plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
+        return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)
+
+    def _spread_states(self, x: Tensor | None, plan: Plan) -> Tensor:
+        """The states of features that propagated, `[N, d]`, without random masks: a linear map of them goes first."""
+        assert x is not None
+        assert self.encoder is not None
+        first = self.encoder.first
+        assert first.bias is not None
+        return self.encoder.refine(self._propagate(first(x) - first.bias, plan, None) + first.bias)
+
+    def _learns_spread(self) -> bool:
+        """Whether cell or readout have parameters."""
+        return any(True for module in (self.cell, self.readout) for _ in module.parameters())
 
     def _encode(self, x: Tensor | None, key: MaskKey | None) -> Tensor:
         assert self.encoder is not None

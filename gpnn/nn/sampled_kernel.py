@@ -67,3 +67,26 @@ def sum_features(columns, weights, ptr, index, value, out):  # type: ignore[no-u
             if weight:
                 for at in range(ptr[columns[row, e]], ptr[columns[row, e] + 1]):
                     out[row, index[at]] += weight * value[at]
+
+
+@njit(cache=True, nogil=True)
+def count_features(columns, weights, ptr):  # type: ignore[no-untyped-def]
+    """Entries of features along the entries of each row, `[n]`."""
+    counts = np.zeros(len(columns), np.int64)
+    for row in range(len(columns)):
+        for e in range(columns.shape[1]):
+            if weights[row, e]:
+                counts[row] += ptr[columns[row, e] + 1] - ptr[columns[row, e]]
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def join_features(columns, weights, ptr, index, value, out_index, out_value):  # type: ignore[no-untyped-def]
+    """What :func:`sum_features` adds up, one after the other, row by row."""
+    to = 0
+    for row in range(len(columns)):
+        for e in range(columns.shape[1]):
+            if weights[row, e]:
+                for at in range(ptr[columns[row, e]], ptr[columns[row, e] + 1]):
+                    out_index[to], out_value[to] = index[at], weights[row, e] * value[at]
+                    to += 1

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.csr import compress
+from gpnn.csr import compress, pointers
 from gpnn.graph import Graph
+from gpnn.nn.layers import SPARSE_BELOW
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -59,19 +60,31 @@ class SampledRows:
         parts = (x.values().cpu().numpy(), x.col_indices().cpu().numpy(), x.crow_indices().cpu().numpy())
         return cls(columns, weights, csr_array(parts, tuple(x.shape)))
 
-    def draw(self, nodes: np.ndarray, rate: float, random: np.random.Generator) -> Tensor:
+    def draw(self, nodes: np.ndarray, rate: float, random: np.random.Generator, *, dense: bool = True) -> Tensor:
         """Features of some nodes `[n, F]`: each entry of their rows dropped with probability `rate`, the rest made one.
 
-        A row that loses every entry is zero.
+        A row that loses every entry is zero. Unless `dense`, the result is CSR, and equal columns of a row add up.
         """
-        from gpnn.nn.sampled_kernel import sum_features
+        from gpnn.nn.sampled_kernel import count_features, join_features, sum_features
 
         weights = self.weights[nodes]
         weights *= random.random(weights.shape, np.float32) >= rate
         weights /= np.maximum(weights.sum(1, keepdims=True), 1e-12)
-        spread = np.zeros((len(nodes), self.x.shape[1]), np.float32)
-        sum_features(self.columns[nodes], weights, self.x.indptr, self.x.indices, self.x.data, spread)
-        return torch.from_numpy(spread)
+        shape, columns, x = (len(nodes), self.x.shape[1]), self.columns[nodes], self.x
+        if dense:
+            spread = np.zeros(shape, np.float32)
+            sum_features(columns, weights, x.indptr, x.indices, x.data, spread)
+            return torch.from_numpy(spread)
+        ptr = pointers(count_features(columns, weights, x.indptr))
+        index, value = np.empty(ptr[-1], np.int64), np.empty(ptr[-1], np.float32)
+        join_features(columns, weights, x.indptr, x.indices, x.data, index, value)
+        first, column, entry = map(torch.from_numpy, (ptr, index, value))
+        return torch.sparse_csr_tensor(first, column, entry, shape, check_invariants=False)
+
+    @property
+    def stays_sparse(self) -> bool:
+        """Whether few of the columns of a row have an entry after features were summed along it, half of it dropped."""
+        return self.x.nnz / max(1, self.x.shape[0]) * self.weights.shape[1] / 2 < SPARSE_BELOW * self.x.shape[1]
 
 
 def walk_weights(order: int, alpha: float) -> np.ndarray:

@@ -171,6 +171,8 @@ class MiniBatches:
         return train, np.setdiff1d(np.arange(len(self.examples.y)), train)
 
     def _scores(self, nodes: np.ndarray, number: int, each: int, random: np.random.Generator) -> Tensor:
-        spread = self.rows.draw(nodes, self.model.drop_node, random)
+        sparse = self.model.norm == "none" and self.rows.stays_sparse
+        spread = self.rows.draw(nodes, self.model.drop_node, random, dense=not sparse)
         key = MaskKey(self.seed, number, each, torch.from_numpy(nodes))
-        return self.model.score_spread(mark_dense(spread.to(self.model.head.weights[0])), key)
+        spread = spread.to(self.model.head.weights[0])
+        return self.model.score_spread(spread if sparse else mark_dense(spread), key)

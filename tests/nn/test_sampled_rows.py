@@ -4,6 +4,8 @@ import torch
 
 import gpnn
 from gpnn.graph import as_graph
+from gpnn.nn import MaskKey
+from gpnn.nn.layers import mark_dense
 from gpnn.nn.sampled_rows import SampledRows, walk_weights
 
 
@@ -52,3 +54,25 @@ def test_dropped_entries_leave_rows_that_sum_to_one(planted):
     drawn = rows.draw(np.arange(90), 0.5, np.random.default_rng(0))
     assert set(drawn.round(decimals=4).flatten().tolist()) <= {0.0, 1.0}
     assert drawn.mean() > 0.9
+
+
+def test_sparse_draws_are_the_dense_ones(planted):
+    rows = SampledRows.of(as_graph(planted), planted.x, order=2, alpha=0.2)
+    dense, sparse = (rows.draw(np.arange(5, 90), 0.5, np.random.default_rng(0), dense=each) for each in (True, False))
+    torch.testing.assert_close(sparse.to_dense(), dense)
+    model = gpnn.nn.GPNN(3, 8, 3, cell="linear", predict="features", concat="none", input_dropout=0.4, num_rounds=2)
+    key = MaskKey(0, 1, 2, torch.arange(5, 90))
+    torch.testing.assert_close(model.score_spread(sparse, key), model.score_spread(mark_dense(dense), key))
+
+
+def test_large_features_are_mapped_before_they_propagate(planted, monkeypatch):
+    plan = gpnn.lower(planted, gpnn.schedule.synchronous(planted, 3), normalization="symmetric", self_loops=True)
+    options = {"cell": "linear", "predict": "features", "concat": "none", "activation": "relu", "readout": "mean"}
+    model = gpnn.nn.GPNN(3, 2, 3, **options, num_rounds=3).eval()
+    torch.nn.init.ones_(model.encoder.first.bias)
+    expected, states = model(planted.x, plan), model.states(planted.x, plan)
+    monkeypatch.setattr("gpnn.nn.gpnn.KEPT_SPREAD", 0)
+    for x in (planted.x, planted.x.to_sparse_csr()):
+        torch.testing.assert_close(model(x, plan), expected)
+        torch.testing.assert_close(model(x, plan, rows=torch.tensor([3, 1])), expected[[3, 1]])
+        torch.testing.assert_close(model.states(x, plan), states)
