@@ -211,6 +211,30 @@ RECIPES: dict[str, NamedRecipe] = {
         undirected=TYPED,
         scale_features="none",
     ),
+    "sage": NamedRecipe(
+        "a convolution of own state and neighbours' mean per round, with batch normalisation and a residual connection",
+        Pipeline(
+            schedule="synchronous",
+            rounds=6,
+            normalization="graph",
+            hidden_channels=64,
+            model_options={
+                "cell": "batch_residual",
+                "sharing": "round",
+                "message": "auto",
+                "concat": "none",
+                "encoder": [64],
+                "norm": "batch",
+                "update_dropout": 0.3,
+                "dropout": 0.3,
+            },
+        ),
+        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        suits=_can_be_deep,
+        in_shards=False,  # batch normalisation sees all nodes
+        undirected=TYPED,
+        scale_features="none",
+    ),
     "gated": NamedRecipe(
         "states of the GRU cell over ten rounds, with batch normalisation; no node is dropped",
         Pipeline(

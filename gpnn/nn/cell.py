@@ -112,7 +112,6 @@ class Cell(nn.Module):
         ValueError: when the aggregation is unknown.
     """
 
-    local = True
     random = False
 
     def __init__(self, message: Message, update: Update, aggregate: str = "mean") -> None:
@@ -125,6 +124,10 @@ class Cell(nn.Module):
     @property
     def residual(self) -> bool:
         return self.update.residual
+
+    @property
+    def local(self) -> bool:
+        return self.update.local
 
     @property
     def hands_on(self) -> bool:
@@ -169,7 +172,6 @@ class CellBank(nn.Module):
             round t, and rounds past the last cell use the last.
     """
 
-    local = True
     random = False
 
     def __init__(self, cells: Sequence[Cell], kinds: Sequence[str] | None = None) -> None:
@@ -186,6 +188,10 @@ class CellBank(nn.Module):
     @property
     def residual(self) -> bool:
         return any(cell.residual for cell in self.cells)
+
+    @property
+    def local(self) -> bool:
+        return all(cell.local for cell in self.cells)
 
     @property
     def hands_on(self) -> bool:

@@ -69,7 +69,7 @@ class GPNN(nn.Module):
         hidden_channels: width of the states, d.
         out_channels: number of classes C.
         cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii, max_plus,
-            residual.
+            residual, batch_residual.
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
         aggregate: mean (by the plan's normalisation), sum, max or min.
@@ -425,6 +425,13 @@ class GPNN(nn.Module):
     def _check_features(self, x: Tensor | None, plan: Plan) -> Tensor | None:
         if plan.nodes is not None and self.norm != "none":
             raise ValueError(f"`norm` {self.norm!r} needs all nodes in one process. Got {plan.num_nodes} of them.")
+        if self.training and not self.cell.local and recomputes(self.runner):
+            most = max((len(phase.blocks) for phase in plan.distinct_phases()), default=1)
+            if most > 1:
+                raise ValueError(
+                    "A cell with batch normalisation needs all rows of a phase at once: the engine fused, or the "
+                    f"synchronous schedule. Got a streamed engine and {most} blocks."
+                )
         needs_x = self.encoder is not None or (self.concat == "features" and self.head.beside is not None)
         if needs_x and x is None:
             raise ValueError("A model with features as input or beside the state needs `x`. Got None.")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import batch_norm
 
 from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
@@ -125,6 +126,8 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor) -> Tensor:
         """The standardised columns, `[N, d]`."""
+        if self.training and len(x) == 1:  # which has no variance
+            return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         if self.training:
             assert self.num_batches_tracked is not None
             self.momentum = max(0.1, 1 / (1 + int(self.num_batches_tracked)))

@@ -180,8 +180,10 @@ def _row(result: FitResult, metric: str) -> Row:
         if each.get(f"val_{metric}") is not None and not math.isnan(each["val_loss"])
     ]
     if not checked or result.problem is not None:
-        return row | {"value": None, "val_loss": None, "best_epoch": 0}
-    return row | max(checked, key=lambda each: (each["value"], -each["val_loss"]))
+        return row | {"value": None, "earlier": None, "val_loss": None, "best_epoch": 0}
+    early = [each["value"] for each in checked if 2 * each["best_epoch"] <= len(history)]
+    best = max(checked, key=lambda each: (each["value"], -each["val_loss"]))
+    return row | {"earlier": max(early, default=None), **best}
 
 
 def _has_few_labels(trial: Trial) -> bool:

@@ -38,7 +38,8 @@ class RaceRecord:
         metric: what ranks.
         costs: seconds of an epoch of each recipe that takes part.
         epochs: the most epochs of each.
-        rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `val_loss`, ….
+        rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `earlier` (the
+            same after half of the epochs), `val_loss`, ….
         interrupted: the row of a training that a callback ended, which no file holds: it goes on.
         blend: what became of a blend of the finalists; None before it was tried.
     """
@@ -94,11 +95,17 @@ class RaceRecord:
         return next((row for row in self.rows if row["rung"] == rung and row["name"] == name), None)
 
     def alive(self, rung: int) -> list[str]:
-        """Who takes part in a rung: the better part of the rung before, best first; nobody before that is done."""
+        """Who takes part in a rung: the better part of the rung before, best first; nobody before that is done.
+
+        These are the best one and those of the best prospects: a curve that still rises is not left for a level one.
+        """
         if rung == 0:
             return list(self.costs)
         ranked = self.ranking(rung - 1)
-        return ranked[: math.ceil(KEPT * len(ranked))]
+        prospects = {name: prospect(self.find(rung - 1, name) or {}) for name in ranked}
+        others = sorted(ranked[1:], key=lambda name: prospects[name], reverse=True)
+        kept = {*ranked[:1], *others[: math.ceil(KEPT * len(ranked)) - 1]}
+        return [name for name in ranked if name in kept]
 
     @property
     def finalists(self) -> list[str]:
@@ -154,6 +161,21 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     return {name: max(1, done[name] + given[name]) for name in alive}
 
 
+def prospect(row: Row) -> float:
+    """The value that a training will have after twice the epochs if it gains as much as in the last half of them.
+
+    Curves of training are nearly straight over the logarithm of the epochs. One that has ended gains nothing more.
+
+    >>> prospect({"value": 0.75, "earlier": 0.5, "stopped": "rung"})
+    1.0
+    """
+    if row.get("value") is None:
+        return -math.inf
+    earlier = row.get("earlier")  # older versions have none
+    rising = earlier is not None and row["stopped"] == "rung"
+    return float(2 * row["value"] - earlier if rising else row["value"])
+
+
 def rank(rows: Sequence[Row]) -> list[Row]:
     """Rows from best to worst by value, those that are equal in the order given; what diverged is last.
 
@@ -191,4 +213,5 @@ def _is_row(row: Any, names: Mapping[str, Any]) -> bool:
     if not isinstance(row, dict) or row.get("name") not in names or not isinstance(row.get("stopped"), str):
         return False
     counts = type(row.get("rung")) is int and 0 <= row["rung"] < len(FRACTIONS) and type(row.get("epochs")) is int
-    return counts and all(isinstance(row.get(name), int | float | None) for name in ("value", "val_loss", "seconds"))
+    numbers = ("value", "earlier", "val_loss", "seconds")
+    return counts and all(isinstance(row.get(name), int | float | None) for name in numbers)

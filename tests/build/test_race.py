@@ -108,7 +108,7 @@ def one_way(path):
 
 
 def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, monkeypatch):
-    for name in ("raw", "averaged", "smoothed", "features", "columns", "convolution", "residual", "deep"):
+    for name in ("raw", "averaged", "smoothed", "features", "columns", "convolution", "residual", "deep", "sage"):
         monkeypatch.delitem(RECIPES, name)
     config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
     run, begun = begin_run(lambda: config, tmp_path / "run", before=lambda config: Race(config.to_toml(), ()))

@@ -158,6 +158,28 @@ def test_a_step_that_is_computed_again_sees_the_same_masks(update):
         torch.testing.assert_close(one, other)
 
 
+def test_batch_normalisation_in_a_cell_sees_all_rows_of_a_step():
+    graph, cell, state = plain_graph(), make_cell("batch_residual"), states()
+    plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 1))
+    update = cell.update.train()
+    messages = propagate(make_cell("linear", alpha=0.0), plan, state)
+    change = state @ update.weight_state + messages @ update.weight_message + update.bias
+    expected = state + ((change - change.mean(0)) / (change.var(0, correction=0) + 1e-5).sqrt()).relu()
+    for runner in ("fused", "streamed"):
+        torch.testing.assert_close(propagate(cell, plan, state, runner=runner), expected)
+    assert not cell.local
+    assert CellBank([cell]).eval().local
+
+
+def test_blocks_are_not_normalised_each_on_its_own():
+    graph = plain_graph()
+    divided = gpnn.lower(graph, gpnn.schedule.partitioned(graph, [1, 0] * (graph.num_nodes // 2)))
+    model, x = GPNN(4, 5, 3, cell="batch_residual", runner="streamed"), torch.randn(graph.num_nodes, 4)
+    with pytest.raises(ValueError, match=r"all rows of a phase at once: .* Got a streamed engine and 2 blocks"):
+        model(x, divided)
+    assert model.eval()(x, divided).shape == (graph.num_nodes, 3)
+
+
 def test_masks_follow_the_node_not_its_row():
     graph = multigraph(weighted=False, num_types=1)
     model, x = GPNN(4, 5, 3, cell="mlp", update_dropout=0.5, concat="none"), torch.randn(graph.num_nodes, 4)

@@ -108,6 +108,11 @@ def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
         own = (h - h.mean()) / np.sqrt(h.var() + 1e-5)
         change = own @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias)
         return h + np.maximum(change, 0)
+    if name == "BatchResidualUpdate":  # as it is after training: an affine map
+        norm = {key: _array(value) for key, value in unit.norm.state_dict().items()}
+        change = h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias)
+        change = (change - norm["running_mean"]) / np.sqrt(norm["running_var"] + unit.norm.eps)
+        return h + np.maximum(change * norm["weight"] + norm["bias"], 0)
     if name == "LinearUpdate":
         partial = unit.teleport == "round" and phase.closing
         return m if partial else (1 - unit.alpha) * m + unit.alpha * h0

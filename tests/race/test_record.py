@@ -30,6 +30,16 @@ def test_the_better_ones_go_on_and_the_last_rung_is_ranked():
     assert done.limit("b") == 5
 
 
+def test_a_rising_curve_is_not_left_for_a_level_one_and_the_best_stays():
+    level = [row(0, "a", 0.7) | {"earlier": 0.7}, row(0, "b", 0.6) | {"earlier": 0.6}]
+    rising = row(0, "c", 0.5) | {"earlier": 0.3}
+    assert rows(*level, rising).alive(1) == ["a", "c"]
+    assert rows(*level, rising | {"stopped": "patience"}).alive(1) == ["a", "b"]
+    steep = [row(0, name, 0.5) | {"earlier": 0.1} for name in "bc"]
+    assert rows(level[0], *steep).alive(1) == ["a", "b"]
+    assert rows(level[0], row(0, "b", None), row(0, "c", 0.1) | {"earlier": None}).alive(1) == ["a", "c"]
+
+
 def test_nobody_goes_on_before_the_rung_is_done():
     assert rows(row(0, "a", 0.5), row(0, "b", 0.7)).alive(1) == []
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpnn.engine import Step
 from gpnn.nn.update.cells import (
+    BatchResidualUpdate,
     GCNIIUpdate,
     GRUUpdate,
     LinearUpdate,
@@ -26,6 +27,10 @@ class Update(Protocol):
     @property
     def residual(self) -> bool:
         """Whether it reads `step.initial`."""
+
+    @property
+    def local(self) -> bool:
+        """Whether a row's next state follows from its own state and messages alone."""
 
     def start(self, state: Tensor) -> Tensor:
         """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
@@ -46,10 +51,12 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "gcnii": GCNIIUpdate,
     "max_plus": MaxPlusUpdate,
     "residual": ResidualUpdate,
+    "batch_residual": BatchResidualUpdate,
 }
 
 __all__ = [
     "UPDATES",
+    "BatchResidualUpdate",
     "GCNIIUpdate",
     "GRUUpdate",
     "LSTMUpdate",

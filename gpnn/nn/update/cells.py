@@ -11,7 +11,7 @@ from torch.nn.functional import layer_norm
 from gpnn.check import check_choice, check_range
 from gpnn.engine import Step
 from gpnn.kernels.autograd import is_plain
-from gpnn.nn.layers import glorot
+from gpnn.nn.layers import BatchNorm, glorot
 
 RESETS = ("after", "before")
 
@@ -20,6 +20,7 @@ class StateUpdate(nn.Module):
     """An update function that reads no initial state, and whose working state is the visible one, unless it says so."""
 
     residual = False
+    local = True
 
     def start(self, state: Tensor) -> Tensor:
         return state
@@ -150,6 +151,27 @@ class ResidualUpdate(MLPUpdate):
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         own = torch.addmm(self.bias, self.visible(state), self.weight_state)
         return state + torch.addmm(own, messages, self.weight_message).relu()
+
+
+class BatchResidualUpdate(MLPUpdate):
+    """h' = h + ReLU(n(W₁ h + W₂ m + b)), where n is a batch normalisation of the rows that a step updates.
+
+    GraphSAGE's convolution with a norm inside a residual connection: the form in which tuned classic networks do as
+    well as newer ones on most graphs (Luo et al. 2024). Share it "round" for a convolution and a norm per round. In
+    training a row's change follows from all rows of its step, so that they must be together; later it is an affine map.
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__(channels, generator)
+        self.norm = BatchNorm(channels)
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return not self.training
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        own = torch.addmm(self.bias, state, self.weight_state)
+        return state + self.norm(torch.addmm(own, messages, self.weight_message)).relu()
 
 
 TELEPORTS = ("phase", "round")
