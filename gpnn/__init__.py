@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Graph": "gpnn.graph",
     "load_dataset": "gpnn.data",
-    "from_frames": "gpnn.data.frames",
+    "from_frames": "gpnn.data.arrays",
     "Partition": "gpnn.partition",
     "partition_graph": "gpnn.divide",
     "Phase": "gpnn.schedule",

@@ -18,19 +18,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gpnn.check import check_choice, parse_memory
-from gpnn.data.arrays import hold_out
+from gpnn.data.arrays import hold_out, kind_of_frame, to_frame
 from gpnn.data.facts import GraphFacts
 from gpnn.data.features import TYPED, choose_scale, transform_data
 from gpnn.data.files import sha256_of
-from gpnn.data.frames import kind_of_frame, to_frame
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
-from gpnn.engine.device import choose_device
 from gpnn.explain import Explained
 from gpnn.export import check_program, export_models, save_program
 from gpnn.graph import as_graph
 from gpnn.incremental.follower import Followed, Follower, start_predictor
+from gpnn.kernels.execution import choose_device
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.models import NodeModel
 from gpnn.node_input import (
@@ -43,7 +42,6 @@ from gpnn.node_input import (
     read_graph,
     read_nodes,
 )
-from gpnn.notebook import in_notebook
 from gpnn.partition import Partition
 from gpnn.pipeline import Assembly, Auto, Pipeline, Sizes
 from gpnn.progress import Progress
@@ -56,6 +54,7 @@ from gpnn.run.known_nodes import KnownNodes, RowDigests
 from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels, write_predictions
 from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
+from gpnn.text import in_notebook
 from gpnn.train.blend import Blend, blend_predictions, choose_blend
 from gpnn.train.evaluate import predict_outputs
 from gpnn.train.fit import Callback, FitResult, fit, training_html

@@ -17,8 +17,8 @@ from gpnn.check import check_choice
 from gpnn.data.features import map_features
 from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
 from gpnn.engine import Plan, lower
-from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
+from gpnn.kernels.execution import choose_device
 from gpnn.memory.available import limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.nn import GPNN

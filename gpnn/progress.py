@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
-from gpnn.notebook import NotebookBar, in_notebook
-from gpnn.text import metric_text, percent
+from gpnn.text import NotebookBar, in_notebook, metric_text, percent
 
 if TYPE_CHECKING:
     from rich.console import Console

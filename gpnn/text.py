@@ -1,7 +1,11 @@
-"""Numbers and other values as text."""
+"""Values as text, and as HTML that a notebook shows: tables, bars, curves, and a bar that moves."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 
@@ -74,3 +78,118 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
     return printable(str(value))
+
+
+Point = tuple[float, float]
+SECONDS = 0.1  # between two updates of a bar
+WIDTH, HEIGHT = 360.0, 120.0  # of a picture
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c")
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookBar:
+    """A bar in the output of a cell, which it leaves empty; as much of rich's `Progress` as is used."""
+
+    def __init__(self) -> None:
+        self.task_ids: list[Any] = [0]
+        self._handle: Any = None
+        self._task: dict[str, Any] = {}
+        self._shown = 0.0
+
+    def start(self) -> None:
+        from IPython.display import HTML, display
+
+        self._handle = display(HTML(""), display_id=True)
+
+    def add_task(self, description: str, total: float | None = None, facts: str = "") -> None:
+        self._task = {"description": description, "total": total, "completed": 0, "facts": facts}
+        self._show(force=True)
+
+    def remove_task(self, task: int) -> None:
+        self._task = {}
+
+    def update(self, task: int, **values: Any) -> None:
+        self._task |= values
+        self._show(force=self._task["completed"] == self._task["total"])
+
+    def stop(self) -> None:
+        self._task = {}
+        self._show(force=True)
+
+    def _show(self, *, force: bool) -> None:
+        from IPython.display import HTML
+
+        now = time.monotonic()
+        if self._handle is not None and (force or now - self._shown >= SECONDS):
+            self._shown = now
+            self._handle.update(HTML(_bar(**self._task) if self._task else ""))
+
+
+def _bar(description: str, total: float | None, completed: float, facts: str) -> str:
+    place = "" if total is None else f' value="{completed:g}" max="{total:g}"'
+    return f"{escape(description)} <progress{place}></progress> {escape(facts)}"
+
+
+def table_html(head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+    """A table; numbers are as :func:`gpnn.text.value_text` has them.
+
+    >>> table_html(["class", "nodes"], [["a<b", 1200]])
+    '<table><tr><th>class</th><th>nodes</th></tr><tr><td>a&lt;b</td><td>1,200</td></tr></table>'
+    """
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    lines = ["".join(f"<th>{escape(each)}</th>" for each in head)]
+    lines += ["".join(f"<td>{escape(value_text(each))}</td>" for each in row) for row in rows]
+    return f"<table>{title}{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def bars_html(values: Sequence[float], title: str) -> str:
+    """A picture of values, none negative, as bars side by side.
+
+    >>> bars_html([1, 3], "sizes").count("<rect")
+    2
+    """
+    most, step = max([*values, 1e-300]), WIDTH / max(1, len(values))
+    shapes = (
+        f'<rect x="{place * step:.2f}" y="{HEIGHT * (1 - value / most):.2f}" width="{0.9 * step:.2f}" '
+        f'height="{HEIGHT * value / most:.2f}" fill="{COLOURS[0]}"/>'
+        for place, value in enumerate(values)
+    )
+    return _picture("".join(shapes), title)
+
+
+def curves_html(curves: Mapping[str, Sequence[Point]], title: str) -> str:
+    """A picture of curves, each in a scale of its own from its least value to its largest.
+
+    >>> picture = curves_html({"loss": [(1, 2.0), (2, 1.0)], "empty": []}, "training")
+    >>> picture.count("<polyline"), "loss: 2 to 1" in picture
+    (1, True)
+    """
+    shapes, place = [], 0
+    for name, points in curves.items():
+        if not points:
+            continue
+        colour = COLOURS[place % len(COLOURS)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in _scale(points))
+        ends = f"{name}: {value_text(float(points[0][1]))} to {value_text(float(points[-1][1]))}"
+        shapes.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        at = f'x="{WIDTH + 8:.0f}" y="{14 + 16 * place}" font-size="12"'
+        shapes.append(f'<text {at} fill="{colour}">{escape(ends)}</text>')
+        place += 1
+    return _picture("".join(shapes), title, WIDTH + 220)
+
+
+def _scale(points: Sequence[Point]) -> list[Point]:
+    """The points in the picture's own units, y downwards."""
+    lows, highs = zip(*((min(each), max(each)) for each in zip(*points)))
+    wide, high = (last - first or 1.0 for first, last in zip(lows, highs))
+    return [(WIDTH * (x - lows[0]) / wide, HEIGHT * (1 - (y - lows[1]) / high)) for x, y in points]
+
+
+def _picture(shapes: str, title: str, width: float = WIDTH) -> str:
+    size = f'width="{width:.0f}" height="{HEIGHT:.0f}" viewBox="0 -2 {width:.0f} {HEIGHT + 4:.0f}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}><title>{escape(title)}</title>{shapes}</svg>'

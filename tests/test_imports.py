@@ -23,7 +23,6 @@ ROWS = [
         "sizes",
         "progress",
         "setting_names",
-        "notebook",
     },
     {"data", "partition"},
     {"schedule"},

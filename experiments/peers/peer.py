@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from experiments.peers.networks import PlainNetwork, ResidualNetwork, adjacency, neighbour_columns
 from gpnn.check import check_choice
 from gpnn.data.features import transform_data
-from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
+from gpnn.kernels.execution import choose_device
 from gpnn.train.evaluate import score
 from gpnn.train.metrics import merit
 from gpnn.train.objective import SPLITS, Examples

@@ -20,7 +20,7 @@ from gpnn.check import parse_memory
 from gpnn.data import recall_at_k
 from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
-from gpnn.distributed.quality import recall_of_shards
+from gpnn.distributed.schedules import recall_of_shards
 from gpnn.graph import as_graph
 from gpnn.memory.available import available_bytes
 from gpnn.run.folder import RunFolder

@@ -20,7 +20,7 @@ from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
 from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan
-from gpnn.engine.device import choose_device
+from gpnn.kernels.execution import choose_device
 from gpnn.memory.engine import EngineChoice
 from gpnn.nn import GPNN
 from gpnn.nn.models import NodeModel

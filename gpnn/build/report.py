@@ -19,9 +19,9 @@ from gpnn.build.shard_data import read_own
 from gpnn.build.unchanged import load_run_config, load_trained_config
 from gpnn.config import Config
 from gpnn.distributed import SINGLE, group_of, is_shard_folder, read_index
-from gpnn.engine.device import choose_device
 from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.export import check_program, export_models, save_program
+from gpnn.kernels.execution import choose_device
 from gpnn.nn import GPNN
 from gpnn.report import (
     MAX_EXPLAINED,

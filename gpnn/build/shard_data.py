@@ -105,7 +105,7 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
 
 
 def _read_lists(data: Data, index: ShardIndex, pairs: Tensor) -> None:
-    """Give a process's nodes what :func:`gpnn.distributed.quality.recall_of_shards` reads.
+    """Give a process's nodes what :func:`gpnn.distributed.schedules.recall_of_shards` reads.
 
     Raises:
         ValueError: when it does not fit the nodes.

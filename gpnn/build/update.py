@@ -23,11 +23,11 @@ from gpnn.data.labels import labelled_nodes
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.column import as_text, named
 from gpnn.data.tables.vocabulary import COLUMNS, Choices
-from gpnn.engine.device import choose_device
 from gpnn.graph import as_graph
 from gpnn.incremental import LiveGraph
 from gpnn.incremental.change import ReadChange, read_change_folder
 from gpnn.incremental.follower import Followed, start_predictor
+from gpnn.kernels.execution import choose_device
 from gpnn.run.known_nodes import node_ids
 from gpnn.run.predictions import known_labels, predictions_table, true_labels
 from gpnn.train.task import Prediction

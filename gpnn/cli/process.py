@@ -153,7 +153,7 @@ def set_process(built: Built) -> None:
     """
     import torch
 
-    from gpnn.engine.device import choose_threads, make_deterministic
+    from gpnn.kernels.execution import choose_threads, make_deterministic
 
     if built.config.deterministic:
         make_deterministic()

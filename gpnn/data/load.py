@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpnn.data.arrays import PACKAGES, kind_of_frame
 from gpnn.data.babi import babi
 from gpnn.data.check import check_data
 from gpnn.data.diel import ARCHIVE, diel, diel_files
@@ -18,7 +19,6 @@ from gpnn.data.files import Progress, data_folder, dataset_files, fetch_files, f
 from gpnn.data.formats.database import ENDINGS, database
 from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file, is_networkx, networkx_graph
 from gpnn.data.formats.ogb import OGB, raw_file
-from gpnn.data.frames import PACKAGES, kind_of_frame
 from gpnn.data.generators import chain, digits, grid, people, planted, rmat
 from gpnn.data.kinds import KIND_READERS, KINDS, missing_kind
 from gpnn.data.long_range import diameter, eccentricity, mesh_eccentricity, ring_transfer, shortest_path, tree_match
@@ -69,7 +69,7 @@ def load_dataset(
             (:func:`gpnn.data.formats.graph_file.graph_file`), of a database file
             (:func:`gpnn.data.formats.database.database`), a networkx graph
             (:func:`gpnn.data.formats.graph_file.networkx_graph`), a PyG `Data` or `HeteroData`
-            (:func:`gpnn.data.hetero.data_from_hetero`), or a PyG dataset object of one graph.
+            (:func:`gpnn.data.check.data_from_hetero`), or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
         vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.
         options: keyword arguments of the dataset's loader, such as `split="random", seed=1`.

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from gpnn.distributed.process_group import SINGLE, ProcessGroup
-from gpnn.engine.device import choose_device
+from gpnn.kernels.execution import choose_device
 
 MEETING = timedelta(minutes=10)  # machines may start minutes apart
 PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait, as long as its heart beats

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from gpnn.check import check_count
-from gpnn.explain.explained import Explained, row_of
-from gpnn.explain.links import Links
+from gpnn.explain.explained import Explained, Links, row_of
 from gpnn.graph import Graph
 from gpnn.incremental.variants import Deletions
-from gpnn.notebook import table_html
 from gpnn.run.known_nodes import find_nodes, node_ids
+from gpnn.text import table_html
 from gpnn.train.task import Classification, Task
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from gpnn.data.arrays import to_features
-from gpnn.data.frames import read_frame
+from gpnn.data.arrays import read_frame, to_features
 from gpnn.data.tables import in_folder, read_edges, read_matrix, read_part
 from gpnn.data.tables.assemble import add_labels, edge_types, prepare_edges, prepare_nodes
 from gpnn.data.tables.column import as_text, named, plain_column

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Plan
-from gpnn.engine.device import choose_device
 from gpnn.incremental.change import Change
 from gpnn.incremental.dynamic_graph import DynamicGraph, Round, affected, local_round, required, widen
 from gpnn.incremental.live_graph import LiveGraph
 from gpnn.incremental.region import Region, Tape
 from gpnn.incremental.rows import distinct
-from gpnn.kernels.execution import one_thread
+from gpnn.kernels.execution import choose_device, one_thread
 from gpnn.memory.available import available_bytes
 from gpnn.nn import GPNN
 from gpnn.nn.columns import ColumnModel

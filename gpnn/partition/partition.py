@@ -18,9 +18,9 @@ from gpnn.check import check_count
 from gpnn.csr import compress, pointers
 from gpnn.graph import GraphLike, as_graph
 from gpnn.graph.edges import check_ids
-from gpnn.notebook import bars_html
 from gpnn.storage.atomic import replace_file
 from gpnn.storage.tensors import read_tensors, write_tensors
+from gpnn.text import bars_html
 
 MOST_BARS = 100  # subgraphs that a notebook shows
 MOST_EMPTY = 1 << 20  # parts that a file may declare beyond its nodes: a declared number costs memory

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpnn.notebook import table_html
 from gpnn.race.members import allot
 from gpnn.storage.read import shorten, wrong_field
+from gpnn.text import table_html
 from gpnn.train.blend import Blend
 
 Row = dict[str, Any]

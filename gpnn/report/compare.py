@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars, label
 from gpnn.report.html import check_extra, render
+from gpnn.report.record import Chart, Section, Table, Trace, color, horizontal_bars, label
 from gpnn.report.verdict import curve, history_column, value_hover
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text

@@ -16,7 +16,7 @@ from gpnn.distributed import group_of
 from gpnn.engine import Block, CellLike, Plan, Step, recomputes
 from gpnn.engine.propagate import RUNNERS, Runner
 from gpnn.nn import GPNN, MaskKey
-from gpnn.report.content import Chart, Section, Table, Trace, color, horizontal_bars
+from gpnn.report.record import Chart, Section, Table, Trace, color, horizontal_bars
 from gpnn.text import size
 from gpnn.train.evaluate import autocast, products
 

@@ -8,9 +8,8 @@ from numba import njit
 
 from gpnn.graph import Graph
 from gpnn.partition import Partition, partition_graph
-from gpnn.report.content import MUTED, Chart, Section, Trace, color, label
 from gpnn.report.counts import Quotient, count_between
-from gpnn.report.record import Record, SmallGraph
+from gpnn.report.record import MUTED, Chart, Record, Section, SmallGraph, Trace, color, label
 from gpnn.report.states import PLANE, coloured_points, marks, placed_points
 from gpnn.text import percent
 

@@ -14,13 +14,12 @@ from typing import Any
 
 from gpnn.check import install_command
 from gpnn.explain import Explanation
-from gpnn.report.content import Chart, Drawing, Listing, Search, Section, Table
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
 from gpnn.report.nodes import LEAD, explanations, nodes, parts_of
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
-from gpnn.report.record import Record
+from gpnn.report.record import Chart, Drawing, Listing, Record, Search, Section, Table
 from gpnn.report.setup import configuration, environment, notes, phases, reproduce, subgraphs
 from gpnn.report.states import states
 from gpnn.report.verdict import learning_curves, race, traffic, verdict

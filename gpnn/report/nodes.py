@@ -11,10 +11,9 @@ from torch import Tensor
 from gpnn.data.facts import split_mask
 from gpnn.explain import Explanation, draw_explanation
 from gpnn.graph import Graph
-from gpnn.report.content import Drawing, Search, Section, Table
 from gpnn.report.counts import CHUNK, SPLIT_NAMES
 from gpnn.report.numbers import View
-from gpnn.report.record import NodeFacts, Record
+from gpnn.report.record import Drawing, NodeFacts, Record, Search, Section, Table
 from gpnn.text import percent
 
 if TYPE_CHECKING:

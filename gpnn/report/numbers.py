@@ -13,9 +13,8 @@ from torch.nn.functional import one_hot
 
 from gpnn.data.labels import labelled_nodes
 from gpnn.distributed import ProcessGroup
-from gpnn.report.content import MUTED, Chart, Section, Trace, bars, color, diagonal
 from gpnn.report.counts import SPLIT_NAMES
-from gpnn.report.record import Record
+from gpnn.report.record import MUTED, Chart, Record, Section, Trace, bars, color, diagonal
 from gpnn.text import percent
 from gpnn.train.task import task_of
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from gpnn.report.content import Chart, Section, Table, Trace, bars, color, diagonal, horizontal_bars, label
 from gpnn.report.counts import MAX_CLASSES, SPLIT_NAMES, PredictionCounts
-from gpnn.report.record import Record
+from gpnn.report.record import Chart, Record, Section, Table, Trace, bars, color, diagonal, horizontal_bars, label
 from gpnn.text import percent, value_text
 from gpnn.train.evaluate import CALIBRATED
 from gpnn.train.loss import BINS

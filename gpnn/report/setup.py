@@ -8,9 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from gpnn.partition import Quality
-from gpnn.report.content import Chart, Drawing, Listing, Section, Table, Trace, bars, color
 from gpnn.report.counts import PhaseRow
-from gpnn.report.record import Record
+from gpnn.report.record import Chart, Drawing, Listing, Record, Section, Table, Trace, bars, color
 from gpnn.schedule import draw_schedule
 from gpnn.schedule.draw import MAX_NODES
 from gpnn.text import percent

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.report.content import MAX_LEGEND, Chart, Section, Trace, color, label
 from gpnn.report.counts import SPLIT_NAMES
-from gpnn.report.record import NodeFacts, Record
+from gpnn.report.record import MAX_LEGEND, Chart, NodeFacts, Record, Section, Trace, color, label
 from gpnn.text import percent
 
 STEPS = 300

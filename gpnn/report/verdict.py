@@ -8,9 +8,8 @@ from typing import Any
 
 from gpnn.race import RaceRecord
 from gpnn.race.record import FRACTIONS
-from gpnn.report.content import Chart, Section, Table, Trace, color
 from gpnn.report.counts import SPLIT_NAMES
-from gpnn.report.record import Record
+from gpnn.report.record import Chart, Record, Section, Table, Trace, color
 from gpnn.text import SHARES, metric_text, size
 from gpnn.train.baselines import ABOUT
 from gpnn.train.blend import Blend

@@ -13,8 +13,7 @@ from torch import Tensor
 from gpnn.check import check_count
 from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 MAX_NODES = 100_000
 _BUFFER = 1 << 26  # bytes for the bits of one group of sources

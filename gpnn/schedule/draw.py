@@ -12,8 +12,7 @@ import numpy as np
 
 from gpnn.check import check_count
 from gpnn.partition import Partition
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 from gpnn.schedule.sheet import Sheet, lay_out
 from gpnn.storage.atomic import write_text
 

@@ -11,9 +11,8 @@ from gpnn.check import check_choice, check_count
 from gpnn.csr import pointers
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition import Partition
-from gpnn.schedule.phase import Phase
 from gpnn.schedule.phase_spec import UPDATES, AnyPhase, PhaseSpec, resolve_phases
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 VIRTUALS = (None, "graph", "subgraph")
 KINDS = ("inside", "cut", "gather", "scatter")  # of its phases, in the order of a round

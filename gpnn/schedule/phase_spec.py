@@ -16,7 +16,7 @@ from gpnn.csr import pointers, slices
 from gpnn.graph import Graph
 from gpnn.graph.edges import receivers
 from gpnn.partition import Partition
-from gpnn.schedule.phase import Phase
+from gpnn.schedule.schedule import Phase
 
 CHUNK = 1 << 24  # edges that are counted at a time on a device
 RECEIVES_INSIDE, RECEIVES_CUT, SENDS_CUT = 1, 2, 4  # what a node does, as bits

@@ -8,8 +8,7 @@ import torch
 
 from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 _CHANNELS = 8  # of the dry run
 

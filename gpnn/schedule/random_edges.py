@@ -7,8 +7,7 @@ import torch
 
 from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 
 def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:

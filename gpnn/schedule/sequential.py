@@ -8,8 +8,7 @@ import torch
 from gpnn.check import check_count, check_node
 from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 
 def sequential(data: GraphLike, rounds: int = 5, root: int = 0) -> Schedule:

@@ -9,8 +9,7 @@ import numpy as np
 from gpnn.check import check_count, check_node
 from gpnn.csr import compress
 from gpnn.graph import Graph, GraphLike, as_graph
-from gpnn.schedule.phase import Phase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 from gpnn.schedule.sequential import level_phases
 
 

@@ -6,9 +6,8 @@ import torch
 
 from gpnn.check import check_count
 from gpnn.graph import GraphLike, as_graph
-from gpnn.schedule.phase import Phase
 from gpnn.schedule.phase_spec import PhaseSpec, RowPhase
-from gpnn.schedule.schedule import Schedule
+from gpnn.schedule.schedule import Phase, Schedule
 
 
 def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:

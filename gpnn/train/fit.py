@@ -17,10 +17,9 @@ from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import MaskKey
-from gpnn.notebook import curves_html, table_html
 from gpnn.pages import release_pages
 from gpnn.run.checkpoint import Progress
-from gpnn.text import metric_text
+from gpnn.text import curves_html, metric_text, table_html
 from gpnn.train.evaluate import (
     all_finite,
     autocast,

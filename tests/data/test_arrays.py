@@ -1,11 +1,18 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import networkx
 import numpy as np
+import pyarrow
 import pytest
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from gpnn.data.arrays import data_from_arrays, encode_labels, hold_out
+import gpnn
+from gpnn.data.arrays import data_from_arrays, encode_labels, hold_out, kind_of_frame, to_frame
+from tests.data.tables.example import EDGES, NODES, write
 
 NAN = float("nan")
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -123,3 +130,172 @@ def test_frames_of_pandas():
         data, classes = data_from_arrays(x, pandas.Series(labels), PATH)
         assert data.y.tolist() == [0, -1, 1]
         assert len(classes) == 2
+
+
+class Stream:
+    """A frame of an unknown package that speaks Arrow's C stream."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.table = pyarrow.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Relation:
+    """A frame that only knows how to become a pyarrow table."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.to_arrow_table = lambda: pyarrow.table(columns)
+
+
+def of_package(name: str) -> Callable[[dict[str, Any]], Any]:
+    package = pytest.importorskip(name, reason=f"{name} is not installed")
+    return package.from_arrow if name == "duckdb" else package.DataFrame
+
+
+FRAMES: dict[str, Callable[[], Callable[[dict[str, Any]], Any]]] = {
+    "pyarrow": lambda: pyarrow.table,
+    "stream": lambda: Stream,
+    "relation": lambda: Relation,
+    "pandas": lambda: of_package("pandas"),
+    "polars": lambda: of_package("polars"),
+    "duckdb": lambda: lambda columns: of_package("duckdb")(pyarrow.table(columns)),
+}
+
+
+@pytest.fixture(params=FRAMES)
+def make(request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], Any]:
+    return FRAMES[request.param]()
+
+
+def test_every_kind_of_frame_is_the_folder_of_its_tables(make, tmp_path: Path):
+    nodes = NODES | {"city": ["Oslo", "Rome", "Oslo"]}
+    write(tmp_path / "nodes.csv", nodes)
+    write(tmp_path / "edges.csv", EDGES)
+    expected = gpnn.load_dataset(tmp_path, seed=3, undirected=True)
+    data = gpnn.from_frames(make(nodes), make(EDGES), seed=3, undirected=True)
+    for name in ("x", "y", "edge_index", "edge_type", "edge_weight", "train_mask", "val_mask", "test_mask"):
+        assert data[name].equal(expected[name]), name
+    assert data.node_name.tolist() == expected.node_name.tolist()
+    assert data.vocabulary == expected.vocabulary
+    assert data.notes == expected.notes
+    assert data.frame_kind == kind_of_frame(make(nodes))
+
+
+def test_an_answer_is_a_frame_of_the_kind_that_came_in(make):
+    frame = make(NODES)
+    kind = kind_of_frame(frame)
+    answer = to_frame(pyarrow.table(NODES), kind)
+    assert kind_of_frame(answer) == kind
+    assert list(gpnn.data.arrays.to_arrow("nodes", answer).column("id").to_pylist()) == NODES["id"]
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (["red", None, ""], [0, -1, -1]),
+        ([7, None, 9], [0, -1, 1]),
+        ([0.0, float("nan"), 1.0], [0, -1, 1]),
+        ([None, "nan", "red"], [-1, -1, 0]),
+        ([-1, 0, 1], [-1, 0, 1]),
+    ],
+)
+def test_a_label_that_is_none_nan_or_empty_is_unlabelled(make, label, expected):
+    data = gpnn.from_frames(make({"id": [0, 1, 2], "label": label}), make({"source": [0], "target": [1]}))
+    assert data.y.tolist() == expected
+
+
+def test_columns_by_other_names_are_named_as_the_user_does():
+    nodes = pyarrow.table({"user": ["ann", "bob"], "hobby": ["chess", "choir"]})
+    edges = pyarrow.table({"to": ["ann", "zoe"], "from": ["bob", "bob"]})
+    names = {"id": "user", "source": "from", "target": "to", "label": "hobby"}
+    assert gpnn.from_frames(nodes, edges.slice(0, 1), **names).edge_index.tolist() == [[1], [0]]
+    with pytest.raises(ValueError, match=r"^edges, row 1 \(from 0\), column to: must be an id of nodes\. Got 'zoe'\.$"):
+        gpnn.from_frames(nodes, edges, **names)
+    with pytest.raises(ValueError, match=r"^edges must have a column start\. Got to, from\.$"):
+        gpnn.from_frames(nodes, edges, **names | {"source": "start"})
+    both = nodes.append_column("id", [["1", "2"]])
+    with pytest.raises(ValueError, match=r"^nodes must not have a column id where it is called user\. Got both\.$"):
+        gpnn.from_frames(both, edges, **names)
+
+
+def test_frames_of_edges_are_edge_types(make):
+    nodes = make({"id": ["a", "b"]})
+    edges = {
+        "likes": make({"from": ["a"], "target": ["b"]}),
+        "knows": make({"from": ["b"], "target": ["a"], "weight": [0.5]}),
+    }
+    data = gpnn.from_frames(nodes, edges, source="from")
+    assert (data.edge_type_names, data.edge_type.tolist()) == (["knows", "likes"], [1, 0])
+    assert data.edge_weight.tolist() == [1.0, 0.5]
+    one = gpnn.from_frames(nodes, {"knows": edges["knows"]}, data.vocabulary, source="from")
+    assert one.edge_type.tolist() == [0]
+    with pytest.raises(ValueError, match=r"edges of likes must have a column start\. Got from, target\."):
+        gpnn.from_frames(nodes, edges, source="start")
+    with pytest.raises(ValueError, match=r"`edges` must hold at least one frame\. Got an empty dictionary\."):
+        gpnn.from_frames(nodes, {})
+
+
+def test_ends_may_be_called_by_each_others_names():
+    edges = pyarrow.table({"source": ["b"], "target": ["a"]})
+    assert gpnn.from_frames(None, edges, source="target", target="source").edge_index.tolist() == [[0], [1]]
+
+
+def test_columns_may_be_listed():
+    nodes = pyarrow.table({"id": [0, 1], "zip": [10, 20], "name": ["a", "b"], "x": [1.0, 2.0]})
+    data = gpnn.from_frames(nodes, pyarrow.table({"source": [0], "target": [1]}), categorical=["zip"], ignore=("name",))
+    assert data.feature_names == ["zip=10", "zip=20", "x"]
+
+
+def test_later_frames_keep_the_meaning_of_the_first():
+    edges = pyarrow.table({"source": [0], "target": [1]})
+    first = gpnn.from_frames(pyarrow.table({"id": [0, 1], "age": [1.0, 3.0], "label": ["a", "b"]}), edges)
+    later = gpnn.from_frames(pyarrow.table({"id": [0, 1], "age": [5.0, 3.0]}), edges, first.vocabulary)
+    assert later.x.tolist() == [[3.0], [1.0]]
+    assert later.vocabulary.columns == first.vocabulary.columns
+
+
+def test_what_is_no_frame_is_refused():
+    edges = pyarrow.table({"source": [0], "target": [1]})
+    with pytest.raises(
+        ValueError, match=r"`nodes` must be a data frame of pandas, polars, pyarrow or DuckDB\. Got list"
+    ):
+        gpnn.from_frames([1], edges)
+    with pytest.raises(ValueError, match=r"nodes, column tags: must hold text or numbers\. Got list"):
+        gpnn.from_frames(pyarrow.table({"id": [0, 1], "tags": [[1], [2]]}), edges)
+
+
+class TestPandas:
+    @pytest.fixture
+    def pandas(self) -> Any:
+        return pytest.importorskip("pandas", reason="pandas is not installed")
+
+    def test_an_index_with_a_name_is_a_column_and_another_is_left_out(self, pandas):
+        frame, edges = pandas.DataFrame(NODES), pandas.DataFrame(EDGES)
+        assert gpnn.from_frames(frame.set_index("id"), edges).node_name.tolist() == NODES["id"]
+        turned = gpnn.from_frames(frame.iloc[::-1], edges)
+        assert turned.node_name.tolist() == NODES["id"][::-1]
+        assert turned.feature_names == ["age"]
+
+    def test_categories_and_objects(self, pandas):
+        frame = pandas.DataFrame(NODES | {"city": pandas.Categorical(["Oslo", None, "Rome"])})
+        frame["label"] = pandas.Series(["red", pandas.NA, float("nan")], dtype=object)
+        data = gpnn.from_frames(frame, pandas.DataFrame(EDGES))
+        assert data.feature_names == ["age", "city=Oslo", "city=Rome"]
+        assert data.y.tolist() == [0, -1, -1]
+
+    def test_a_column_that_mixes_types_is_named(self, pandas):
+        frame = pandas.DataFrame(NODES | {"odd": [1, "a", 2]})
+        with pytest.raises(ValueError, match=r"`nodes` must have columns of one type each\. Got: .*column odd"):
+            gpnn.from_frames(frame, pandas.DataFrame(EDGES))
+
+
+class TestPolars:
+    def test_categories_and_lazy_frames(self):
+        polars = pytest.importorskip("polars", reason="polars is not installed")
+        frame = polars.LazyFrame(NODES | {"city": ["Oslo", None, "Rome"]})
+        frame = frame.with_columns(polars.col("city").cast(polars.Categorical))
+        data = gpnn.from_frames(frame, polars.LazyFrame(EDGES))
+        assert data.feature_names == ["age", "city=Oslo", "city=Rome"]
+        assert data.frame_kind == "polars"

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.kernels.execution import SHARE_ABOVE, _pool, num_threads, share_calls, share_rows
+from gpnn.kernels.execution import SHARE_ABOVE, _pool, choose_device, num_threads, share_calls, share_rows
 
 
 @pytest.fixture
@@ -82,3 +82,16 @@ def test_products_in_a_share_start_no_threads():
     counts = share_rows(64, SHARE_ABOVE, lambda start, stop: library.omp_get_max_threads())
     assert len(counts) == 16
     assert set(counts) == {1}
+
+
+def test_auto_is_what_the_machine_has():
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match=r"`device` must be auto, cpu, cuda or cuda:N. Got 'gpu'"):
+        choose_device("gpu")
+    with pytest.raises(ValueError, match=r"`device` must be auto, cpu, cuda or cuda:N. Got 'meta'"):
+        choose_device("meta")
+    with pytest.raises(ValueError, match=r"this machine has \d+ GPUs. Got 'cuda:99'"):
+        choose_device("cuda:99")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gpnn.check import install_command
 from gpnn.report import SECTIONS, write_report
-from gpnn.report.content import Chart
 from gpnn.report.html import can_write, check_extra, plotly_script, script_json
+from gpnn.report.record import Chart
 from gpnn.train.notes import Note
 from tests.oracle.multi_hot import multi_hot_graph
 from tests.report.conftest import HOSTILE, record_of

@@ -4,9 +4,9 @@ import torch
 from torch_geometric.data import Data
 
 from gpnn.explain import Explanation
-from gpnn.report.content import Drawing, Table
 from gpnn.report.nodes import MAX_LISTED, NUM_EACH, choose_examples, explanations, first_nodes, nodes, rank_nodes
 from gpnn.report.numbers import View
+from gpnn.report.record import Drawing, Table
 from tests.oracle.multi_hot import multi_hot_graph
 
 

@@ -5,8 +5,8 @@ import torch
 import gpnn
 from gpnn.report import Record
 from gpnn.report import setup as module
-from gpnn.report.content import Drawing
 from gpnn.report.counts import count_phases
+from gpnn.report.record import Drawing
 from gpnn.report.setup import MAX_PHASES, phases, reproduce, subgraphs
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.engine.device import make_deterministic
+from gpnn.kernels.execution import make_deterministic
 from gpnn.train import Recipe, fit
 
 ROOT = Path(__file__).parents[2]

@@ -59,7 +59,7 @@ def train_gcn(
         device: where to train: "auto", "cpu", "cuda" or "cuda:N"; clusters are cut and merged on the CPU.
     """
     from gpnn.data.features import transform_data
-    from gpnn.engine.device import choose_device
+    from gpnn.kernels.execution import choose_device
 
     where = choose_device(device)
     data = transform_data(data, undirected=True, scale_features="rows")

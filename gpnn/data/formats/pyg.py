@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gpnn.data.check import data_from_hetero
 from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
-from gpnn.data.hetero import data_from_hetero
 from gpnn.data.pickle_machine import default_dictionary, refuse_call
 from gpnn.data.splits import MASKS
 from gpnn.data.tables.binary import DAMAGES
@@ -76,7 +76,7 @@ CONSTRUCTORS: dict[tuple[str, str], Callable[..., Any]] = {
 def read_pyg(path: Path, task: str = "auto") -> Data:
     """The graph of a file that `torch.save(data, path)` wrote, or of a dataset's `processed/data.pt` of one graph.
 
-    A `HeteroData` is made one graph (:func:`gpnn.data.hetero.data_from_hetero`).
+    A `HeteroData` is made one graph (:func:`gpnn.data.check.data_from_hetero`).
 
     Args:
         path: the file.

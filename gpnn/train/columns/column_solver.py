@@ -13,7 +13,7 @@ from torch import Tensor
 from gpnn.distributed import group_of
 from gpnn.kernels import Operator
 from gpnn.nn.columns import ColumnModel
-from gpnn.nn.columns.linear_columns import Columns
+from gpnn.nn.columns.fitted import Columns
 from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 from gpnn.train.columns.boosting import Boosted, boost, join

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gpnn.data.features import from_scipy
 from gpnn.kernels import Operator, aggregate
-from gpnn.nn.columns.linear_columns import Columns, LinearColumns
+from gpnn.nn.columns.fitted import Columns, LinearColumns
 from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 

@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy
 
 from gpnn.data.features import from_scipy
 from gpnn.graph import Graph
-from gpnn.nn.columns.linear_columns import Columns, LinearColumns
+from gpnn.nn.columns.fitted import Columns, LinearColumns
 from gpnn.nn.columns.relations import Relations, to_scipy
 from gpnn.train.columns.linear import LinearProblem
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gpnn.graph import Graph
-from gpnn.nn.columns.label_columns import label_columns
+from gpnn.nn.columns.column_model import label_columns
 from gpnn.nn.columns.relations import Relations, to_scipy
 
 

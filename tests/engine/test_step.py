@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gpnn.engine.device import choose_device
+from gpnn.kernels.execution import choose_device
 
 
 def test_auto_is_what_the_machine_has():

@@ -3,7 +3,7 @@
 import torch
 
 import gpnn
-from gpnn.explain.links import Linker, hops_to
+from gpnn.explain.explained import Linker, hops_to
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
