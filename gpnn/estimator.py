@@ -164,6 +164,10 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         self.classes_, self.multilabel_ = np.asarray(saved["classes_"]), bool(saved["multilabel_"])
         older = Classification(len(self.classes_), self.multilabel_).to_mapping()  # versions without a temperature
         self.task_ = parse_task(saved.get("task_", older), "classifier.json")
+        if not isinstance(self.task_, Classification) or self.task_.multi_label != self.multilabel_:
+            raise ValueError(f"the task {self.task_.name}")
+        if self.classes_.shape != (self.task_.num_classes,) or self.classes_.dtype.kind == "O":
+            raise ValueError(f"classes of shape {list(self.classes_.shape)} for {self.task_.num_classes} outputs")
 
 
 class GPNNRegressor(RegressorMixin, NodeEstimator):

@@ -187,6 +187,27 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path):
         GPNNClassifier.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes_": [0, 1]}, r"Got: classes of shape \[2\] for 3 outputs\."),
+        ({"classes_": [[0], [1], [2]]}, r"Got: classes of shape \[3, 1\] for 3 outputs\."),
+        ({"classes_": [{}, {}, {}]}, r"Got: classes of shape \[3\] for 3 outputs\."),
+        ({"multilabel_": True}, r"Got: the task classification\."),
+        (
+            {"classes_": [0, 1], "task_": {"name": "classification", "num_classes": 2, "temperature": 1.0}},
+            r"Got a model with other outputs\.",
+        ),
+    ],
+)
+def test_a_classifier_with_other_classes_is_refused(fitted, tmp_path, changes, message):
+    fitted.save(tmp_path)
+    saved = json.loads((tmp_path / "classifier.json").read_text())
+    (tmp_path / "classifier.json").write_text(json.dumps(saved | changes))
+    with pytest.raises(ValueError, match=f"must hold a saved classifier. {message}$"):
+        GPNNClassifier.load(tmp_path)
+
+
 def test_verbose_prints_the_sizes_chosen(data, capsys):
     GPNNClassifier(epochs=10, verbose=True).fit(data)
     shown = capsys.readouterr()

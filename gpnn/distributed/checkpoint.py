@@ -24,7 +24,14 @@ from gpnn.data.files import sha256_of
 from gpnn.distributed.plan import ShardedPlan, own_names
 from gpnn.distributed.process_group import ProcessGroup
 from gpnn.engine import Plan
-from gpnn.run.checkpoint import Progress, check_progress, load_checkpoint, load_newest, save_checkpoint
+from gpnn.run.checkpoint import (
+    Progress,
+    check_optimizer,
+    check_progress,
+    load_checkpoint,
+    load_newest,
+    save_checkpoint,
+)
 from gpnn.storage.atomic import sync_folder, write_text
 from gpnn.storage.blocks import SHA256, digest_file
 from gpnn.storage.read import read_json, seal, shorten, unseal
@@ -113,7 +120,10 @@ def _load_shard(path: Path, model: nn.Module, optimizer: Optimizer, plan: Sharde
     for name, tensor in tensors.items():
         if name.startswith("optimizer/"):
             _, parameter_name, key = name.split("/", 2)
+            if parameter_name not in numbers:
+                raise ValueError(f"The checkpoint {folder} must fit the optimiser. Got {shorten(name)}.")
             state.setdefault(numbers[parameter_name], {})[key] = tensor
+    check_optimizer(state, optimizer, folder)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return Progress(**header, best_weights=best)
 

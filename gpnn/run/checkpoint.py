@@ -198,9 +198,35 @@ def _optimizer_state(
             raise ValueError(f"The checkpoint {path} must fit the optimiser. Got {shorten(name)}.")
         state[int(place)][key] = tensor
     state = {place: entries for place, entries in state.items() if entries}
-    if len({frozenset(entries) for entries in state.values()}) > 1:
-        raise ValueError(f"The checkpoint {path} must hold the same of every parameter. Got a part of the optimiser.")
+    check_optimizer(state, optimizer, path)
     return state
+
+
+_ENTRIES: dict[type[torch.optim.Optimizer], set[str]] = {
+    torch.optim.Adam: {"step", "exp_avg", "exp_avg_sq"},
+    torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"},
+    torch.optim.SGD: {"momentum_buffer"},
+    torch.optim.RMSprop: {"step", "square_avg"},
+}
+
+
+def check_optimizer(state: Mapping[int, Mapping[str, Tensor]], optimizer: torch.optim.Optimizer, path: Path) -> None:
+    """Raise ValueError unless each parameter's entries are those the optimiser keeps, of its size, and steps counts."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    wanted = next((names for kind, names in _ENTRIES.items() if isinstance(optimizer, kind)), None)
+    for place, entries in state.items():
+        wanted = wanted or set(entries)
+        if set(entries) != wanted:
+            raise ValueError(f"The checkpoint {path} must hold the optimiser of every parameter. Got a part of it.")
+        for name, tensor in entries.items():
+            like = parameters[place]
+            if name == "step":
+                fits = tensor.numel() == 1 and tensor.is_floating_point()
+                fits = fits and float(tensor) >= 0 and float(tensor).is_integer()
+            else:
+                fits = tensor.shape == like.shape and tensor.dtype == like.dtype
+            if not fits:
+                raise ValueError(f"The checkpoint {path} must fit the optimiser. Got another {shorten(name)}.")
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from gpnn.run.checkpoint import DamageWarning, Progress, copy_weights, load_checkpoint, previous, save_checkpoint
-from gpnn.train.optimizer import make_optimizer
+from gpnn.storage.tensors import read_tensors, write_tensors
+from gpnn.train.optimizer import OPTIMIZERS, make_optimizer
 
 
 def trained(seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -62,6 +63,43 @@ def test_another_safetensors_file_is_refused(tmp_path):
     save_file({"x": torch.ones(1)}, tmp_path / "a.safetensors")
     with pytest.raises(ValueError, match=r"must be a checkpoint that gpnn wrote. Got another program"):
         load_checkpoint(tmp_path / "a.safetensors", *trained(1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizer/0/step": torch.tensor(-3.0)}, "Got another 'step'"),
+        ({"optimizer/1/step": torch.tensor(1.5)}, "Got another 'step'"),
+        ({"optimizer/0/step": torch.tensor(math.inf)}, "Got another 'step'"),
+        ({"optimizer/0/step": torch.ones(2)}, "Got another 'step'"),
+        ({"optimizer/0/exp_avg": torch.ones(5)}, "Got another 'exp_avg'"),
+        ({"optimizer/0/exp_avg_sq": torch.ones(2, 3).int()}, "Got another 'exp_avg_sq'"),
+        ({"optimizer/0/further": torch.ones(2, 3)}, "Got a part of it"),
+        ({"optimizer/2/step": torch.tensor(1.0)}, "Got '2/step'"),
+    ],
+)
+def test_a_checkpoint_that_was_signed_anew_must_still_fit_the_optimiser(tmp_path, changes, message):
+    path = tmp_path / "a.safetensors"
+    save_checkpoint(path, *trained(1), Progress(epoch=1))
+    tensors, header = read_tensors(path, "a checkpoint")
+    write_tensors(path, tensors | changes, header)
+    with pytest.raises(ValueError, match=rf"^The checkpoint .* must .* {message}\.$"):
+        load_checkpoint(path, *trained(1))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimiser_comes_back(tmp_path, name):
+    models = [nn.Linear(3, 2), nn.Linear(3, 2)]
+    first, second = (make_optimizer(model, name) for model in models)
+    models[0](torch.ones(1, 3)).square().sum().backward()
+    first.step()
+    save_checkpoint(tmp_path / "a.safetensors", models[0], first, Progress())
+    load_checkpoint(tmp_path / "a.safetensors", models[1], second)
+    for model, optimizer in zip(models, (first, second)):
+        model.zero_grad()
+        model(torch.ones(1, 3)).square().sum().backward()
+        optimizer.step()
+    assert torch.equal(models[0].weight, models[1].weight)
 
 
 def check(progress: Progress, model: nn.Module, value: float, loss: float) -> bool:
