@@ -91,9 +91,8 @@ def train(
                 here.run = run.path
                 if built is not None:
                     problem = _train(run, built, here, interrupt, progress, curves=tensorboard, report=report)
-                elif report and here.leads:
-                    progress.stage("writing the report")
-                    _write_missing_report(run)
+                elif here.leads:
+                    _write_missing(run, progress, report=report)
         except KeyboardInterrupt:
             if here.leads:
                 typer.echo(f"gpnn: stopped.{_describe_stopped(here)}", err=True)
@@ -179,12 +178,15 @@ def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Bu
     return run, built
 
 
-def _write_missing_report(run: RunFolder) -> None:
-    """Write the report of a finished run that was killed before it had one."""
+def _write_missing(run: RunFolder, progress: Progress, *, report: bool) -> None:
+    """Write the model card and the report of a finished run that was killed before it had them."""
     from gpnn.build import report_run
-    from gpnn.report import can_write
+    from gpnn.report import can_write, write_model_card
 
-    if can_write() and not run.report.exists():
+    if not run.model_card.exists():
+        write_model_card(run)
+    if report and can_write() and not run.report.exists():
+        progress.stage("writing the report")
         report_run(run.path)
 
 

@@ -94,6 +94,27 @@ def test_killed_behind_the_last_checkpoint(tmp_path: Path, whole: Path) -> None:
     finish(folder, whole)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("after_end", ["model_card.md", "report.html"])
+def test_killed_between_the_metrics_and_the_page(tmp_path: Path, whole: Path, after_end: str) -> None:
+    """The run is finished and lacks what is written last: resuming writes it."""
+    for name in ("acts", "killed"):
+        (tmp_path / name / "work").mkdir(parents=True)
+    train = [word for word in TRAIN if word != "--no-report"]
+    acts = list_acts(train, tmp_path / "acts" / "work")
+    first = next(number for number, act in enumerate(acts, 1) if f"run/.{after_end}." in act)
+    assert any("run/.metrics.json." in act for act in acts[:first])
+    folder = tmp_path / "killed" / "work"
+    start(train, folder, die_at=first).join()
+    assert (folder / "run" / "metrics.json").exists()
+    assert not (folder / "run" / after_end).exists()
+    run(["train", "--quiet", "--resume", "run"], folder)
+    check_same(whole, folder / "run")
+    for name in ("model_card.md", "report.html"):
+        page = (tmp_path / "acts" / "work" / "run" / name).read_text()
+        assert len((folder / "run" / name).read_text()) == pytest.approx(len(page), rel=0.01)
+
+
 def die_in_a_checkpoint(folder: str) -> None:
     """Save a checkpoint as several processes do, and die before the folder has its name."""
     from gpnn.distributed import checkpoint as sharded_checkpoint
