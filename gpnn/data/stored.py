@@ -21,6 +21,7 @@ from gpnn.data.npy_file import map_array, read_header
 from gpnn.data.splits import MASKS
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.graph import EdgeDigest, Graph
+from gpnn.graph.edges import check_ids, check_rows
 from gpnn.storage.atomic import write_text
 from gpnn.storage.blocks import BlockCheck, digest_blocks
 from gpnn.storage.read import read_json, seal, shorten, undamaged, unseal
@@ -38,6 +39,15 @@ KINDS: dict[str, type] = {  # of the facts that every graph has
     "edge_digest": list,
     "notes": list,
     "vocabulary": dict,
+}
+TYPES = {  # of arrays
+    "edge_type": ("<i4",),
+    "edge_weight": ("<f4",),
+    "x": ("<f4", "<f2", "|i1"),
+    "x_scale": ("<f4",),
+    "x_ptr": ("<i8",),
+    "x_col": ("<i4",),
+    "x_value": ("<f4",),
 }
 
 
@@ -120,8 +130,41 @@ def _first_wrong(facts: Mapping[str, Any]) -> Any:
     for name, array in facts["arrays"].items():
         if not name.isidentifier() or not isinstance(array, dict) or not {"dtype", "shape", "digests"} <= set(array):
             return name
-    ptr = facts["arrays"].get("in_ptr")
-    return None if ptr is not None and ptr["shape"] == [facts["num_nodes"] + 1] else "in_ptr"
+    return _wrong_array(facts) or _wrong_text(facts)
+
+
+def _wrong_array(facts: Mapping[str, Any]) -> str | None:
+    """An array of another type or shape than the others ask for, or one that is missing."""
+    arrays, nodes, edges, width = facts["arrays"], facts["num_nodes"], facts["num_edges"], facts.get("num_features")
+    needed = ["in_ptr", "in_col"] if facts["symmetric"] else ["in_ptr", "in_col", "out_ptr", "out_col"]
+    needed += ["x_col", "x_value"] if "x_ptr" in arrays else []
+    needed += ["x_scale"] if "x" in arrays and arrays["x"]["dtype"] == "|i1" else []
+    shapes = {"in_ptr": [nodes + 1], "in_col": [edges], "out_ptr": [nodes + 1], "out_col": [edges]}
+    shapes |= {"edge_type": [edges], "edge_weight": [edges], "x": [nodes, width], "x_scale": [width]}
+    shapes |= {"x_ptr": [nodes + 1], "x_value": arrays.get("x_col", {}).get("shape")}
+    for name, array in arrays.items():
+        if array["dtype"] not in TYPES.get(name, (array["dtype"],)) or array["shape"] != shapes.get(
+            name, array["shape"]
+        ):
+            return name
+    return next((name for name in needed if name not in arrays), None)
+
+
+def _wrong_text(facts: Mapping[str, Any]) -> str | None:
+    """Notes that are no texts, or names that are not as many as what they name."""
+    if not all(isinstance(note, str) for note in facts["notes"]):
+        return "notes"
+    width, types = facts.get("num_features", -1), facts.get("num_edge_types", -1)
+    if not all(type(count) is int and count >= 0 for count in (width, types)):
+        return "number of features or edge types"
+    counted = {"feature_names": (width,), "edge_type_names": (types, types - 1)}  # without edges no type has a name
+    for name, counts in counted.items():
+        names = facts.get(name)
+        if names is None:
+            continue
+        if not isinstance(names, list) or len(names) not in counts or not all(isinstance(n, str | int) for n in names):
+            return name
+    return None
 
 
 def _check_header(path: Path, array: Mapping[str, Any]) -> None:
@@ -209,12 +252,15 @@ def _checked(data: Data, x: Tensor | None) -> Data:
 def stored_rows(stored: StoredGraph) -> Graph:
     """The structure of a graph on the disk, over its maps."""
     out = None if stored.symmetric else (_mapped(stored, "out_ptr"), _mapped(stored, "out_col"))
+    types = _mapped(stored, "edge_type")
+    if types is not None:
+        check_ids("`edge_type` must hold types", types, stored.facts["num_edge_types"])
     return Graph.from_csr(
         _mapped(stored, "in_ptr"),
         _mapped(stored, "in_col"),
         symmetric=stored.symmetric,
         out=out,
-        edge_type=_mapped(stored, "edge_type"),
+        edge_type=types,
         edge_weight=_mapped(stored, "edge_weight"),
         known_digest=EdgeDigest(*stored.facts["edge_digest"]),
     )
@@ -252,8 +298,10 @@ def read_ids(folder: Path, num_nodes: int) -> pyarrow.Array | None:
 
 def _features(stored: StoredGraph) -> Tensor | None:
     if (ptr := stored.get("x_ptr")) is not None:
-        shape = (stored.num_nodes, int(stored.facts["num_features"]))
-        return csr_tensor(ptr, stored.array("x_col"), stored.array("x_value"), shape)
+        columns, width = stored.array("x_col"), stored.facts["num_features"]
+        claim = "`x_col` must hold columns"
+        check_rows(torch.from_numpy(ptr), torch.from_numpy(columns), width, "entries of `x`", claim)
+        return csr_tensor(ptr, columns, stored.array("x_value"), (stored.num_nodes, width))
     x = _mapped(stored, "x")
     if x is None or x.is_floating_point():
         return x

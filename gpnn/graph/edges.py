@@ -240,7 +240,7 @@ class CSRRows:
         for ptr, col in ((self.ptr, self.col), *(() if self.out is None else (self.out,))):
             _check("ptr", ptr, (torch.int64,), len(self.ptr))
             _check("col", col, (torch.int32, torch.int64), self.num_edges)
-            _check_rows(ptr, col)
+            check_rows(ptr, col, len(ptr) - 1)
 
     @property
     def num_nodes(self) -> int:
@@ -280,11 +280,14 @@ def _check(name: str, values: Any, dtypes: tuple[torch.dtype, ...], length: int)
         raise ValueError(f"`{name}` of rows must be a tensor of {kinds}, [{length}]. Got {found}.")
 
 
-def _check_rows(ptr: Tensor, col: Tensor) -> None:
+def check_rows(
+    ptr: Tensor, col: Tensor, bound: int, what: str = "edges", claim: str = "`col` must hold node ids"
+) -> None:
+    """Raise ValueError unless `ptr` divides `col` into rows, and `col` lies from 0 to below `bound`."""
     if len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != len(col):
         ends = f"{int(ptr[0])} and {int(ptr[-1])}" if len(ptr) else "none"
-        raise ValueError(f"`ptr` of rows must begin at 0 and end at the {len(col)} edges. Got {ends}.")
+        raise ValueError(f"`ptr` of rows must begin at 0 and end at the {len(col)} {what}. Got {ends}.")
     for rows in slices(len(ptr) - 1, MANY):
         if bool((ptr[rows.start : rows.stop + 1].diff() < 0).any()):
             raise ValueError(f"`ptr` of rows must not fall. It does past row {rows.start}.")
-    check_ids("`col` must hold node ids", col, len(ptr) - 1)
+    check_ids(claim, col, bound)

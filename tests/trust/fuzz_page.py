@@ -26,7 +26,7 @@ numbers, and every file of a table made to hurt (`tests/trust/hostile.py`) in th
 answer soundly (for checkpoints: with exactly what was saved) or refuse in one sentence; anything else, a program
 started, a connection, a file written, more than 1 GiB or 5 seconds, is a failure and ends the command with 1. Seconds
 are of the processor; memory is what reading took beyond the process that had imported all and read the undamaged files.
-The rows were gathered at several times; a reader in which a case had failed ran again from the start once it was mended.
+The rows were gathered at several times; a reader of which a case had failed ran again from the start once mended.
 """
 GUIDED = """
 ## Guided by coverage

@@ -154,7 +154,10 @@ def _write_converted(folder: Path) -> None:
 
 
 def _read_converted(folder: Path) -> list[Any]:
-    """What is read of graphs whose `graph.json` was signed anew, as a forger would."""
+    """What is read of graphs whose arrays were described and `graph.json` was signed anew, as a forger would."""
+    from contextlib import suppress
+
+    from gpnn.data.stored import describe_array
     from gpnn.storage.read import read_json, seal
 
     with tempfile.TemporaryDirectory() as root:
@@ -163,6 +166,10 @@ def _read_converted(folder: Path) -> list[Any]:
         for path in sorted(copied.glob("*/graph.json")):
             facts = read_json(path)
             facts.pop("sha256", None)
+            arrays = facts["arrays"] if isinstance(facts.get("arrays"), dict) else {}
+            for array in path.parent.glob("*.npy"):
+                with suppress(ValueError):  # a damaged header
+                    arrays |= {array.stem: describe_array(array)} if array.stem in arrays else {}
             path.write_text(json.dumps(seal(facts)))
         graphs = [gpnn.load_dataset(path) for path in sorted(copied.iterdir())]
         for data in graphs:

@@ -178,6 +178,7 @@ def test_shards_that_were_signed_anew_must_still_be_sound(folder: Path, change: 
         ({"class_names": 5}, "`class_names` must be a list of names. Got int."),
         ({"class_names": ["a", "b"]}, "`class_names` must name the 3 classes. Got 2 names."),
         ({"class_names": [["a"], ["b"], ["c"]]}, "`class_names` must hold texts or numbers. Got ['a']."),
+        ({"num_classes": 10**9}, "`num_classes` must be at most 10,000 for 120 nodes. Got 1,000,000,000."),
         ({"num_outputs": [3]}, "`num_outputs` in shards.json must be an integer of at least 1. Got [3]."),
         ({"notes": 5}, "`notes` in shards.json must be texts. Got 5."),
         ({"rows": {"a": 1}}, "shards.json must hold digests of edges and features. Got {'a': 1}."),

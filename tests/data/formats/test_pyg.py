@@ -172,6 +172,11 @@ def test_mistakes(tmp_path: Path, content: Any, message: str) -> None:
         read_pyg(save(content, tmp_path))
 
 
+def test_classes_are_bounded(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^`num_classes` must be at most 10,000 for 3 nodes\. Got 1,000,000,000\.$"):
+        load_dataset(save(small(num_classes=10**9), tmp_path))
+
+
 def shop(**also: Any) -> HeteroData:
     """Two users, one of them labelled, and an item without features; `also` are attributes of the edges."""
     data = HeteroData({"user": {"x": torch.ones(2, 4), "y": torch.tensor([0, -1])}, "item": {"num_nodes": 1}})
