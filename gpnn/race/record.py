@@ -11,6 +11,7 @@ from gpnn.race.members import allot
 from gpnn.storage.read import shorten, wrong_field
 from gpnn.text import table_html
 from gpnn.train.blend import Blend
+from gpnn.train.metrics import SMALLER_IS_BETTER
 
 Row = dict[str, Any]
 FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
@@ -65,12 +66,12 @@ class RaceRecord:
 
     @property
     def expected(self) -> float:
-        """Seconds that the race takes at most by the costs of an epoch, the costliest staying to the end."""
-        record = replace(self, rows=())
+        """Seconds that the race takes at most by the costs of an epoch, the costliest staying and rising to the end."""
+        record, rising = replace(self, rows=()), {"stopped": "rung", "earlier": -math.inf}
         for rung in range(len(FRACTIONS)):
             limits = rung_epochs(record, rung)
             rows: list[Row] = [
-                {"rung": rung, "name": name, "epochs": limits[name], "value": self.costs[name]}
+                {"rung": rung, "name": name, "epochs": limits[name], "value": -1 / self.costs[name], **rising}
                 for name in record.alive(rung)
             ]
             record = replace(record, rows=(*record.rows, *rows))
@@ -102,8 +103,7 @@ class RaceRecord:
         if rung == 0:
             return list(self.costs)
         ranked = self.ranking(rung - 1)
-        prospects = {name: prospect(self.find(rung - 1, name) or {}) for name in ranked}
-        others = sorted(ranked[1:], key=lambda name: prospects[name], reverse=True)
+        others = sorted(ranked[1:], key=lambda name: self.prospect(rung - 1, name), reverse=True)
         kept = {*ranked[:1], *others[: math.ceil(KEPT * len(ranked)) - 1]}
         return [name for name in ranked if name in kept]
 
@@ -123,6 +123,28 @@ class RaceRecord:
     def winner(self) -> str | None:
         """The best finalist; None before there is one."""
         return next(iter(self.finalists), None)
+
+    def prospect(self, rung: int, name: str) -> float:
+        """What a training of a rung will have after twice its epochs if its error falls by as much as in the last half.
+
+        The error is what is missing to the best value there is, 1 or, of a loss, 0. What has ended gains no more.
+        """
+        row = self.find(rung, name)
+        if row is None or row["value"] is None:
+            return -math.inf
+        value, earlier = row["value"], row.get("earlier")  # of older versions None
+        most = 0.0 if self.metric in SMALLER_IS_BETTER else 1.0
+        if earlier is None or row["stopped"] != "rung" or earlier >= most:
+            return float(value)
+        return float(most - (most - value) ** 2 / (most - earlier))
+
+    def hopeless(self, rung: int) -> list[str]:
+        """Those of the last rung who will not even come to where the best one is; nobody in another rung."""
+        if rung < len(FRACTIONS) - 1 or not (alive := self.alive(rung)):
+            return []
+        best = self.find(rung - 1, alive[0]) or {}
+        reached = -math.inf if best.get("value") is None else best["value"]
+        return [name for name in alive[1:] if self.prospect(rung - 1, name) < reached]
 
     def epochs_before(self, rung: int, name: str) -> int:
         """The epochs that a training had done before a rung."""
@@ -147,7 +169,8 @@ class RaceRecord:
 def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     """The epoch to which each training that is left goes in a rung.
 
-    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings. One that
+    In the last rung one that by its prospect does not come to where the best is stays as it is, for the blend. The time
+    that is left is shared equally among the rungs that are left, and in a rung among its trainings. One that
     does more of its epochs in a rung than the others, as a solver does, has as much of its later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
@@ -155,25 +178,11 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
+    wanted |= dict.fromkeys(record.hopeless(rung), 0)
     rungs = len(FRACTIONS) - rung
     weights = {name: max(1.0, rungs * wanted[name] / max(1, record.epochs[name] - done[name])) for name in alive}
     given = allot(max(0.0, left) / rungs, record.costs, wanted, weights)
     return {name: max(1, done[name] + given[name]) for name in alive}
-
-
-def prospect(row: Row) -> float:
-    """The value that a training will have after twice the epochs if it gains as much as in the last half of them.
-
-    Curves of training are nearly straight over the logarithm of the epochs. One that has ended gains nothing more.
-
-    >>> prospect({"value": 0.75, "earlier": 0.5, "stopped": "rung"})
-    1.0
-    """
-    if row.get("value") is None:
-        return -math.inf
-    earlier = row.get("earlier")  # older versions have none
-    rising = earlier is not None and row["stopped"] == "rung"
-    return float(2 * row["value"] - earlier if rising else row["value"])
 
 
 def rank(rows: Sequence[Row]) -> list[Row]:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpnn.race import RaceRecord
-from gpnn.race.record import rank
+from gpnn.race.record import rank, rung_epochs
 
 BEGUN = RaceRecord(60.0, False, "accuracy", {"a": 0.1, "b": 0.2, "c": 0.3}, {"a": 40, "b": 40, "c": 8})
 
@@ -38,6 +38,22 @@ def test_a_rising_curve_is_not_left_for_a_level_one_and_the_best_stays():
     steep = [row(0, name, 0.5) | {"earlier": 0.1} for name in "bc"]
     assert rows(level[0], *steep).alive(1) == ["a", "b"]
     assert rows(level[0], row(0, "b", None), row(0, "c", 0.1) | {"earlier": None}).alive(1) == ["a", "c"]
+
+
+def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
+    first = [row(0, name, 0.5) for name in "abc"]
+    best, level = row(1, "a", 0.9) | {"earlier": 0.9}, row(1, "b", 0.8) | {"earlier": 0.8}
+    rising = row(1, "b", 0.8) | {"earlier": 0.4}  # a third of the error each time: 0.93
+    assert rung_epochs(rows(*first, best, level), 2) == {"a": 40, "b": 5}
+    assert rung_epochs(rows(*first, best, rising), 2) == {"a": 40, "b": 40}
+    losses = replace(rows(*first, row(1, "a", -1.0), row(1, "b", -2.0) | {"earlier": -6.0}), metric="mae")
+    assert losses.prospect(1, "b") == pytest.approx(-2 / 3)
+    assert losses.hopeless(2) == []
+
+
+def test_what_a_race_takes_at_most_counts_all_that_may_go_on():
+    costs, epochs = {"a": 0.1, "b": 0.2, "c": 0.4}, {"a": 40, "b": 40, "c": 40}
+    assert RaceRecord(1e9, False, "accuracy", costs, epochs).expected == pytest.approx(12 * 0.1 + 40 * (0.2 + 0.4))
 
 
 def test_nobody_goes_on_before_the_rung_is_done():
