@@ -19,13 +19,14 @@ library handed out by more than 256 bytes per epoch, or a file stays open.
 races the recipes on a small graph that many times, shared by processes that run beside each other, each race into a run
 folder of its own, and notes resident memory, small objects and open files of each process. Exits with 1 when, after the
 first tenth, resident memory of one grows by more than 16 KiB or Python's small objects by more than 100 per race, or a
-file stays open.
+file stays open. `--limit S` begins no race after so many seconds.
 """
 
 import argparse
 import ctypes
 import gc
 import json
+import math
 import os
 import platform
 import subprocess
@@ -124,16 +125,16 @@ def soak(case: str) -> dict[str, Any]:
     return metrics | {"seconds": time.process_time() - began}
 
 
-def soak_races(num: int) -> list[tuple[float, int, int]]:
-    """Race that many times; resident memory, small objects and open files after each."""
+def soak_races(num: int, limit: float) -> list[tuple[float, int, int]]:
+    """Race that many times, or for so many seconds; resident memory, small objects and open files after each."""
     import torch
 
     from gpnn.build import Race, begin_run, load_config, race_run, train_run
 
     torch.set_num_threads(1)
     rows: list[tuple[float, int, int]] = []
-    config = load_config(overrides=RACED)
-    while len(rows) < num:
+    config, began = load_config(overrides=RACED), time.monotonic()
+    while len(rows) < num and time.monotonic() - began < limit:
         with tempfile.TemporaryDirectory() as folder:
             run, begun = begin_run(lambda: config, Path(folder) / "run", before=lambda own: Race(own.to_toml(), FIXED))
             built = race_run(run, begun)
@@ -145,10 +146,10 @@ def soak_races(num: int) -> list[tuple[float, int, int]]:
     return rows
 
 
-def soak_apart(num: int, processes: int) -> list[dict[str, Any]]:
+def soak_apart(num: int, processes: int, limit: float) -> list[dict[str, Any]]:
     """What as many processes noted that run beside each other: `rows` of their races, and CPU seconds."""
     shares = [num * (process + 1) // processes - num * process // processes for process in range(processes)]
-    command = [sys.executable, __file__, "--json", "--races"]
+    command = [sys.executable, __file__, "--json", "--limit", str(limit), "--races"]
     running = [subprocess.Popen([*command, str(share)], stdout=subprocess.PIPE, text=True) for share in shares]
     found = [process.communicate()[0] for process in running]
     assert not any(process.returncode for process in running)
@@ -269,13 +270,14 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, help="run in this process and print JSON")
     parser.add_argument("--races", type=int, help="race that many times instead")
     parser.add_argument("--processes", type=int, default=1, help="that share the races")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no race begins")
     parser.add_argument("--json", action="store_true", help="race in this process and print JSON")
     chosen = parser.parse_args()
     if chosen.races and chosen.json:
-        print(json.dumps({"rows": soak_races(chosen.races), "seconds": time.process_time()}))
+        print(json.dumps({"rows": soak_races(chosen.races, chosen.limit), "seconds": time.process_time()}))
         return
     if chosen.races:
-        found = soak_apart(chosen.races, chosen.processes)
+        found = soak_apart(chosen.races, chosen.processes, chosen.limit)
         text = races_page(found)
         print(text)
         if chosen.out is not None:

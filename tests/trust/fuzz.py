@@ -3,8 +3,8 @@
     python -m tests.trust.fuzz --cases 10000 pickle partition
 
 prints one line of JSON a reader. A case is named by its number, so that a failure can be repeated alone:
-`--first 4711 --cases 1`. With `--out FILE.json` each reader has a process of its own, and the metrics are kept in that
-file and in a page beside it.
+`--first 4711 --cases 1`. With `--out FILE.json` each reader has processes of its own for some thousand cases each, and the
+metrics are kept in that file and in a page beside it as they come: what was ended before all cases goes on from there.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tests.trust.readers import READERS, Reader
 
 MEMORY = 1 << 30  # bytes that reading may take beyond what the process holds
 SECONDS = 5.0  # of processor time that a case may take
+SHARE = 2500  # cases of a process
 FORBIDDEN = (
     "os.system",
     "subprocess.Popen",
@@ -124,17 +125,21 @@ def fuzz_apart(names: Sequence[str], cases: int, out: Path) -> bool:
     """Fuzz each reader in a process of its own and note what came of it; whether one failed."""
     failed = False
     for name in names:
-        command = [sys.executable, "-m", "tests.trust.fuzz", "--cases", str(cases), name]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        tally = json.loads(done.stdout)
+        tally = fuzz_page.unfinished(out, name, cases)
+        while tally.get("next", 0) < cases:
+            first = tally.get("next", 0)
+            command = [sys.executable, "-m", "tests.trust.fuzz", "--first", str(first)]
+            command += ["--cases", str(min(SHARE, cases - first)), name]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+            tally = fuzz_page.join(tally, json.loads(done.stdout)) | {"next": min(first + SHARE, cases)}
+            fuzz_page.note(out, "damaged", f"make fuzz CASES={cases}", {name: tally})
         failed = failed or bool(tally["failures"])
         print(json.dumps({**tally, "failures": tally["failures"][:3]}), flush=True)
-        fuzz_page.note(out, "damaged", f"make fuzz CASES={cases}", {name: tally})
     return failed
 
 
 def fuzz(name: str, reader: Reader, cases: Sequence[int], watch: Watch) -> Tally:
-    """Damage the reader's valid files in many ways and read each; every hostile file of the table comes first."""
+    """Damage the reader's valid files in many ways and read each; every hostile file comes before the first case."""
     tally = Tally(name)
     tempfile.tempdir = None
     with tempfile.TemporaryDirectory() as root:
@@ -152,7 +157,7 @@ def fuzz(name: str, reader: Reader, cases: Sequence[int], watch: Watch) -> Tally
         _limit_memory()
         began, before = time.process_time(), _resident()
         watch.seen.clear()
-        for title, content in HOSTILE.items():
+        for title, content in HOSTILE.items() if not cases or cases[0] == 0 else ():
             for path in files:
                 path.write_bytes(content)
                 _try(reader, folder, f"{title} as {path.name}", tally, watch)

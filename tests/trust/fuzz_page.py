@@ -50,10 +50,24 @@ def note(file: Path, kind: str, command: str, results: dict[str, dict[str, Any]]
         write_text(file.with_suffix(".md"), page(noted))
 
 
+def unfinished(file: Path, name: str, cases: int) -> dict[str, Any]:
+    """What an earlier call noted of a reader, where it was ended before so many cases and none had failed."""
+    noted = json.loads(file.read_text()) if file.exists() else {}
+    found: dict[str, Any] = noted.get("damaged", {}).get("readers", {}).get(name, {})
+    return found if found.get("next", cases) < cases and not found["failures"] else {}
+
+
+def join(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The tally of two parts of a reader's cases; the first may be empty."""
+    sums, most = ("cases", "read", "refused", "seconds", "failures"), ("slowest", "memory", "sentences")
+    joined = {name: one[name] + other[name] if one else other[name] for name in sums}
+    return other | joined | {name: max(one.get(name, 0), other.get(name, 0)) for name in most}
+
+
 def page(noted: dict[str, Any]) -> str:
     """The page as Markdown."""
     damaged, guided = noted.get("damaged"), noted.get("guided")
-    text = HEAD.format(command=(damaged or guided)["command"], machine=machines(damaged or guided))
+    text = HEAD.format(command=(damaged or guided)["command"], machine=machines((damaged or guided)["readers"]))
     if damaged:
         text += DAMAGED + "\n" + damaged_table(damaged["readers"])
     if guided:
@@ -61,10 +75,10 @@ def page(noted: dict[str, Any]) -> str:
     return text
 
 
-def machines(found: dict[str, Any]) -> str:
-    """The machine of most readers, and with their names the others."""
+def machines(found: dict[str, dict[str, Any]]) -> str:
+    """The machine of most results, and with their names the others."""
     places: dict[str, list[str]] = {}
-    for name, result in found["readers"].items():
+    for name, result in found.items():
         places.setdefault(result["machine"], []).append(name)
     first, *others = sorted(places, key=lambda place: -len(places[place]))
     return ".\n".join([first, *(f"Machine of {', '.join(places[place])}: {place}" for place in others)])

@@ -40,7 +40,8 @@ HEAD = """# Killed at random instants
 
     {command}
 
-Machine: {machine}; other work kept its cores busy.
+Machine: {machine}.
+Other work kept the cores busy.
 
 Each command is killed with SIGKILL at instants drawn from its start to a tenth past its end, in seconds of the
 processor. Until then, and after, what stands in its folder is read again and again: it must be whole as far as it has
@@ -130,7 +131,7 @@ def page(noted: dict[str, Any]) -> str:
     """The page as Markdown."""
     names = ("kills", "before the first file", "after the end")
     rows = [(kind, *(counts.get(name, 0) for name in names), "yes") for kind, counts in noted["kinds"].items()]
-    head = HEAD.format(command=noted["command"], machine=fuzz_page.machine())
+    head = HEAD.format(command=noted["command"], machine=fuzz_page.machines(noted["kinds"]))
     return head + fuzz_page.table(("command", *names, "the same bits"), rows)
 
 
@@ -147,7 +148,7 @@ def main() -> None:
         if chosen.out is not None:
             noted = json.loads(chosen.out.read_text()) if chosen.out.exists() else {"kinds": {}}
             noted["command"] = f"python -m tests.trust.kills --kills {chosen.kills} --out FILE"
-            found = noted["kinds"] | {kind: dict(counts)}
+            found = noted["kinds"] | {kind: {**counts, "machine": fuzz_page.machine()}}
             noted["kinds"] = {each: found[each] for each in WORDS if each in found}
             write_json(chosen.out, noted)
             write_text(chosen.out.with_suffix(".md"), page(noted))

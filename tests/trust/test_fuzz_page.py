@@ -38,6 +38,19 @@ def test_results_of_two_calls_stand_in_one_table(tmp_path: Path) -> None:
     assert list(json.loads(file.read_text())["damaged"]["readers"]) == ["pickle", "tables"]
 
 
+def test_cases_go_on_where_they_were_ended(tmp_path: Path) -> None:
+    file = tmp_path / "fuzz.json"
+    assert fuzz_page.unfinished(file, "tables", 3000) == {}
+    fuzz_page.note(file, "damaged", "make fuzz", {"tables": TALLY | {"next": 1000}})
+    found = fuzz_page.unfinished(file, "tables", 3000)
+    both = fuzz_page.join(found, TALLY | {"slowest": 0.25, "memory": 1 << 22})
+    assert (both["cases"], both["refused"], both["slowest"], both["memory"]) == (20_098, 20_000, 0.5, 1 << 22)
+    assert fuzz_page.join({}, TALLY) == TALLY | {"sentences": 0}
+    for ended in ({"next": 3000}, {"next": 1000, "failures": [{}]}, {}):
+        fuzz_page.note(file, "damaged", "make fuzz", {"tables": TALLY | ended})
+        assert fuzz_page.unfinished(file, "tables", 3000) == {}
+
+
 def test_what_numba_compiles_is_left_alone() -> None:
     assert {"gpnn.csr_kernel", "gpnn.kernels.cpu"} <= set(guided.compiled())
     assert "gpnn.data.unpickle" not in guided.compiled()
