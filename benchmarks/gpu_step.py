@@ -93,12 +93,12 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
         "messages": lambda: gpu.weighted_sum(ptr, col, None, None, state),
     }
     for part, options in _variants():
-        with _set(gpu_gru, gpu, part, options):
+        with _set(part, options):
             row: dict[str, object] = {"part": part, **options}
             try:
                 found = _gradients(gpu_gru.gru_update, [*few, *parameters], grad[:20_000], None)
                 row["error"] = max(_error(a, b) for a, b in zip(found, expected, strict=True))
-                row["ms"] = [_milliseconds(work[part]) for _ in range(2)]
+                row["ms"] = [milliseconds(work[part]) for _ in range(2)]
             except Exception as error:  # a tile that does not fit on the chip
                 row["ms"] = f"{type(error).__name__}: {str(error)[:80]}"
         rows.append(row)
@@ -108,46 +108,77 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
 
 def _variants() -> Iterator[tuple[str, dict[str, int]]]:
     """Which part of a step, and what is set for it."""
-    for tile, columns, warps, stages in (
-        *((128, 32, 4, 1), (64, 32, 4, 1), (128, 64, 8, 1), (256, 32, 8, 1), (128, 16, 4, 2), (64, 64, 4, 2)),
-        *((128, 128, 8, 1), (256, 64, 8, 1), (128, 32, 8, 2)),
+    tiles = [(0, 128, 32, 4, 1, 0), (0, 64, 32, 4, 1, 0), (0, 128, 16, 4, 2, 0)]
+    shares = [(1, 64, 32, 4, 2, 132), (1, 64, 16, 4, 2, 264), (1, 128, 32, 8, 2, 132), (1, 64, 32, 4, 1, 264)]
+    shares += [(1, 64, 32, 4, 3, 132), (1, 128, 16, 8, 2, 132)]
+    for shared, rows, columns, warps, stages, programs in tiles + shares:
+        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+        yield "forward", {"SHARED": shared, "PROGRAMS": programs, **tile}
+    for ours, rows, columns, warps, stages in (
+        *((0, 128, 32, 4, 1), (1, 128, 32, 8, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1), (1, 64, 16, 4, 1)),
     ):
-        yield "forward", {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-    for ours, tile, columns, warps, stages in (
-        *((0, 128, 32, 4, 1), (0, 64, 32, 4, 1), (0, 128, 32, 8, 1), (0, 128, 16, 4, 1)),
-        *((1, 128, 32, 8, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1), (1, 64, 16, 4, 1), (1, 64, 32, 8, 1)),
-        *((1, 64, 16, 4, 2), (1, 128, 16, 8, 2)),
-    ):
-        tiles = {"ROWS": tile, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-        yield "backward", {"INPUTS": ours, "WEIGHTS": 0, **tiles}
+        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+        yield "backward", {"INPUTS": ours, "SHARED": 0, **tile}
+    for _, rows, columns, warps, stages, programs in shares:
+        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+        yield "backward", {"INPUTS": 0, "SHARED": 1, "PROGRAMS": programs, **tile}
     yield "weights", {"WEIGHTS": 0}
-    for step, warps, stages, shares in (
-        *((64, 8, 3, 66), (64, 8, 3, 132), (64, 8, 2, 66), (32, 8, 4, 66), (32, 8, 6, 66), (128, 8, 1, 66)),
-        (64, 4, 3, 66),
+    for step, warps, stages, shares_of in (
+        (64, 8, 3, 66),
+        (64, 8, 3, 132),
+        (32, 8, 4, 66),
+        (32, 8, 6, 66),
+        (32, 4, 4, 66),
     ):
-        yield "weights", {"WEIGHTS": 1, "STEP": step, "num_warps": warps, "num_stages": stages, "SHARES": shares}
-    for tile, entries in ((2, 2), (1, 4), (2, 4), (4, 2), (4, 4), (4, 1), (8, 1), (1, 8)):
-        yield "messages", {"ROWS": tile, "ENTRIES": entries}
+        yield "weights", {"WEIGHTS": 1, "STEP": step, "num_warps": warps, "num_stages": stages, "SHARES": shares_of}
+    for rows, entries in ((2, 2), (1, 4), (2, 4), (4, 2), (8, 1)):
+        yield "messages", {"ROWS": rows, "ENTRIES": entries}
+
+
+def install(part: str, options: dict[str, int]) -> None:
+    """Set what a variant names in the tables of the kernels."""
+    from gpnn.kernels import gpu, gpu_gru
+
+    if part == "messages":
+        gpu.ROWS, gpu.ENTRIES = options["ROWS"], options["ENTRIES"]
+        return
+    table = {"forward": gpu_gru.FORWARD, "backward": gpu_gru.BACKWARD, "weights": gpu_gru.PRODUCTS}[part]
+    table.update({name: value for name, value in options.items() if name in table})
+    forward, backward = gpu_gru.SHARED[2]
+    if part == "forward":
+        gpu_gru.SHARED[2] = bool(options["SHARED"]), backward
+    elif part == "backward":
+        gpu_gru.SHARED[2], gpu_gru.INPUTS[2] = (forward, bool(options["SHARED"])), bool(options["INPUTS"])
+    else:
+        gpu_gru.WEIGHTS[2], gpu_gru.SHARES = bool(options["WEIGHTS"]), options.get("SHARES", gpu_gru.SHARES)
+    if options.get("PROGRAMS"):
+        gpu_gru.PROGRAMS[int(part == "backward")] = options["PROGRAMS"]
+
+
+def install_best(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Install the fastest variant of each part among those of :func:`tune_gates`, and return them."""
+    best: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if isinstance(row["ms"], list) and row["error"] < 2e-2:
+            known = best.get(row["part"])
+            best[row["part"]] = row if known is None or min(row["ms"]) < min(known["ms"]) else known
+    for part, row in best.items():
+        install(part, {name: value for name, value in row.items() if name not in ("part", "ms", "error")})
+    return best
 
 
 @contextmanager
-def _set(gru: Any, rows: Any, part: str, options: dict[str, int]) -> Iterator[None]:
-    """Set what a variant names in the tables of the kernels."""
-    if part == "messages":
-        before = rows.ROWS, rows.ENTRIES
-        rows.ROWS, rows.ENTRIES = options["ROWS"], options["ENTRIES"]
-        yield
-        rows.ROWS, rows.ENTRIES = before
-        return
-    table = {"forward": gru.FORWARD, "backward": gru.BACKWARD, "weights": gru.PRODUCTS}[part]
-    kept = [dict(each) for each in (table, gru.INPUTS, gru.WEIGHTS)], gru.SHARES
-    table.update({name: value for name, value in options.items() if name in table})
-    gru.INPUTS[2], gru.WEIGHTS[2] = bool(options.get("INPUTS", 0)), bool(options.get("WEIGHTS", 0))
-    gru.SHARES = options.get("SHARES", gru.SHARES)
+def _set(part: str, options: dict[str, int]) -> Iterator[None]:
+    """A variant for some time."""
+    from gpnn.kernels import gpu, gpu_gru
+
+    tables = [gpu_gru.FORWARD, gpu_gru.BACKWARD, gpu_gru.PRODUCTS, gpu_gru.SHARED, gpu_gru.INPUTS, gpu_gru.WEIGHTS]
+    kept, sizes = [dict(table) for table in tables], (gpu.ROWS, gpu.ENTRIES, gpu_gru.SHARES, list(gpu_gru.PROGRAMS))
+    install(part, options)
     yield
-    for each, values in zip((table, gru.INPUTS, gru.WEIGHTS), kept[0]):
-        each.update(values)
-    gru.SHARES = kept[1]
+    for table, values in zip(tables, kept):
+        table.update(values)  # type: ignore[arg-type]
+    gpu.ROWS, gpu.ENTRIES, gpu_gru.SHARES, gpu_gru.PROGRAMS[:] = sizes
 
 
 def _gradients(
@@ -162,7 +193,8 @@ def _error(ours: Tensor, theirs: Tensor) -> float:
     return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
 
 
-def _milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
+def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
+    """Of one call, the mean of some after three."""
     for _ in range(3):
         work()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -185,6 +185,69 @@ def _store_gates(place, d, live, by_candidate, by_reset, by_keep, by_recurrent):
 
 
 @triton.jit
+def _weight(weight, gate, column, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    """weight[gate]ᵀ of some columns, `[d, c]`."""
+    return tl.load(weight + (gate * D + column)[None, :] * D + tl.arange(0, D)[:, None])
+
+
+@triton.jit
+def _from_weights(  # type: ignore[no-untyped-def]
+    m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n, nothing, PRECISION: tl.constexpr, FAST: tl.constexpr
+):  # fmt: skip
+    """As :func:`_gates`, of weights that are on the chip."""
+    total = tl.dot(h, u_r, tl.dot(m, w_r, nothing, input_precision=PRECISION), input_precision=PRECISION)
+    reset = sigmoid(total + b_r[None, :], FAST)
+    recurrent = tl.dot(h, u_n, nothing, input_precision=PRECISION) + c_n[None, :]
+    total = tl.dot(m, w_n, nothing, input_precision=PRECISION)
+    candidate = tanh(total + reset * recurrent + b_n[None, :], FAST)
+    total = tl.dot(h, u_z, tl.dot(m, w_z, nothing, input_precision=PRECISION), input_precision=PRECISION)
+    keep = sigmoid(total + b_z[None, :], FAST)
+    return reset, keep, candidate, recurrent
+
+
+@triton.jit
+def gru_shares(  # type: ignore[no-untyped-def]
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, out, num_rows, share, D: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, BACK: tl.constexpr,
+):  # fmt: skip
+    """As :func:`gru_forward` or, with BACK, :func:`gru_backward` without INPUTS.
+
+    A program takes some columns of a share of the rows: its weights stay on the chip while the rows go by.
+    """
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    inner = tl.arange(0, D)[None, :]
+    w_r, w_z, w_n = _weight(w_ih, 0, column, D), _weight(w_ih, 1, column, D), _weight(w_ih, 2, column, D)
+    u_r, u_z, u_n = _weight(w_hh, 0, column, D), _weight(w_hh, 1, column, D), _weight(w_hh, 2, column, D)
+    b_r = tl.load(b_ih + column) + tl.load(b_hh + column)
+    b_z = tl.load(b_ih + D + column) + tl.load(b_hh + D + column)
+    b_n, c_n = tl.load(b_ih + 2 * D + column), tl.load(b_hh + 2 * D + column)
+    nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
+    begin = tl.program_id(1).to(tl.int64) * share
+    for first in range(0, share, ROWS):
+        row = begin + first + tl.arange(0, ROWS)
+        live = (row < num_rows)[:, None]
+        m = tl.load(messages + row[:, None] * D + inner, mask=live, other=0)
+        h = tl.load(state + row[:, None] * D + inner, mask=live, other=0)
+        reset, keep, candidate, recurrent = _from_weights(
+            m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n, nothing, PRECISION, FAST
+        )  # fmt: skip
+        place = row[:, None] * D + column[None, :]
+        before = tl.load(state + place, mask=live, other=0).to(tl.float32)
+        if BACK:
+            received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
+            passed = received * keep
+            by_candidate, by_reset, by_keep = _through_gates(
+                received, passed, before, reset, keep, candidate, recurrent
+            )
+            there = gates + row[:, None] * (4 * D) + column[None, :]
+            _store_gates(there, D, live, by_candidate, by_reset, by_keep, by_candidate * reset)
+            tl.store(out + place, passed.to(out.dtype.element_ty), mask=live)
+        else:
+            after = candidate + keep * (before - candidate)
+            tl.store(out + place, after.to(out.dtype.element_ty), mask=live)
+
+
+@triton.jit
 def gates_forward(incoming, own, state, out, count, width, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """The same as :func:`gru_forward` from the products `incoming` and `own`, `[n, 3d]`, of any width; count = n d."""
     wide: tl.constexpr = tl.float64 if DOUBLE else tl.float32

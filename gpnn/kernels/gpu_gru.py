@@ -22,7 +22,14 @@ from torch.autograd import Function
 
 from gpnn.kernels.autograd import StepUse, first_order
 from gpnn.kernels.gpu import weighted_sum
-from gpnn.kernels.gpu_gates import gate_products, gates_backward, gates_forward, gru_backward, gru_forward
+from gpnn.kernels.gpu_gates import (
+    gate_products,
+    gates_backward,
+    gates_forward,
+    gru_backward,
+    gru_forward,
+    gru_shares,
+)
 from gpnn.kernels.operator import Operator
 
 CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
@@ -32,6 +39,8 @@ FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
 SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
+PROGRAMS = [264, 264]  # where programs take shares of the rows, forward and backward
+SHARED = {2: (False, False), 4: (False, False)}  # by bytes of a number, whether they do, forward and backward
 # by bytes of a state's number, whether gradients of inputs, and of weights, come from our kernels or torch's products
 INPUTS, WEIGHTS = {2: False, 4: False}, {2: False, 4: False}
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
@@ -70,6 +79,10 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
     out = torch.empty_like(state)
     if _on_chip(state):
         options = FORWARD if state.element_size() == 2 else SINGLE
+        if SHARED[state.element_size()][0]:
+            arrays = (messages, state, state, *_narrow(state, parameters), state, out)
+            _launch_shares(arrays, state, options, back=False)
+            return out
         _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
         return out
     for rows in _chunks(state):
@@ -86,7 +99,7 @@ def differentiate_all(
 
     That of the state is put into `grad_state`, `[n, d]`. With `spent` that of the messages may take their place.
     """
-    width, totals, whole = state.shape[1], _Totals(state), _on_chip(state) and INPUTS[state.element_size()]
+    width, totals, whole = state.shape[1], _Totals(state), _on_chip(state) and _whole(state)
     by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
     by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
     buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
@@ -114,8 +127,12 @@ def _gate_gradients(
     """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`; with INPUTS, both gradients."""
     if _on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
-        arrays = (messages, state, grad, *_narrow(state, parameters), gates, grad_messages, out, len(state))
-        _launch(gru_backward, arrays, state, options | {"INPUTS": INPUTS[state.element_size()]})
+        inputs = (messages, state, grad, *_narrow(state, parameters), gates)
+        if SHARED[state.element_size()][1]:
+            _launch_shares((*inputs, out), state, options, back=True)
+        else:
+            arrays = (*inputs, grad_messages, out, len(state))
+            _launch(gru_backward, arrays, state, options | {"INPUTS": _whole(state)})
     else:
         incoming, own = _products(messages, state, parameters)
         _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
@@ -177,6 +194,11 @@ def _on_chip(state: Tensor) -> bool:
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
 
 
+def _whole(state: Tensor) -> bool:
+    """Whether the kernel of the gates gives the gradients of messages and states."""
+    return INPUTS[state.element_size()] and not SHARED[state.element_size()][1]
+
+
 def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:
     """Weights in the state's type, biases in float32."""
     weights = [weight.to(state.dtype).contiguous() for weight in parameters[:2]]
@@ -189,6 +211,15 @@ def _launch(kernel: Any, arrays: tuple[Any, ...], state: Tensor, options: dict[s
     kernel[(triton.cdiv(len(state), options["ROWS"]),)](
         *arrays, D=width, PRECISION="tf32", FAST=state.element_size() == 2, **options
     )
+
+
+def _launch_shares(arrays: tuple[Tensor, ...], state: Tensor, options: dict[str, int], *, back: bool) -> None:
+    width, rows = state.shape[1], options["ROWS"]
+    columns = min(options["COLUMNS"], width)
+    count = min(triton.cdiv(len(state), rows), max(1, PROGRAMS[back] * columns // width))
+    share = triton.cdiv(triton.cdiv(len(state), count), rows) * rows
+    settings = options | {"COLUMNS": columns, "FAST": state.element_size() == 2, "BACK": back}
+    gru_shares[(width // columns, count)](*arrays, len(state), share, D=width, PRECISION="tf32", **settings)
 
 
 def _pointwise(kernel: Any, arrays: tuple[Tensor, ...], state: Tensor) -> None:
