@@ -84,7 +84,7 @@ WRITE = {"shard": write_shard, "checkpoint": write_checkpoint}
 
 def leave_out_digests() -> None:
     """Let `read_tensors` do all but the digest."""
-    from gpnn.storage import blocks, tensors
+    from gpnn.storage import tensors
 
     class Nothing:
         def update(self, content: memoryview) -> None: ...
@@ -93,7 +93,7 @@ def leave_out_digests() -> None:
             return ""
 
     check = tensors._is_sealed
-    blocks._hasher = lambda algorithm: Nothing()
+    tensors._hasher = lambda algorithm: Nothing()
     tensors._is_sealed = lambda *arguments: check(*arguments) or True
 
 
@@ -149,7 +149,7 @@ def compare(kind: str, path: Path, cold: bool, options: argparse.Namespace) -> d
 
 def speeds(path: Path) -> dict[str, float]:
     """GB/s of each hash in one thread, of a piece in its cache, and of reading the file from disk and cached."""
-    from gpnn.storage.blocks import PIECE, _hasher
+    from gpnn.storage.tensors import PIECE, _hasher
 
     size, piece = path.stat().st_size / 1e9, os.urandom(PIECE)
     drop(path)

@@ -25,7 +25,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
 
     The model and its training are those of `gpnn train` with the same recipe, arguments and seed, to the same bits.
     Arguments left at None are as the recipe has them. Sizes that are "auto" there follow the graph
-    (:mod:`gpnn.sizes`) and are printed when `verbose`.
+    (:mod:`gpnn.schedule.make_schedule`) and are printed when `verbose`.
 
     scikit-learn's tools take rows: `cross_val_score(classifier, nodes, y, params={"graph": data})` and
     `GridSearchCV(classifier, grid).fit(nodes, y, graph=data)` hide the labels of the nodes held out, and keep the graph

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from gpnn.check import check_choice, parse_memory
 from gpnn.data.arrays import hold_out, kind_of_frame, to_frame
-from gpnn.data.facts import GraphFacts
 from gpnn.data.features import TYPED, choose_scale, transform_data
 from gpnn.data.files import sha256_of
 from gpnn.data.labels import check_trainable
+from gpnn.data.splits import GraphFacts
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.explain import Explained

@@ -19,17 +19,23 @@ from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.kernels.execution import choose_device
-from gpnn.memory.available import limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
+from gpnn.memory.runner import limit_device
 from gpnn.nn import GPNN
 from gpnn.nn.models import NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.partition import training_nodes
 from gpnn.schedule import Schedule
-from gpnn.schedule.make_schedule import choose_schedule, make_schedule, needs_partition
+from gpnn.schedule.make_schedule import (
+    choose_hidden,
+    choose_parts,
+    choose_rounds,
+    choose_schedule,
+    make_schedule,
+    needs_partition,
+)
 from gpnn.schedule.partitioned import KINDS
-from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
 from gpnn.train.columns.settings import column_arguments
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
@@ -86,7 +92,7 @@ class Assembly:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.sizes`).
+    """The arguments of an assembly; sizes at "auto" follow the graph (:mod:`gpnn.schedule.make_schedule`).
 
     Attributes:
         partition: a name of :data:`gpnn.partition.PARTITIONERS`, or "learned": trained with the model and schedule at

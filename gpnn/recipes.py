@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpnn.check import check_choice
-from gpnn.data.facts import GraphFacts
 from gpnn.data.features import TYPED, Undirected
+from gpnn.data.splits import GraphFacts
 from gpnn.pipeline import MOST_TYPES, Pipeline
 from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 

@@ -20,7 +20,6 @@ ROWS = [
         "pages",
         "graph",
         "storage",
-        "sizes",
         "progress",
         "setting_names",
     },

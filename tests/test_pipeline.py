@@ -6,8 +6,14 @@ import gpnn
 from gpnn import Graph
 from gpnn.pipeline import Pipeline, Sizes, model_arguments, most_parts, resolve_options
 from gpnn.run.known_nodes import fingerprint
-from gpnn.schedule.make_schedule import make_schedule, needs_partition, schedule_options
-from gpnn.sizes import choose_hidden, choose_parts, choose_rounds
+from gpnn.schedule.make_schedule import (
+    choose_hidden,
+    choose_parts,
+    choose_rounds,
+    make_schedule,
+    needs_partition,
+    schedule_options,
+)
 from gpnn.train.recipe import Recipe, resolve_recipe
 
 

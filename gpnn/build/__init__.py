@@ -1,7 +1,6 @@
 """From configuration to objects and runs: the only reader of names."""
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data, describe_stored
-from gpnn.build.names import load_config
 from gpnn.build.objects import (
     Built,
     build,
@@ -17,7 +16,7 @@ from gpnn.build.race import Race, race_run
 from gpnn.build.report import explain_run, export_run, report_run
 from gpnn.build.run import adopt_extension, begin_run, create_run, open_run, train_run
 from gpnn.build.search import Search, search_run
-from gpnn.build.unchanged import load_run_config
+from gpnn.build.unchanged import load_config, load_run_config
 from gpnn.build.update import UpdatedPredictions, update_trained
 
 __all__ = [

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gpnn.build.objects import model_options, pipeline_of, resolve, resolve_structure
 from gpnn.config import Config
-from gpnn.data.facts import homophily
 from gpnn.data.features import slice_rows
 from gpnn.data.labels import are_numbers, labelled_nodes
+from gpnn.data.splits import homophily
 from gpnn.data.tables.vocabulary import CategoryColumn, Column, TextColumn, Vocabulary
 from gpnn.graph import Graph, as_graph
 from gpnn.partition import PARTITIONERS, Partition, PartitionRow, compare_partitions

@@ -16,8 +16,8 @@ from gpnn.build.finish import keep_training, write_member
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, sound_config
-from gpnn.data.facts import GraphFacts, count_entries, split_mask
 from gpnn.data.features import transform_data
+from gpnn.data.splits import GraphFacts, count_entries, split_mask
 from gpnn.distributed import ShardedPlan, group_of
 from gpnn.graph import as_graph
 from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race

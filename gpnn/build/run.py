@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.finish import blend_run, finish_run, write_baselines
-from gpnn.build.names import load_config
 from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
 from gpnn.build.race import Race, read_race, unfinished_race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
-from gpnn.build.unchanged import adopt_config, check_unchanged, digests_of, load_trained_config, record, settings_of
+from gpnn.build.unchanged import (
+    adopt_config,
+    check_unchanged,
+    digests_of,
+    load_config,
+    load_trained_config,
+    record,
+    settings_of,
+)
 from gpnn.config import Config, parse_config, read_settings, sound_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ONE_PROCESS, Processes, choose_local_device

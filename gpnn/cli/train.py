@@ -104,7 +104,7 @@ def train(
 def _find(here: Launched, resume: Path | None, out: Path | None, *, alone: bool, tensorboard: bool) -> str | None:
     """The run to continue, if any, be it one that torchrun starts again; called in rank 0, which prints mistakes."""
     if tensorboard:
-        from gpnn.run.tensorboard import check_tensorboard
+        from gpnn.progress import check_tensorboard
 
         check_tensorboard()
     if resume is not None and not alone:
@@ -276,8 +276,8 @@ def _fit(
     run: RunFolder, built: Built, callbacks: list[Callback], progress: Progress, *, curves: bool, report: bool
 ) -> FitResult:
     from gpnn.build import history_notes, train_run
+    from gpnn.progress import TensorBoard
     from gpnn.report import advice, can_write
-    from gpnn.run.tensorboard import TensorBoard
 
     silent = progress.silent
     with ExitStack() as stack:

@@ -23,8 +23,8 @@ from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.graph import EdgeDigest, Graph
 from gpnn.graph.edges import check_ids, check_rows
 from gpnn.storage.atomic import write_text
-from gpnn.storage.blocks import BlockCheck, digest_blocks
 from gpnn.storage.read import read_json, seal, shorten, undamaged, unseal
+from gpnn.storage.tensors import BlockCheck, digest_blocks
 
 if TYPE_CHECKING:
     import pyarrow

@@ -33,8 +33,8 @@ from gpnn.run.checkpoint import (
     save_checkpoint,
 )
 from gpnn.storage.atomic import sync_folder, write_text
-from gpnn.storage.blocks import SHA256, digest_file
 from gpnn.storage.read import read_json, seal, shorten, unseal
+from gpnn.storage.tensors import SHA256, digest_file
 
 if TYPE_CHECKING:
     from torch.distributed.checkpoint.metadata import ChunkStorageMetadata

@@ -12,8 +12,7 @@ from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.distributed.shard import Shard, localize, parts_between
 from gpnn.distributed.shard_folder import ShardIndex, file_name
-from gpnn.storage.blocks import BlockCheck, num_blocks
-from gpnn.storage.tensors import tensor_places
+from gpnn.storage.tensors import BlockCheck, num_blocks, tensor_places
 
 
 def read_shard(index: ShardIndex, rank: int, num_ranks: int) -> tuple[Shard, dict[str, Tensor]]:

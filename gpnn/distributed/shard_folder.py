@@ -32,9 +32,8 @@ from gpnn.csr import pointers
 from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder, Totals, split_evenly
 from gpnn.graph import Graph
 from gpnn.storage.atomic import make_folder, staging_folder, sync_folder, write_text
-from gpnn.storage.blocks import digest_blocks
 from gpnn.storage.read import digest_json, read_json, seal, shorten, unseal
-from gpnn.storage.tensors import save_tensors
+from gpnn.storage.tensors import digest_blocks, save_tensors
 
 
 def write_shards(
@@ -136,7 +135,7 @@ class ShardIndex:
         part_edges: edges into each subgraph, `[K]`.
         bounds: the position where each shard begins, `[S + 1]`.
         facts: what else was written: classes, the dataset's name, ….
-        digests: of the blocks of each shard's file, as :func:`gpnn.storage.blocks.digest_blocks` returns them, by the
+        digests: of the blocks of each shard's file, as :func:`gpnn.storage.tensors.digest_blocks` returns them, by the
             file's name; None in folders of format 1.
     """
 

@@ -14,7 +14,7 @@ from gpnn.incremental.change import Change, EdgeList
 from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
 from gpnn.incremental.rows import FeatureStore, NodeSlots, distinct, enlarge
 from gpnn.partition import Partition
-from gpnn.partition.extend import extend
+from gpnn.partition.neighbours import extend
 from gpnn.storage.read import shorten
 
 
@@ -22,7 +22,7 @@ class LiveGraph:
     """Nodes and edges that come and go, their features and the subgraphs that the nodes are in.
 
     Nodes that were trained on keep the subgraph that they had, also when they go and come back; others join one as
-    :func:`gpnn.partition.extend.extend` has it.
+    :func:`gpnn.partition.neighbours.extend` has it.
 
     Args:
         graph: the graph to begin with.

@@ -15,8 +15,8 @@ from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.blockwise_backward import ends_independently
 from gpnn.engine.propagate import Runner
-from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import Estimate, estimate_memory
+from gpnn.memory.runner import available_bytes
 from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 

@@ -16,13 +16,13 @@ from gpnn.engine import CellLike, Plan, Step, Streamed, lower, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import step_rows
 from gpnn.graph import Graph
-from gpnn.memory.available import resident_bytes
 from gpnn.memory.runner import (
     StateBytes,
     largest_piece_bytes,
     lowering_bytes,
     placed_bytes,
     plan_bytes,
+    resident_bytes,
     runner_bytes,
     source_bytes,
     stored_bytes,

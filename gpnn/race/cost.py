@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.data.facts import count_entries, split_mask
+from gpnn.data.splits import count_entries, split_mask
 from gpnn.distributed import group_of
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN, CellBank

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from gpnn.data.facts import split_mask
+from gpnn.data.splits import split_mask
 from gpnn.distributed import group_of
 from gpnn.race.cost import measured_seconds, nominal_seconds
 from gpnn.race.members import PER_RECIPE, default_budget

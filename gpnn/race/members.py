@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpnn.data.facts import GraphFacts
+from gpnn.data.splits import GraphFacts
 from gpnn.recipes import ALIKE, DEFAULT, RECIPES
 
 AVERAGES = ("spread", "raw", "averaged", "smoothed")

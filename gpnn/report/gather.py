@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.facts import split_mask
+from gpnn.data.splits import split_mask
 from gpnn.distributed import ProcessGroup, ShardedPlan, group_of, measure_shards, number_parts
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.facts import split_mask
+from gpnn.data.splits import split_mask
 from gpnn.explain import Explanation, draw_explanation
 from gpnn.graph import Graph
 from gpnn.report.counts import CHUNK, SPLIT_NAMES

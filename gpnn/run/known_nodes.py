@@ -123,7 +123,7 @@ class KnownNodes:
         place = self.find(data) if place is None else place
         if not (place >= 0).any():
             return None
-        from gpnn.partition.extend import extend
+        from gpnn.partition.neighbours import extend
 
         return extend(as_graph(data), np.append(self.labels, -1)[place], int(self.labels.max()) + 1)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gpnn.data.facts import count_entries
+from gpnn.data.splits import count_entries
 from gpnn.engine import lower
 from gpnn.graph import as_graph
 from gpnn.nn.columns import ColumnModel

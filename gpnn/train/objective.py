@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gpnn.data.facts import split_mask
+from gpnn.data.splits import split_mask
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.graph import digest_edges
 from gpnn.graph.convert import read_edges

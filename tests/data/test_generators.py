@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from gpnn.data import load_dataset
-from gpnn.data.facts import homophily
 from gpnn.data.generators import _nearest, people
+from gpnn.data.splits import homophily
 from gpnn.graph import Graph, as_graph
 from gpnn.train.notes import count_one_way
 

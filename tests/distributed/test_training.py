@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gpnn.data.files import sha256_of
-from gpnn.storage.blocks import SHA256, digest_file
 from gpnn.storage.read import seal
+from gpnn.storage.tensors import SHA256, digest_file
 from tests.oracle.training_cases import planted, train, train_on_another_graph
 
 CELLS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpnn.build.names import dataset_options, partition_options
+from gpnn.build.unchanged import dataset_options, partition_options
 from gpnn.cli import app
 from gpnn.config import setting_names
 from gpnn.data import DATASETS

@@ -13,7 +13,7 @@ from gpnn.graph import Graph
 from gpnn.incremental import Change, EdgeList, LiveGraph, Predictor
 from gpnn.nn import GPNN, UPDATES
 from gpnn.nn.cell import AGGREGATIONS
-from gpnn.partition.extend import extend
+from gpnn.partition.neighbours import extend
 from gpnn.pipeline import Pipeline
 from gpnn.train.evaluate import predict_outputs
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpnn.data.facts import GraphFacts
+from gpnn.data.splits import GraphFacts
 from gpnn.race import choose_members
 from gpnn.race.members import MOST, allot, default_budget, parse_budget
 from gpnn.recipes import RECIPES

@@ -60,8 +60,8 @@ def _plain(shard: Any, columns: dict[str, torch.Tensor]) -> dict[str, Any]:
 
 def _read_forged_shards(folder: Path) -> list[dict[str, Any]]:
     """What is read of shards with right digests over what they hold."""
-    from gpnn.storage.blocks import digest_blocks
     from gpnn.storage.read import read_json, seal
+    from gpnn.storage.tensors import digest_blocks
 
     with tempfile.TemporaryDirectory() as root:
         copied = Path(root) / "copy"

@@ -14,7 +14,7 @@ from gpnn import GPNNClassifier, GPNNRegressor
 from gpnn.build import Race, begin_run, build, load_config, race_run, read_trained, train_run
 from gpnn.build.race import read_race
 from gpnn.data.arrays import hold_out
-from gpnn.data.facts import GraphFacts
+from gpnn.data.splits import GraphFacts
 from gpnn.recipes import RECIPES
 from gpnn.train.fit import fit
 

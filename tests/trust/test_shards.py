@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 from gpnn.build.shard_data import read_data
 from gpnn.cli import app
 from gpnn.distributed import SINGLE, read_index, read_shard
-from gpnn.storage import blocks
-from gpnn.storage.blocks import SHA256, XXH3, digest_blocks
+from gpnn.storage import tensors as blocks
 from gpnn.storage.read import seal
-from gpnn.storage.tensors import tensor_places
+from gpnn.storage.tensors import SHA256, XXH3, digest_blocks, tensor_places
 from tests.oracle.processes import Processes
 from tests.oracle.run_cases import begin_case, resume_case
 
