@@ -7,6 +7,7 @@ import pytest
 from gpnn.build import load_config
 from gpnn.build.unchanged import dataset_options, load_trained_config, partition_options
 from gpnn.config import Config
+from gpnn.nn import UPDATES
 from gpnn.run.folder import RunFolder
 
 
@@ -23,7 +24,7 @@ def test_names_options_and_settings_are_reported_together():
         "`data.num_nods` is not a setting. Did you mean `data.num_nodes`?",
         "`partition.leftovers` is not a setting. Did you mean `partition.leftover`?",
         "`schedule.cut` must be an integer. Got 'often'.",
-        "`model.cell` must be one of gru, lstm, mlp, linear, gcnii, max_plus, residual. Got 'rnn'.",
+        f"`model.cell` must be one of {', '.join(UPDATES)}. Got 'rnn'.",
     ]
 
 
