@@ -53,7 +53,7 @@ MANY_LABELS, FEW_COLUMNS = 200, 32  # from where on, and up to where, cells of m
 FEW_LABELS = 50  # per class, up to which random passes that agree tell more than the labels
 SMALL_VOCABULARY = 1000  # columns that propagate themselves
 ALIKE = 0.2  # assortativity from which on neighbours are alike
-MOST_SPREAD = 1 << 26  # entries of dense features that predictions propagate
+MOST_ROWS = 50_000  # nodes whose rows of a propagation matrix are soon found
 AUTO = "auto"  # the name that stands for the best of them, found by a race
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
@@ -70,7 +70,7 @@ def _can_average(facts: GraphFacts) -> bool:
 
 
 def _can_sample(facts: GraphFacts) -> bool:
-    return _can_average(facts) and facts.num_nodes * facts.num_columns <= MOST_SPREAD
+    return _can_average(facts) and facts.num_nodes <= MOST_ROWS
 
 
 _SPREAD = Pipeline(
@@ -79,6 +79,34 @@ _SPREAD = Pipeline(
     normalization="symmetric_split",
     self_loops=True,
     model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
+)
+
+_SAMPLED = Pipeline(
+    schedule="synchronous",
+    rounds=10,
+    normalization="graph",
+    self_loops=True,
+    hidden_channels=64,
+    model_options={
+        "cell": "linear",
+        "cell_options": {"alpha": 0.2},
+        "predict": "features",
+        "readout": "last",
+        "input_dropout": 0.5,
+        "dropout": 0.2,
+        "drop_node": 0.5,
+    },
+)
+_BATCHES = Recipe(
+    epochs=400,
+    patience=150,
+    weight_decay=1e-3,
+    clip=0.0,
+    passes=2,
+    batch=100,
+    consistency=1.5,
+    consistency_warmup=100,
+    temperature=0.1,
 )
 
 RECIPES: dict[str, NamedRecipe] = {
@@ -252,34 +280,17 @@ RECIPES: dict[str, NamedRecipe] = {
     ),
     "sampled": NamedRecipe(
         "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",
-        Pipeline(
-            schedule="synchronous",
-            rounds=10,
-            normalization="graph",
-            self_loops=True,
-            hidden_channels=64,
-            model_options={
-                "cell": "linear",
-                "cell_options": {"alpha": 0.2},
-                "predict": "features",
-                "readout": "last",
-                "input_dropout": 0.5,
-                "dropout": 0.7,
-                "drop_node": 0.5,
-            },
-        ),
-        Recipe(
-            epochs=400,
-            patience=150,
-            weight_decay=1e-3,
-            clip=0.0,
-            passes=2,
-            batch=100,
-            consistency=1.5,
-            consistency_warmup=100,
-            temperature=0.1,
-        ),
-        suits=_can_sample,
+        _SAMPLED,
+        _BATCHES,
+        suits=lambda facts: _can_sample(facts) and facts.num_columns > SMALL_VOCABULARY,
+        in_shards=False,
+        undirected=True,
+    ),
+    "sampled_unit": NamedRecipe(
+        "the same of few columns: rows scaled to length one, columns standardised, few labelled nodes at a time",
+        replace(_SAMPLED, model_options={**_SAMPLED.model_options, "norm": "unit", "input_dropout": 0.2}),
+        replace(_BATCHES, labelled=5, clip=0.1, weight_decay=1e-2),
+        suits=lambda facts: _can_sample(facts) and facts.num_columns <= SMALL_VOCABULARY,
         in_shards=False,
         undirected=True,
     ),

@@ -32,6 +32,7 @@ from gpnn.nn.cell import Cell, CellBank, kernel_bytes
 from gpnn.nn.encoded_source import comes_whole
 from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
+from gpnn.nn.sampled_rows import ENTRIES, ENTRY_BYTES
 from gpnn.schedule import synchronous
 from gpnn.train.recipe import Recipe
 
@@ -108,6 +109,8 @@ def estimate_memory(
         runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
         rows: how many nodes' outputs an epoch takes, at most; None: all.
     """
+    if recipe.batch and x is not None and model.predict == "features":
+        return _of_batches(model, x, plan, recipe)
     streams = recomputes(runner)
     with states_in(torch.bfloat16 if recipe.precision == "bf16_states" else None):
         each = probe(model, x, plan, recomputes=streams)
@@ -173,6 +176,20 @@ def _from_features(
         work=work,
         piece=min(piece, found.work),
         host=resident_bytes("cpu") + found.host if own else 0.0,
+    )
+
+
+def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:
+    """The same of mini-batches: rows of the propagation matrix, what a few nodes keep, and a prediction of all."""
+    hidden = model.head.weights[0].shape[0]
+    wide = hidden if model.maps_first(x) else x.shape[1]
+    batch = (recipe.batch + recipe.labelled) * (2 * x.shape[1] + 4 * hidden) * 4
+    return Estimate(
+        **_fixed_bytes(model, plan, recipe),
+        features=_feature_bytes(x, 0) + plan.num_nodes * ENTRIES * ENTRY_BYTES,
+        kept=batch * recipe.passes,
+        work=0.0,
+        outside=4 * 4 * plan.num_nodes * wide,  # features, what was kept of them, and two states of the propagation
     )
 
 

@@ -205,7 +205,7 @@ class GPNN(nn.Module):
         if x is not None and self.makes_states_again(x, plan):
             return self._forward_from_features(x, plan, key, rows)
         few = self.predict == "features" and rows is not None and key is None and self.concat != "features"
-        if few and not self._maps_first(x):
+        if few and not self.maps_first(x):
             spread = mark_dense(self.feature_norm(self._spread(x, plan, None)[rows]))
             return self._by_rows(self._score_features, [spread, None], None)
         scores = self._forward_all(x, plan, key)
@@ -252,6 +252,16 @@ class GPNN(nn.Module):
         source = self._source(x, plan, key if self.training else None, runner)
         row_loss = RowLoss(placed, of_states, tuple(self._row_parameters()))
         return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
+
+    def maps_first(self, x: Tensor | None) -> bool:
+        """Whether features are too large to propagate dense, and their map and the propagation may change places."""
+        assert x is not None
+        assert self.encoder is not None
+        cell, width = self.cell, self.encoder.first.weight.shape[1]
+        if self.norm != "none" or width >= x.shape[1] or 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD:
+            return False
+        plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
+        return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)
 
     def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
         """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""
@@ -342,7 +352,7 @@ class GPNN(nn.Module):
         return drop_entries(self._initial(x, None, key), self.state_dropout, key, _STATE_LAYER)
 
     def _forward_all(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
-        if self.predict == "features" and key is None and self._maps_first(x):
+        if self.predict == "features" and key is None and self.maps_first(x):
             state = self._spread_states(x, plan)
             beside = {"none": None, "features": x, "initial": state}[self.concat]
             return self._by_rows(self._score, [state, beside], None)
@@ -361,7 +371,7 @@ class GPNN(nn.Module):
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
         x = self._check_features(x, plan)
-        if self.predict == "features" and not self.training and self._maps_first(x):
+        if self.predict == "features" and not self.training and self.maps_first(x):
             state = self._spread_states(x, plan)
         elif self.predict == "features":
             state = self._by_rows(self._encode, [self.feature_norm(self._spread(x, plan, None))], None)
@@ -395,16 +405,6 @@ class GPNN(nn.Module):
         if fixed and spread.element_size() * spread.numel() <= KEPT_SPREAD and not self._learns_spread():
             self._known_spread = (weakref.ref(x), weakref.ref(plan), x._version, spread)
         return spread
-
-    def _maps_first(self, x: Tensor | None) -> bool:
-        """Whether features are too large to propagate dense, and their map and the propagation may change places."""
-        assert x is not None
-        assert self.encoder is not None
-        cell, width = self.cell, self.encoder.first.weight.shape[1]
-        if self.norm != "none" or width >= x.shape[1] or 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD:
-            return False
-        plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
-        return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)
 
     def _spread_states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of features that propagated, `[N, d]`, without random masks: a linear map of them goes first."""

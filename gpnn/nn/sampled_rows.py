@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 ENTRIES = 32  # of a row that are kept
+ENTRY_BYTES = 12  # a column and a weight
 LEAST = 5e-4  # probability of being at a node below which a walk goes no further
 
 

@@ -4,13 +4,15 @@ import gc
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 import gpnn
-from gpnn.memory.estimate import probe
+from gpnn.memory.estimate import estimate_memory, probe
+from gpnn.recipes import RECIPES
 
 TRAIN = """
 import json, torch
@@ -103,3 +105,16 @@ def test_a_probe_leaves_no_tensor_behind(planted, plan, cell):
     for _ in range(3):
         probe(model, planted.x.float(), plan)
     assert count() <= before
+
+
+def test_mini_batches_need_no_states_of_all_nodes(planted):
+    """Sparse features of many columns are propagated after their map, and few nodes are kept for the backward pass."""
+    wide, num_nodes = planted.clone(), planted.num_nodes
+    wide.x = torch.eye(num_nodes, 2_000_000).to_sparse_csr()
+    made = RECIPES["sampled"].pipeline.assemble(wide, RECIPES["sampled"].train)
+    parts = (made.model, wide.x, made.plan)
+    batches = estimate_memory(*parts, RECIPES["sampled"].train)
+    whole = estimate_memory(*parts, replace(RECIPES["sampled"].train, batch=0))
+    dense = 4 * num_nodes * wide.x.shape[1]
+    assert batches.outside < dense / 100
+    assert whole.kept > dense

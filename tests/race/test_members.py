@@ -31,11 +31,13 @@ def test_averages_need_few_labels_and_neighbours_that_are_alike():
         assert not {"averaged", "smoothed"} & set(choose_members(other))
 
 
-def test_mini_batches_need_few_labels_and_features_that_are_not_large():
-    few = replace(FACTS, assortativity=0.5, num_columns=2000)
-    assert "sampled" in choose_members(few)
-    assert "sampled" not in choose_members(replace(few, labels_per_class=200.0))
-    assert "sampled" not in choose_members(replace(few, num_nodes=60_000))
+def test_mini_batches_need_few_labels_and_few_nodes():
+    few = replace(FACTS, assortativity=0.5)
+    for columns, name in ((2000, "sampled"), (500, "sampled_unit")):
+        facts = replace(few, num_columns=columns)
+        assert {"sampled", "sampled_unit"} & set(choose_members(facts)) == {name}
+        for other in (replace(facts, labels_per_class=200.0), replace(facts, num_nodes=60_000)):
+            assert name not in choose_members(other)
 
 
 def test_where_neighbours_differ_their_average_comes_last():
