@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from gpnn.engine import Plan
 from gpnn.engine.blockwise_backward import add_gradient
 from gpnn.engine.rows import Rows, read_rows, step_rows
 from gpnn.engine.saved_states import PIECE_ROWS, HostRows, copy_stream, copying, record_stream, wait
-from gpnn.nn.layers import MaskKey, made_once, mark_dense
+from gpnn.nn.layers import MaskKey, forget, known, made_once, mark_dense
 from gpnn.pages import empty_like
 
 
@@ -32,8 +33,16 @@ def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype
     if device is None:
         return NearFeatures(x.to(plan.device), plan.order)
     narrow = x.dtype if dtype is None or x.element_size() <= dtype.itemsize else dtype
-    whole = comes_whole(x, width)
-    return made_once((id(x), id(plan)), x, lambda: HostFeatures(x, plan, narrow, whole=whole))
+    kind, whole = (id(x), _HOST), comes_whole(x, width)
+    features = known(kind, x)
+    if features is not None and features.is_for(plan, narrow, whole):
+        return features
+    del features
+    forget(kind)  # before others are made: there is room for those of one plan
+    return made_once(kind, x, lambda: HostFeatures(x, plan, narrow, whole=whole))
+
+
+_HOST = -1  # in the place of a row: what a tensor has on the host
 
 
 def comes_whole(x: Tensor, width: int) -> bool:
@@ -88,8 +97,7 @@ class HostFeatures:
     """
 
     def __init__(self, x: Tensor, plan: Plan, dtype: torch.dtype, *, whole: bool = True) -> None:
-        self.whole = whole
-        self.plan = plan  # as long as it lives, no other has its id
+        self.whole, self._plan = whole, weakref.ref(plan)
         self.rows, self.device, self.stream = (
             HostRows(x.shape[0], x.shape[1], dtype),
             plan.device,
@@ -100,6 +108,10 @@ class HostFeatures:
             chosen = self.rows.rows(number)
             piece.copy_(x[chosen] if order is None else x[order[chosen]])
         self._here: Tensor | None = None
+
+    def is_for(self, plan: Plan, dtype: torch.dtype, whole: bool) -> bool:
+        """Whether they serve that plan, in that type and manner."""
+        return self._plan() is plan and (self.rows.dtype, self.whole) == (dtype, whole)
 
     @property
     def at_hand(self) -> bool:

@@ -84,12 +84,27 @@ def feature_rows(x: Tensor, rows: slice) -> Tensor:
 
 def made_once(key: tuple[int, ...], x: Tensor, make: Callable[[], Result]) -> Result:
     """What `make` gives, kept as long as `x` lives and does not change."""
-    known = _known.get(key)
-    if known is not None and known[0]() is x and known[1] == x._version:
-        return known[2]
-    made, forget = make(), partial(_forget, _known, key)  # the table by value: at exit a module's names are gone
-    _known[key] = (weakref.ref(x, forget), x._version, made)
+    if key in _known and _is_of(key, x):
+        return _known[key][2]
+    made, dropped = make(), partial(_forget, _known, key)  # the table by value: at exit a module's names are gone
+    _known[key] = (weakref.ref(x, dropped), x._version, made)
     return made
+
+
+def known(key: tuple[int, ...], x: Tensor) -> Any:
+    """What was made of `x` under this key; None: nothing, or `x` changed since."""
+    return _known[key][2] if key in _known and _is_of(key, x) else None
+
+
+def _is_of(key: tuple[int, ...], x: Tensor) -> bool:
+    """Whether what is kept under a key was made of `x` as it is now; another tensor may have had its id."""
+    owner, version, _ = _known[key]
+    return owner() is x and version == x._version
+
+
+def forget(key: tuple[int, ...]) -> None:
+    """Keep what was made under this key no longer."""
+    _known.pop(key, None)
 
 
 def _forget(known: dict[tuple[int, ...], Any], key: tuple[int, ...], _: Any) -> None:

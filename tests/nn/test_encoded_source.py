@@ -1,5 +1,7 @@
 """States made of features whenever they are needed give what kept states give."""
 
+import weakref
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ import gpnn
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import GPNN, MaskKey
+from gpnn.nn.encoded_source import HostFeatures, place_features
 from gpnn.nn.layers import states_in
 from tests.oracle.parameters import rest_thorough
 
@@ -169,3 +172,26 @@ def test_masks_of_a_training_pass_without_gradients() -> None:
         without = model(x, plan, key=MaskKey(0, 1))
     torch.testing.assert_close(without, model(x, plan, key=MaskKey(0, 1)).detach())
     assert not torch.equal(without, model.eval()(x, plan).detach())
+
+
+def test_a_state_is_shaped_by_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No piece of the features is copied for it: a copy could still be on its way when its buffer is used again."""
+    plan, (x, _) = plan_of("partitioned"), features()
+    model = GPNN(7, 16, 3, runner=Streamed(features="cpu"))
+    source = model._source(x, plan, None, Streamed(features="cpu"))
+    monkeypatch.setattr(HostFeatures, "pieces", lambda *_: pytest.fail("a piece was read"))
+    assert source.new_state().shape == (NUM_NODES, 16)
+
+
+def test_features_on_the_host_are_kept_for_one_plan() -> None:
+    (x, _), first, second = features(), plan_of("synchronous"), plan_of("partitioned")
+    assert place_features(x, first, "cpu", None, 16) is place_features(x, first, "cpu", None, 16)
+    narrow = place_features(x, first, "cpu", torch.bfloat16, 16)
+    assert isinstance(narrow, HostFeatures)
+    assert narrow.rows.dtype == torch.bfloat16
+    held, plan = weakref.ref(place_features(x, second, "cpu", None, 16)), weakref.ref(second)
+    del second
+    assert held() is not None
+    assert plan() is None
+    place_features(x, first, "cpu", None, 16)
+    assert held() is None
