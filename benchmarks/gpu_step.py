@@ -108,15 +108,12 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
 
 def _variants() -> Iterator[tuple[str, dict[str, int]]]:
     """Which part of a step, and what is set for it."""
-    tiles = [(0, 128, 32, 4, 1, 0), (0, 64, 32, 4, 1, 0), (0, 128, 16, 4, 2, 0)]
     shares = [(1, 64, 32, 4, 2, 132), (1, 64, 16, 4, 2, 264), (1, 128, 32, 8, 2, 132), (1, 64, 32, 4, 1, 264)]
-    shares += [(1, 64, 32, 4, 3, 132), (1, 128, 16, 8, 2, 132)]
-    for shared, rows, columns, warps, stages, programs in tiles + shares:
+    shares += [(1, 128, 16, 8, 2, 132)]
+    for shared, rows, columns, warps, stages, programs in [(0, 128, 32, 4, 1, 0), *shares]:
         tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
         yield "forward", {"SHARED": shared, "PROGRAMS": programs, **tile}
-    for ours, rows, columns, warps, stages in (
-        *((0, 128, 32, 4, 1), (1, 128, 32, 8, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1), (1, 64, 16, 4, 1)),
-    ):
+    for ours, rows, columns, warps, stages in ((0, 128, 32, 4, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1)):
         tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
         yield "backward", {"INPUTS": ours, "SHARED": 0, **tile}
     for _, rows, columns, warps, stages, programs in shares:
@@ -131,7 +128,7 @@ def _variants() -> Iterator[tuple[str, dict[str, int]]]:
         (32, 4, 4, 66),
     ):
         yield "weights", {"WEIGHTS": 1, "STEP": step, "num_warps": warps, "num_stages": stages, "SHARES": shares_of}
-    for rows, entries in ((2, 2), (1, 4), (2, 4), (4, 2), (8, 1)):
+    for rows, entries in ((2, 2), (2, 4), (4, 2)):
         yield "messages", {"ROWS": rows, "ENTRIES": entries}
 
 
