@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.distributed.halo_exchange import HaloExchange, Sharded, build_exchange
+from gpnn.distributed.halo_exchange import HaloExchange, build_exchange
 from gpnn.distributed.process_group import SINGLE, ProcessGroup
 from gpnn.distributed.schedules import restrict, shard_schedule
 from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder
@@ -81,6 +81,8 @@ class ShardedPlan(Plan):
 
     @property
     def runners(self) -> Mapping[str, Callable[..., list[Tensor]]]:
+        from gpnn.distributed.runner import Sharded
+
         return {"fused": Sharded(), "streamed": Sharded(recompute=True)}
 
     @cached_property

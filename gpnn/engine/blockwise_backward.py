@@ -20,7 +20,8 @@ from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, step_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState
 from gpnn.engine.step import Step
-from gpnn.kernels.autograd import differentiated_at_once, first_order, for_gradients
+from gpnn.kernels.autograd import first_order
+from gpnn.kernels.gated import differentiated_at_once, for_gradients
 from gpnn.pages import empty_like
 
 

@@ -17,8 +17,8 @@ from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.rows import HeldRows, Rows, read_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
-from gpnn.kernels.autograd import for_gradients
 from gpnn.kernels.execution import share_calls
+from gpnn.kernels.gated import for_gradients
 
 SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
 WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake

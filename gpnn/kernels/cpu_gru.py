@@ -21,10 +21,11 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.csr import slices
-from gpnn.kernels.autograd import StepUse, first_order
+from gpnn.kernels.autograd import first_order
 from gpnn.kernels.cpu import add_weighted_sum, as_array, factors, launch, weighted_sum
 from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, update_rows
 from gpnn.kernels.execution import float32_products, has_bf16_products, share_rows
+from gpnn.kernels.gated import StepUse
 from gpnn.kernels.operator import Operator
 from gpnn.pages import empty_large
 
@@ -118,7 +119,7 @@ def _in_bf16(state: Tensor) -> bool:
 
 
 class GatedStep(Function):
-    """:func:`gpnn.kernels.autograd.gated_step` on a CPU."""
+    """:func:`gpnn.kernels.gated.gated_step` on a CPU."""
 
     @staticmethod
     def forward(
@@ -199,7 +200,7 @@ def fits(inputs: Tensor, num_rows: int, repeat: int) -> bool:
 
 
 class GatedSteps(Function):
-    """`repeat` times :func:`gpnn.kernels.autograd.gated_step` of the first rows; the others are held as they are.
+    """`repeat` times :func:`gpnn.kernels.gated.gated_step` of the first rows; the others are held as they are.
 
     A block that fits a core's cache takes all its steps there. The backward pass makes them again from the block's
     inputs and keeps their gates until it has gone back through them, so that no product is made a third time: nothing

@@ -20,7 +20,8 @@ import triton
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.kernels.autograd import StepUse, first_order
+from gpnn.kernels.autograd import first_order
+from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gates import (
     gate_products,
@@ -249,7 +250,7 @@ def _chunks(state: Tensor) -> Iterator[slice]:
 
 
 class GatedStep(Function):
-    """:func:`gpnn.kernels.autograd.gated_step` on a GPU."""
+    """:func:`gpnn.kernels.gated.gated_step` on a GPU."""
 
     @staticmethod
     def forward(
@@ -291,7 +292,7 @@ def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> T
 
 
 class GatedSteps(Function):
-    """`repeat` times :func:`gpnn.kernels.autograd.gated_step` of the first rows; the others are held as they are.
+    """`repeat` times :func:`gpnn.kernels.gated.gated_step` of the first rows; the others are held as they are.
 
     What held senders bring is summed once, and its gradient is sent back once. In between a step reads and writes the
     block's own rows alone: where they fit the L2 cache, they stay there.

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from gpnn.check import check_choice
 from gpnn.engine import Block, CellLike, Plan, Step, aggregate_messages
 from gpnn.kernels import Operator, hash_key
-from gpnn.kernels.autograd import gated_step, gated_steps, is_plain
+from gpnn.kernels.autograd import is_plain
+from gpnn.kernels.gated import gated_step, gated_steps
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
 from gpnn.nn.update import UPDATES, Update
 from gpnn.nn.update.cells import GRUUpdate
@@ -259,14 +260,14 @@ def share_cells(
 
 
 def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
-    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.autograd.gated_step`; None where it cannot."""
+    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it cannot."""
     if not _applies(cell, block, inputs):
         return None
     return gated_step(*_arguments(cell, block, inputs), kept=step.synchronous)
 
 
 def advance_gated_steps(cell: Cell, block: Block, inputs: Tensor, repeat: int) -> Tensor | None:
-    """The same after `repeat` steps, by :func:`gpnn.kernels.autograd.gated_steps`; None where it cannot."""
+    """The same after `repeat` steps, by :func:`gpnn.kernels.gated.gated_steps`; None where it cannot."""
     return gated_steps(*_arguments(cell, block, inputs), repeat) if _applies(cell, block, inputs) else None
 
 

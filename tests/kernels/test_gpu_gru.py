@@ -100,7 +100,7 @@ def test_bf16(width: int, reset: str) -> None:
 @pytest.mark.usefixtures("_tf32")
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_a_whole_step(diagonal: bool) -> None:
-    from gpnn.kernels.autograd import gated_step
+    from gpnn.kernels.gated import gated_step
 
     random = torch.Generator().manual_seed(1)
     rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
@@ -122,7 +122,7 @@ def test_a_whole_step(diagonal: bool) -> None:
 
 @pytest.mark.usefixtures("_tf32")
 def test_a_step_for_its_gradients_alone() -> None:
-    from gpnn.kernels.autograd import for_gradients, gated_step
+    from gpnn.kernels.gated import for_gradients, gated_step
 
     random = torch.Generator().manual_seed(2)
     rows, cols = torch.randint(0, 20, (90,), generator=random), torch.randint(0, 30, (90,), generator=random)
@@ -142,7 +142,7 @@ def test_a_step_for_its_gradients_alone() -> None:
 @pytest.mark.usefixtures("_tf32")
 @pytest.mark.parametrize(("diagonal", "repeat"), [(False, 3), (True, 2)])
 def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
-    from gpnn.kernels.autograd import StepUse
+    from gpnn.kernels.gated import StepUse
     from gpnn.kernels.gpu_gru import GatedSteps
 
     random = torch.Generator().manual_seed(1)
