@@ -323,6 +323,7 @@ class NodeEstimator(BaseEstimator):
             budget=parse_budget(self.budget),
             on_record=self._print_race,
             on_training=progress.rung,
+            on_measure=progress.measure,
             callbacks=[progress],
         )
         limits = {name: self.race_.limit(name) or recipes[name].epochs for name in self.race_.finalists}

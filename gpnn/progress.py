@@ -78,6 +78,10 @@ class Progress:
         """A training of a race begins, numbered from 0."""
         self.stage(f"race, rung {rung + 1}, {name}", epochs)
 
+    def measure(self, name: str) -> None:
+        """An epoch of a recipe is measured before a race."""
+        self.stage(f"race, measuring an epoch of {name}")
+
     def start(self, history: list[dict[str, Any]]) -> None:
         """A training begins; it goes on after the epochs of `history`."""
         if not history:

@@ -100,6 +100,7 @@ def race_run(
     callbacks: Sequence[Callback] = (),
     on_record: Callable[[RaceRecord], None] | None = None,
     on_training: Callable[[int, str, int], None] | None = None,
+    on_measure: Callable[[str], None] | None = None,
 ) -> Built | None:
     """Do what is left of a run's race, make the best recipe the run's, and build it; None if interrupted; collective.
 
@@ -112,6 +113,7 @@ def race_run(
         callbacks: of every training; one that ends a training ends the race.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, the name of its recipe, and the epoch it goes to.
+        on_measure: called with the name of a recipe before an epoch of it is measured.
     """
     group = group_of(begun.plan)
     noted = group.run_on_rank0(lambda: read_race(run.race).to_mapping() if run.race.exists() else None)
@@ -139,6 +141,7 @@ def race_run(
             record=race.record,
             on_record=keep,
             on_training=on_training,
+            on_measure=on_measure,
             callbacks=callbacks,
         )
         if raced.winner is None:

@@ -99,16 +99,22 @@ def show_race(record: RaceRecord) -> None:
     """What a race decided, or the last row of it."""
     console = messages()
     if not record.rows:
-        costs = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in record.costs.items())
         how = "measured" if record.measured else "estimated"
         takes = f"at most {record.expected:,.0f} s of a budget of {record.budget:,.0f} s"
-        console.print(f"race: {takes}; an epoch of {costs} ({how})", markup=False)
+        console.print(f"race: {takes}; an epoch of {_seconds(record.costs)} ({how})", markup=False)
+        if record.left_out:
+            longer = f"an epoch of {_seconds(record.left_out)}; budget=1h gives more time"
+            console.print(f"race: too long for it: {longer}", markup=False)
         return
     if record.blend is not None:
         console.print(f"race, blend: {blend_text(record)}", markup=False)
         return
     row = record.rows[-1]
     console.print(f"race, rung {row['rung'] + 1}: {race_row(record.metric, row)}", markup=False)
+
+
+def _seconds(costs: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {seconds:.3g} s" for name, seconds in costs.items())
 
 
 def blend_text(record: RaceRecord) -> str:

@@ -269,6 +269,7 @@ def _choose(run: RunFolder, built: Built, callbacks: list[Callback], progress: P
         callbacks=callbacks,
         on_record=_ignore if silent else show_race,
         on_training=progress.rung,
+        on_measure=progress.measure,
     )
 
 

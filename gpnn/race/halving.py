@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -13,7 +14,7 @@ from torch import nn
 from gpnn.data.splits import split_mask
 from gpnn.distributed import group_of
 from gpnn.race.cost import measured_seconds, nominal_seconds
-from gpnn.race.members import PER_RECIPE, default_budget
+from gpnn.race.members import MOST, PER_RECIPE, default_budget
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.recipes import FEW_LABELS
 from gpnn.storage.atomic import make_folder
@@ -55,6 +56,7 @@ def run_race(
     record: RaceRecord | None = None,
     on_record: Callable[[RaceRecord], None],
     on_training: Callable[[int, str, int], None] | None = None,
+    on_measure: Callable[[str], None] | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> RaceRecord:
     """The record of a race; where it was interrupted, `finalists` are empty and `leader` is best so far; collective.
@@ -70,9 +72,10 @@ def run_race(
         record: of an earlier part of this race, which then goes on.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, its name and the epoch it goes to.
+        on_measure: called with a name before an epoch of it is measured, which on a large graph takes its time.
         callbacks: of every training; one that ends a training ends the race.
     """
-    record = decide(starts, budget) if record is None else replace(record, interrupted=None)
+    record = decide(starts, budget, on_measure) if record is None else replace(record, interrupted=None)
     on_record(record)
     for rung in range(len(FRACTIONS)):
         limits = rung_epochs(record, rung)
@@ -90,12 +93,15 @@ def run_race(
     return record
 
 
-def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
+def decide(
+    starts: Mapping[str, Start], budget: float | None, on_measure: Callable[[str], None] | None = None
+) -> RaceRecord:
     """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
 
     Without a budget of the user's, and on a graph of fewer than `LARGE` nodes, costs are nominal and the race is the
     same on every machine. Else an epoch of each is measured, but for those whose ten epochs would, by their sizes
-    alone, take longer than all is to take.
+    alone, take longer than all is to take; and where no budget is given, it is such that an ordinary recipe has ten
+    epochs in the first rung.
     """
     record = RaceRecord(0.0, False, "", {}, {})
     for name, start in starts.items():
@@ -107,10 +113,16 @@ def decide(starts: Mapping[str, Start], budget: float | None) -> RaceRecord:
         cost = nominal_seconds(*parts)
         measured = budget is not None or num_nodes >= LARGE
         if measured and cost * LEAST_EPOCHS < seconds:
+            if on_measure is not None:
+                on_measure(name)
             cost = measured_seconds(*parts, seed=trial.seed)
         costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
         record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
-    return _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
+    if budget is None and record.measured:
+        usual = len(FRACTIONS) * LEAST_EPOCHS * len(record.costs) * median(record.costs.values())
+        record = replace(record, budget=min(MOST, max(record.budget, usual)))
+    kept = _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
+    return replace(kept, left_out={name: cost for name, cost in record.costs.items() if name not in kept.costs})
 
 
 def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> RaceRecord:

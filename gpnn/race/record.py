@@ -26,6 +26,7 @@ _KINDS: dict[str, Any] = {
     "rows": list | tuple,
     "blend": dict | None,  # versions before it have none
     "expected": int | float | None,  # follows from the others
+    "left_out": dict | None,  # versions before it have none
 }
 
 
@@ -43,6 +44,7 @@ class RaceRecord:
             same after half of the epochs), `val_loss`, ….
         interrupted: the row of a training that a callback ended, which no file holds: it goes on.
         blend: what became of a blend of the finalists; None before it was tried.
+        left_out: seconds of an epoch of each recipe whose epochs take too long for the budget.
     """
 
     budget: float
@@ -53,6 +55,7 @@ class RaceRecord:
     rows: tuple[Row, ...] = ()
     interrupted: Row | None = None
     blend: Blend | None = None
+    left_out: Mapping[str, float] | None = None
 
     def _repr_html_(self) -> str:
         head = ("rung", "name", "epochs", "seconds", "value")

@@ -125,6 +125,7 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     record = decide({name: lambda trial=trial: trial for name, trial in trials.items()}, None)
     assert list(record.costs) == ["quick"]
     assert list(record.epochs) == ["quick"]
+    assert list(record.left_out) == ["slow"]
     assert record.budget == default_budget(planted.num_nodes, 1, few_labels=True)
     assert LEAST_EPOCHS > 1
 
@@ -157,9 +158,21 @@ def test_what_its_sizes_forbid_is_not_measured(starts, monkeypatch):
     monkeypatch.setattr(
         "gpnn.race.halving.nominal_seconds", lambda model, data, plan, recipe: 1.0 if recipe.patience else 1e-3
     )
-    record = decide(starts, 5.0)
-    assert len(measured) == 2
+    told = []
+    record = decide(starts, 5.0, told.append)
+    assert len(measured) == len(told) == 2
     assert "still" not in record.costs
+
+
+def test_a_large_graph_has_the_time_that_its_ordinary_epochs_take(starts, monkeypatch):
+    monkeypatch.setattr("gpnn.race.halving.LARGE", 1)
+    monkeypatch.setattr("gpnn.race.halving.measured_seconds", lambda *parts, seed: 2.0)
+    monkeypatch.setattr("gpnn.race.halving.nominal_seconds", lambda *parts: 1e-3)
+    record = decide(starts, None)
+    assert record.measured
+    assert (set(record.costs), record.left_out) == (set(starts), {})
+    assert record.budget == 3 * LEAST_EPOCHS * 2.0 * len(starts)
+    assert decide(starts, 30.0).left_out
 
 
 def test_a_long_epoch_is_measured_once(planted, monkeypatch):
