@@ -176,7 +176,8 @@ def main() -> None:
     from sharded_table import describe
 
     load = os.getloadavg()[0]
-    results: dict = {"machine": describe_machine(), "load": load, "graphs": {}, "processes": {}}
+    results: dict = {"machine": describe_machine(), "load": load, "epochs": options.epochs}
+    results |= {"graphs": {}, "processes": {}}
     with tempfile.TemporaryDirectory() as temporary:
         folders = [Path(temporary) / name for name in GRAPHS]
         for folder in folders:

@@ -15,7 +15,8 @@ def describe(results: dict, *, channels: int, rounds: int) -> str:
     lines = [
         "# Training in several processes",
         "",
-        f"`python benchmarks/sharded.py --out benchmarks/results/sharded` on {results['machine']}.",
+        f"`python benchmarks/sharded.py --epochs {results['epochs']} --out benchmarks/results/sharded` on "
+        f"{results['machine']}.",
         "",
         f"A GRU of {channels} channels, T = {rounds}, T_C = 1, one pass per epoch, one thread per process.",
         "",
@@ -24,6 +25,8 @@ def describe(results: dict, *, channels: int, rounds: int) -> str:
         *_traffic(results),
         "",
         *_speed(results),
+        "",
+        *_held(results),
         "",
         *_model(results, machine, channels, rounds),
         "",
@@ -114,6 +117,23 @@ def _speed(results: dict) -> list[str]:
                 metrics = results["processes"][size][name][schedule]
                 words = f"{metrics['wall']:.2f} | {metrics['cpu']:.2f} | {alone / metrics['wall']:.2f}×"
                 lines.append(f"| {name} | {schedule} | {size} | {words} | {metrics['memory'] / 1e6:.0f} |")
+    return lines
+
+
+def _held(results: dict) -> list[str]:
+    """The cut held beside synchronous propagation as deep."""
+    lines = [
+        "## The cut held beside synchronous propagation as deep",
+        "",
+        "| graph | processes | s per epoch: held | synchronous | faster | CPU s: held | synchronous | faster | bytes |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in (name for name in results["graphs"] if name in results["processes"]["2"]):
+        for size in ("1", "2", "4"):
+            held, other = (results["processes"][size][name][schedule] for schedule in SHOWN[-2:])
+            words = [f"{held[key]:.2f} | {other[key]:.2f} | {other[key] / held[key]:.2f}×" for key in ("wall", "cpu")]
+            sent = f"{held['sent'] / other['sent']:.2f}" if other["sent"] else "none"
+            lines.append(f"| {name} | {size} | {' | '.join(words)} | {sent} |")
     return lines
 
 

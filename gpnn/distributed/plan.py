@@ -18,6 +18,7 @@ from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.lowered_phase import LoweredPhase, join_rows
 from gpnn.engine.normalize import Normalizer, bind_rule
 from gpnn.engine.plan import Plan
+from gpnn.kernels.execution import num_threads
 from gpnn.schedule import Phase, Schedule
 
 
@@ -144,7 +145,9 @@ def _lower(
         exchange, ghosts = _exchange(phase.listed, shard, group, device)
         own_rule = rule._replace(complete=_Completion(exchange, ghosts, shard.num_own))
         check = schedule.check_unchanged
-        sharded = ShardedPhase(phase.listed, own_rule, None, builder, 0, check, exchange, shard.num_own)
+        few = not phase.has_blocks or phase.num_blocks < num_threads()
+        blockwise = not group.any(few)[0]
+        sharded = ShardedPhase(phase.listed, own_rule, None, builder, 0, check, exchange, shard.num_own, blockwise)
         sharded.prepare()
         lowered[id(phase)] = sharded
     rounds = tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds)
@@ -216,14 +219,20 @@ class ShardedPhase(LoweredPhase):
     Attributes:
         exchange: brings the rows that are read and owned elsewhere; None where no process reads any.
         num_own: number of rows that this process owns.
+        blockwise: whether every process has a block of the phase's own for each of its threads.
     """
 
     exchange: HaloExchange | None = None
     num_own: int = 0
+    blockwise: bool = False
 
     def prepare(self) -> None:
-        """Build the blocks that running needs; collective, where weights need the degrees of senders elsewhere."""
-        _ = self.row_index, self.interior_and_boundary if self.exchanges_steps else self.whole
+        """Build the blocks that running needs in any case; collective, as weights may need degrees from elsewhere."""
+        _ = self.row_index
+        if self.exchanges_steps:
+            _ = self.interior_and_boundary
+        elif self.repeat == 1:
+            _ = self.whole
 
     @property
     def exchanges_steps(self) -> bool:
@@ -250,6 +259,11 @@ class ShardedPhase(LoweredPhase):
             return self.phase.nodes.to(self.builder.device)
         return join_rows([block.rows for block in self.interior_and_boundary], self.builder.device)
 
+    @cached_property
+    def replaces_all(self) -> bool:
+        """Whether the rows that the phase writes are all own rows in their order."""
+        return torch.equal(self.row_index.cpu(), torch.arange(self.num_own))
+
     def read(self, state: Tensor, received: Tensor) -> Tensor:
         """The inputs of the boundary block, `[m, s]`: rows of `state`, then the received ones."""
         block = self.interior_and_boundary[1]
@@ -263,6 +277,14 @@ class ShardedPhase(LoweredPhase):
         rows, first = self._own_inputs
         own = state.index_select(0, rows)
         return torch.cat([own[:first], received, own[first:]])
+
+    @cached_property
+    def places(self) -> tuple[Tensor, ...]:
+        """For each of `blocks`, where its inputs stand among the own rows and, after them, the received ones, `[m]`."""
+        inputs = [join_rows([block.inputs], self.builder.device) for block in self.blocks]
+        received = torch.cat([rows[rows >= self.num_own] for rows in inputs]).unique()
+        found = (self.num_own + torch.searchsorted(received, rows) for rows in inputs)
+        return tuple(torch.where(rows < self.num_own, rows, place) for rows, place in zip(inputs, found))
 
     @cached_property
     def _own_inputs(self) -> tuple[Tensor, int]:

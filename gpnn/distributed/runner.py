@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ from gpnn.engine.block import Block
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike, Step, check_width
-from gpnn.kernels.autograd import first_order
+from gpnn.kernels.autograd import first_order, is_plain
+from gpnn.kernels.gated import storing_gates
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Sharded:
     Attributes:
         recompute: keep what enters a phase and compute its inside again in the backward pass: all repeats of a phase
             that exchanges nothing or whose messages are held, one step of others. Nothing is exchanged again. It takes
-            a third longer, and the states inside subgraphs are not kept.
+            a third longer, and the states inside subgraphs are not kept; else gated steps inside them keep their gates.
     """
 
     recompute: bool = False
@@ -60,6 +62,15 @@ class Sharded:
         return states if collect else states[-1:]
 
 
+class BlockCell(Protocol):
+    """A cell that takes all steps of each block of a phase in one go (see :meth:`gpnn.nn.Cell.advance_blocks`)."""
+
+    def advance_blocks(
+        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+    ) -> Tensor:
+        """The rows that all blocks write, block by block, `[n, s]`."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Run:
     """One phase of one pass."""
@@ -72,9 +83,14 @@ class _Run:
     def phase(self, steps: list[Step], state: Tensor) -> Tensor:
         """The state after all repeats."""
         exchange = self.lowered.exchange
+        together = self._takes_together(steps, state)
+        if not self.lowered.exchanges_steps:  # built on first use by all processes, also by those without rows
+            _ = self.lowered.blocks if together else self.lowered.whole
         if exchange is None:
             if not self.lowered.num_rows:
                 return state
+            if together:
+                return self._replace(state, self._together(steps, state))
             return self._keep_inputs(lambda before: self._inside(steps, before), state)
         if not self.lowered.exchanges_steps:
             return self._held(exchange, steps, state)
@@ -89,12 +105,32 @@ class _Run:
 
     def _held(self, exchange: HaloExchange, steps: list[Step], state: Tensor) -> Tensor:
         """All repeats after one exchange: messages from other processes are held."""
-        received, block = exchange.start(state).wait(), self.lowered.whole
-        if not block.num_rows:
+        received = exchange.start(state).wait()
+        if not self.lowered.num_rows:
             return anchor(state, received)
+        if self._takes_together(steps, state):
+            return self._replace(state, self._together(steps, torch.cat([state, received])))
         inputs = self.lowered.read_held(state, received)
-        updated = self._keep_inputs(partial(self._advance, block, steps), inputs)
-        return updated if block.num_rows == len(state) else _write(self.lowered, state, updated)
+        return self._replace(state, self._keep_inputs(partial(self._advance, self.lowered.whole, steps), inputs))
+
+    def _takes_together(self, steps: list[Step], state: Tensor) -> bool:
+        """Whether a kernel takes all repeats of each subgraph in one go; the same in all processes."""
+        plan, cell = self.computation.plan, self.computation.cell
+        if len(steps) == 1 or not self.lowered.blockwise or plan.num_edge_types > 1 or plan.device.type != "cpu":
+            return False
+        if is_plain() or torch.is_autocast_enabled("cpu") or not getattr(cell, "takes_blocks", False):
+            return False
+        return state.dtype == next(cell.parameters()).dtype
+
+    def _together(self, steps: list[Step], read: Tensor) -> Tensor:
+        """The rows after all repeats, `[n, s]`, subgraph by subgraph, from own rows and those that were received."""
+        cell = cast(BlockCell, self.computation.cell)
+        with nullcontext() if self.recompute else storing_gates():
+            return cell.advance_blocks(self.lowered.blocks, self.lowered.places, read, steps)
+
+    def _replace(self, state: Tensor, updated: Tensor) -> Tensor:
+        """The state with the rows that the phase writes."""
+        return updated if self.lowered.replaces_all else _write(self.lowered, state, updated)
 
     def _exchanging(self, exchange: HaloExchange, step: Step, state: Tensor) -> Tensor:
         """One repeat: during the exchange interior rows are updated, after it boundary rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from gpnn.kernels.operator import Operator
 
 _for_gradients: ContextVar[bool] = ContextVar("for_gradients", default=False)
 _at_once: ContextVar[bool] = ContextVar("at_once", default=False)
+_stored: ContextVar[bool] = ContextVar("stored", default=False)
 
 
 class StepUse(NamedTuple):
@@ -24,12 +26,28 @@ class StepUse(NamedTuple):
         gradients: whether its gradients are.
         kept: whether others keep its result until then.
         at_once: whether its backward pass follows before any other step, so that what it needs may stay in a buffer.
+        stored: whether all steps of a block store their gates, so that the backward pass computes nothing again.
     """
 
     values: bool
     gradients: bool
     kept: bool
     at_once: bool = False
+    stored: bool = False
+
+
+class Piece(NamedTuple):
+    """A block of a phase: what it reads, and how its rows send to each other.
+
+    Attributes:
+        operator: the weighted adjacency, receivers by senders, `[n, m]`.
+        diagonal: weight of each updating row's message to itself, `[n]`, or None.
+        inputs: the rows that it reads, the n that update first, `[m]`; no two blocks update the same row.
+    """
+
+    operator: Operator
+    diagonal: Tensor | None
+    inputs: Tensor
 
 
 def for_gradients(alone: bool = True) -> AbstractContextManager[None]:
@@ -43,6 +61,11 @@ def for_gradients(alone: bool = True) -> AbstractContextManager[None]:
 def differentiated_at_once() -> AbstractContextManager[None]:
     """The backward pass of a step inside, or of all steps of a block, follows before this thread takes another."""
     return setting(_at_once, True)
+
+
+def storing_gates() -> AbstractContextManager[None]:
+    """All steps of a block inside store their gates: six states per row and step, and nothing is computed twice."""
+    return setting(_stored, True)
 
 
 def gated_step(
@@ -82,7 +105,7 @@ def gated_steps(
             return None
         from gpnn.kernels.gpu_gru import GatedSteps
     else:
-        from gpnn.kernels.cpu_gru import GatedSteps, fits  # type: ignore[assignment]
+        from gpnn.kernels.cpu_steps import GatedSteps, fits  # type: ignore[assignment]
 
         if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
             return None
@@ -90,6 +113,21 @@ def gated_steps(
     return GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
 
 
+def gated_blocks(pieces: Sequence[Piece], state: Tensor, parameters: tuple[Tensor, ...], repeat: int) -> Tensor:
+    """The same for all blocks of a phase on a CPU, whatever their size; the rows that update, `[n, d]`, by block.
+
+    Args:
+        pieces: the blocks.
+        state: what they read, `[m, d]`, in the parameters' type.
+        parameters: as of :func:`gated_step`.
+        repeat: how many steps.
+    """
+    from gpnn.kernels.cpu_steps import GatedBlocks
+
+    use = _use(state, parameters, kept=False)
+    return GatedBlocks.apply(tuple(pieces), use, repeat, state.contiguous(), *parameters)
+
+
 def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    return StepUse(not _for_gradients.get(), gradients, kept, at_once=_at_once.get())
+    return StepUse(not _for_gradients.get(), gradients, kept, at_once=_at_once.get(), stored=_stored.get())

@@ -15,6 +15,7 @@ from gpnn.engine.blockwise_backward import ends_independently
 from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
+from gpnn.kernels.cpu_steps import MOST_BYTES
 
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
@@ -101,9 +102,23 @@ def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[flo
         exchange = getattr(phase, "exchange", None)
         read = num_rows if exchange is None else phase.num_rows + exchange.num_received
         alone = steps if exchange is None or phase.num_held else 1  # steps that are computed again in one go
+        if alone > 1 and _stores_gates(sizes, plan.device):
+            kept += 2 * read * sizes.state + (0 if recomputes else _gate_bytes(phase.num_rows, steps, sizes))
+            inside = max(inside, torch.get_num_threads() * _gate_bytes(phase.piece_rows, steps, sizes))
+            continue
         kept += (steps / alone) * read * sizes.state if recomputes else steps * (step + read * sizes.state)
         inside = max(inside, alone * step if recomputes else step)
     return kept, 3 * num_rows * sizes.state + inside
+
+
+def _stores_gates(sizes: StateBytes, device: torch.device) -> bool:
+    """Whether all steps of a block are one kernel, whose backward pass has their gates at hand."""
+    return sizes.kernel is not None and device.type == "cpu"
+
+
+def _gate_bytes(rows: int, steps: int, sizes: StateBytes) -> float:
+    """Bytes of what steps that one kernel takes hold: of each a state, a message and four gates."""
+    return 6.0 * rows * steps * sizes.state
 
 
 def _unbuilt(plan: Plan) -> list[LoweredPhase | LoweredRows]:
@@ -142,6 +157,9 @@ def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> flo
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1
     inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)
     steps = phase.repeat if phase.independent else 1
+    gates = _gate_bytes(rows, steps, sizes)
+    if steps > 1 and _stores_gates(sizes, device) and gates <= MOST_BYTES:
+        return at_once * (gates + (4 * rows + 2 * (rows + phase.piece_halo)) * sizes.state)
     if phase.num_held:
         inside += (steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs of each step, and their gradient
     return at_once * (rows * (steps * sizes.kept + 4 * sizes.state) + inside)

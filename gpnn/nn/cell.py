@@ -13,7 +13,7 @@ from gpnn.check import check_choice
 from gpnn.engine import Block, CellLike, Plan, Step, aggregate_messages
 from gpnn.kernels import Operator, hash_key
 from gpnn.kernels.autograd import is_plain
-from gpnn.kernels.gated import gated_step, gated_steps
+from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
 from gpnn.nn.update import UPDATES, Update
 from gpnn.nn.update.cells import GRUUpdate
@@ -162,6 +162,26 @@ class Cell(nn.Module):
         """The working state after all steps, where one kernel takes them; None where :meth:`advance` must."""
         return advance_gated_steps(self, block, inputs, len(steps)) if self.hands_on else None
 
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether :meth:`advance_blocks` takes blocks of edges of one type, on a CPU and outside autocast."""
+        return self.hands_on and _is_gated(self)
+
+    def advance_blocks(
+        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+    ) -> Tensor:
+        """The rows that all blocks of a phase write after all steps, block by block, `[n, d]`.
+
+        Args:
+            blocks: none of which reads what another writes, but as it was.
+            inputs: for each block, where what it reads stands in `state`, `[m]`.
+            state: `[r, d]`.
+            steps: of the phase.
+        """
+        found = [_arguments(self, block, state) for block in blocks]
+        pieces = [Piece(operator, diagonal, rows) for (operator, diagonal, *_), rows in zip(found, inputs)]
+        return gated_blocks(pieces, state, found[0][-1], len(steps))
+
 
 class CellBank(nn.Module):
     """Several cells, of which each step uses one: one per round, or one per kind of phase.
@@ -210,6 +230,17 @@ class CellBank(nn.Module):
     def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
         """As :meth:`Cell.advance_steps`; the steps are those of one phase, which has one cell."""
         return self.cells[self.choose(steps[0])].advance_steps(block, inputs, steps)  # type: ignore[operator]
+
+    @property
+    def takes_blocks(self) -> bool:
+        """As :attr:`Cell.takes_blocks`, of all cells."""
+        return all(cell.takes_blocks for cell in self.cells)
+
+    def advance_blocks(
+        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+    ) -> Tensor:
+        """As :meth:`Cell.advance_blocks`; the steps are those of one phase, which has one cell."""
+        return self.cells[self.choose(steps[0])].advance_blocks(blocks, inputs, state, steps)  # type: ignore[operator]
 
 
 def build_cell(
@@ -304,17 +335,21 @@ def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
     device = inputs.device.type
     if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
-    if cell.aggregate not in ("mean", "sum") or len(block.operators) != 1:
+    if len(block.operators) != 1:
         return False
-    update, message = cell.update, cell.message
-    if not isinstance(update, GRUUpdate) or update.reset != "after":
+    if not _is_gated(cell):
         return False
-    if not isinstance(message, IdentityMessage) and not (
-        isinstance(message, LinearMessage) and len(message.weight) == 1
-    ):
-        return False
-    kind = update.weight_ih.dtype
+    assert isinstance(cell.update, GRUUpdate)
+    kind = cell.update.weight_ih.dtype
     return kind in (torch.float32, torch.float64) and inputs.dtype in (kind, torch.bfloat16)
+
+
+def _is_gated(cell: Cell) -> bool:
+    """Whether a step of the cell is a gated unit of sums of states."""
+    update, message = cell.update, cell.message
+    if cell.aggregate not in ("mean", "sum") or not isinstance(update, GRUUpdate) or update.reset != "after":
+        return False
+    return isinstance(message, IdentityMessage) or (isinstance(message, LinearMessage) and len(message.weight) == 1)
 
 
 class DroppedCell:

@@ -84,6 +84,17 @@ def test_held_messages_travel_once_per_round(processes, size):
 
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])
+@pytest.mark.parametrize("name", ["held_cut", "partitioned"])
+def test_gated_steps_of_a_subgraph_in_one_go(processes, runner, name):
+    """Edges of one type, so that the kernel takes them; gates are stored, or computed again."""
+    graph = multigraph(num_types=1)
+    plan = gpnn.lower(graph, make_schedule(name, graph))
+    for size, cell in ((1, {"message": "linear"}), (2, {"message": "linear"}), (4, {"aggregate": "sum"})):
+        cell |= {"num_edge_types": 1}
+        assert_same(processes(owned_case, name, cell, {}, {"num_types": 1}, runner, size=size), plan, cell)
+
+
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
 @pytest.mark.parametrize("size", [2, 4])
 def test_one_held_step_per_round_is_synchronous(processes, runner, size):
     graph = multigraph()

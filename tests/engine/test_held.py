@@ -21,7 +21,7 @@ RUNNERS = ("fused", "streamed")
 def way(request, monkeypatch):
     """All steps of a block in one kernel, or one step at a time, as larger blocks take them."""
     if request.param == "step by step":
-        monkeypatch.setattr("gpnn.kernels.cpu_gru.MOST_BYTES", 0)
+        monkeypatch.setattr("gpnn.kernels.cpu_steps.MOST_BYTES", 0)
 
 
 def mean_matrices(graph: Graph, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -85,10 +85,10 @@ def test_one_step_per_round_or_one_subgraph_is_synchronous(runner, aggregate, la
 def test_the_kernel_takes_steps_together_only_where_they_fit(monkeypatch):
     graph, cell = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1)
     plan, calls = gpnn.lower(held_cut(graph, LABELS, 2, 3)), []
-    from gpnn.kernels import cpu_gru
+    from gpnn.kernels import cpu_steps
 
-    fits = cpu_gru.fits
-    monkeypatch.setattr(cpu_gru, "fits", lambda *given: calls.append(fits(*given)) or calls[-1])
+    fits = cpu_steps.fits
+    monkeypatch.setattr(cpu_steps, "fits", lambda *given: calls.append(fits(*given)) or calls[-1])
     propagate(cell, plan, states(), runner="streamed")
     assert calls == [True] * 6  # three subgraphs that have nodes, two rounds
     assert not fits(states(), 1 << 20, 4)
@@ -203,10 +203,11 @@ def test_a_loss_of_rows_is_differentiated_with_the_last_round(rounds, intra, way
 
 def test_steps_differentiated_at_once_are_computed_once(monkeypatch):
     """Each of the three subgraphs that have nodes: in the round's one visit, instead of forward and again backward."""
-    from gpnn.kernels import cpu_gru
+    from gpnn.kernels import cpu_steps
 
-    computed, compute = [], cpu_gru._Steps.compute
-    monkeypatch.setattr(cpu_gru._Steps, "compute", lambda *given: computed.append(1) or compute(*given))
+    computed, compute = [], cpu_steps._Steps.compute
+    counted = lambda *given, **named: computed.append(1) or compute(*given, **named)  # noqa: E731
+    monkeypatch.setattr(cpu_steps._Steps, "compute", counted)
     graph, cell, state = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
     plan = gpnn.lower(held_cut(graph, LABELS, 1, 3))
     loss = RowLoss(torch.arange(10), lambda final, places: final.sum(), ())

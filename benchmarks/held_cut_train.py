@@ -1,0 +1,132 @@
+"""The cut held, streamed, beside synchronous propagation as deep, fused: epochs of `gpnn train` on the CPU.
+
+    python benchmarks/held_cut_train.py --out benchmarks/results/held_cut_train.md
+
+The planted graph of benchmarks/stored_train.py, converted, features of 32 columns; a gated graph network, d = 64,
+K subgraphs of the automatic number by `partition.method=clustered`. Each training is a process of its own, and
+trainings take turns. Seconds are wall and CPU seconds of an epoch, its validation pass included, the least of those
+after the first; ratios are taken turn by turn, and the median is shown. "Peak" is the most resident memory that the
+process ever has. The trainings run on the cores that this process may use: `taskset -c 0,1` for two.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from process import cpu_seconds, describe_machine, peak_bytes, run_alone
+
+SETTINGS = ("model.cell=gru", "model.hidden_channels=64", "model.dropout=0", "train.passes=1", "train.consistency=0")
+SETTINGS += ("data.scale_features=none", "device=cpu")
+
+
+def trainings(rounds: int, intra: int) -> dict[str, list[str]]:
+    """The settings of each training, the one that others are measured by first."""
+    held = ["schedule.name=held_cut", f"schedule.rounds={rounds}", f"schedule.intra={intra}"]
+    return {
+        "synchronous, fused": ["schedule.name=synchronous", f"schedule.rounds={rounds * intra}", "engine=fused"],
+        "held cut, streamed": [*held, "partition.method=clustered", "engine=streamed"],
+    }
+
+
+class Clock:
+    """Seconds of each epoch."""
+
+    def start(self, history: list) -> None:
+        self.at, self.cpu, self.peak = cpu_seconds(), [], 0
+
+    def epoch(self, record: dict) -> None:
+        self.cpu.append(cpu_seconds() - self.at)
+        self.at, self.peak = cpu_seconds(), peak_bytes()
+
+
+def measure(graph: str, settings: list[str], epochs: int) -> None:
+    """Print one training's figures."""
+    import torch
+
+    from gpnn.build import build
+    from gpnn.config.parse import read_settings, sound_config
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    words = [f"data.name={graph}", *SETTINGS, f"train.epochs={epochs}", *settings]
+    clock, built = Clock(), build(sound_config(read_settings(None, words)))
+    with tempfile.TemporaryDirectory() as folder:
+        result = built.fit(Path(folder) / "checkpoint", [clock])
+    wall = [record["seconds"] for record in result.history]
+    figures = {"wall": min(wall[1:]), "cpu": min(clock.cpu[1:]), "peak": clock.peak, "loss": result.history[-1]["loss"]}
+    print(json.dumps(figures | {"parts": built.config.partition.k}))
+
+
+def write_graph(folder: Path, num_nodes: int) -> Path:
+    """The planted graph, converted; ten times as many edges as nodes."""
+    from stored_train import write
+
+    from gpnn.cli import app
+
+    arrays, graph = folder / "arrays", folder / "graph"
+    write(arrays, "planted", num_nodes, 5 * num_nodes)
+    words = ["data", "convert", arrays / "edges", graph, "--features", arrays / "x.npy", "--labels", arrays / "y.npy"]
+    app([*map(str, words), "--undirected"], standalone_mode=False)
+    return graph
+
+
+def table(options: argparse.Namespace, graph: Path, rounds: int, intra: int) -> list[str]:
+    """A line for each training of one depth."""
+    found: dict[str, list[dict]] = {}
+    for _ in range(options.turns):
+        for name, settings in trainings(rounds, intra).items():
+            words = [f"--graph={graph}", f"--epochs={options.epochs}", f"--settings={json.dumps(settings)}"]
+            found.setdefault(name, []).append(run_alone(__file__, words))
+            print(name, found[name][-1], flush=True)
+    first = next(iter(found.values()))
+    lines = ["| training | wall s per epoch | × | CPU s | × | peak GB | × |", "|---|---|---|---|---|---|---|"]
+    for name, rows in found.items():
+        failed = next((row["failed"] for row in rows + first if "failed" in row), None)
+        if failed is not None:
+            lines.append(f"| {name} | {failed} | | | | | |")
+            continue
+        words = []
+        for key, unit in (("wall", 1.0), ("cpu", 1.0), ("peak", 1e9)):
+            ratio = median(ours[key] / theirs[key] for ours, theirs in zip(rows, first))
+            words.append(f"{median(row[key] for row in rows) / unit:.2f} | {ratio:.2f}")
+        parts = f", K = {rows[0]['parts']}" if name.startswith("held") else ""
+        lines.append(f"| {name}{parts} | {' | '.join(words)} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
+    parser.add_argument("--out", type=Path, help="write the tables to this file, after each case")
+    parser.add_argument("--graph", help=argparse.SUPPRESS)
+    parser.add_argument("--settings", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.settings is not None:
+        measure(options.graph, options.settings, options.epochs)
+        return
+    command = f"python benchmarks/held_cut_train.py --nodes {options.nodes} --epochs {options.epochs}"
+    command += f" --turns {options.turns} --cases {' '.join(options.cases)}"
+    lines = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", f"Here: `{command}`."]
+    lines.append(f"{options.nodes:,} nodes. Machine: {describe_machine()}.")
+    with tempfile.TemporaryDirectory() as folder:
+        graph = write_graph(Path(folder), options.nodes)
+        for case in options.cases:
+            rounds, intra = (int(number) for number in case.split("x"))
+            lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
+            lines += table(options, graph, rounds, intra)
+            if options.out:
+                options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
