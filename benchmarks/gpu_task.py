@@ -173,18 +173,29 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
 
 
 def compare_engines(
-    num_nodes: int, num_edges: int, width: int, engines: tuple[str, str], **arguments: Any
+    num_nodes: int, num_edges: int, width: int, engines: tuple[str, str], *, device: str = "cuda", **arguments: Any
 ) -> dict[str, float]:
-    """The largest relative difference of a parameter's gradient in float32 under two engines."""
-    task, found = prepare(num_nodes, num_edges, width=width, device="cuda"), []
+    """The largest relative difference of a gradient in float32 under two engines, and of each to float64."""
+    task, found = prepare(num_nodes, num_edges, width=width, device=device), []
     task.data.x = task.data.x.float()
-    for engine in engines:
+    for engine, double in ((engines[0], False), (engines[1], False), (engines[1], True)):
         made = assemble(task, 8, "synchronous", recipe_of(1, "float32"), engine=engine, **arguments)
+        if double:
+            made.model.double()
+            made.data.x = made.data.x.double()
         fit(made.model, made.data, made.plan, recipe=recipe_of(1, "float32"))
         found.append([each.grad.double() for each in made.model.parameters() if each.grad is not None])
         del made
-    errors = [float((a - b).norm() / b.norm()) for a, b in zip(*found, strict=True)]
-    return {"nodes": num_nodes, "largest relative difference of gradients": max(errors)}
+    return {
+        "nodes": num_nodes,
+        "largest relative difference of gradients": _largest(found[0], found[1]),
+        f"of {engines[0]} to float64": _largest(found[0], found[2]),
+        f"of {engines[1]} to float64": _largest(found[1], found[2]),
+    }
+
+
+def _largest(ours: list[Tensor], theirs: list[Tensor]) -> float:
+    return max(float((a - b).norm() / b.norm()) for a, b in zip(ours, theirs, strict=True))
 
 
 def one_pass(made: Assembly) -> Callable[[], None]:
