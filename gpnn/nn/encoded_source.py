@@ -106,7 +106,10 @@ class HostFeatures:
         order = None if plan.order is None else plan.order.cpu()
         for number, piece in enumerate(self.rows.pieces):
             chosen = self.rows.rows(number)
-            piece.copy_(x[chosen] if order is None else x[order[chosen]])
+            if order is not None and x.dtype == dtype:
+                torch.index_select(x, 0, order[chosen], out=piece)  # without a copy between
+            else:
+                piece.copy_(x[chosen] if order is None else x[order[chosen]])
         self._here: Tensor | None = None
 
     def is_for(self, plan: Plan, dtype: torch.dtype, whole: bool) -> bool:
