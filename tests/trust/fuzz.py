@@ -3,8 +3,8 @@
     python -m tests.trust.fuzz --cases 10000 pickle partition
 
 prints one line of JSON a reader. A case is named by its number, so that a failure can be repeated alone:
-`--first 4711 --cases 1`. With `--out FILE.json` each reader has processes of its own for some thousand cases each, and the
-metrics are kept in that file and in a page beside it as they come: what was ended before all cases goes on from there.
+`--first 4711 --cases 1`. With `--out FILE.json` each reader has processes of its own for some thousand cases each; the
+metrics are kept in that file and in a page beside it as they come, and what was ended before its last case goes on.
 """
 
 from __future__ import annotations
