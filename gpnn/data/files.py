@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpnn.storage.atomic import naming, wait_for_folder
+from gpnn.storage.read import check_regular
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -109,6 +110,7 @@ def file_state(file: DataFile, root: Path) -> str:
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
+    check_regular(path)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -12,6 +12,7 @@ from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.distributed.shard import Shard, localize, parts_between
 from gpnn.distributed.shard_folder import ShardIndex, file_name
+from gpnn.storage.read import check_regular
 from gpnn.storage.tensors import BlockCheck, num_blocks, tensor_places
 
 
@@ -63,6 +64,7 @@ def read_sizes(index: ShardIndex) -> list[dict[str, int]]:
     sizes = []
     for number in range(index.num_shards):
         path = index.folder / file_name(number, index.num_shards)
+        check_regular(path)
         with safe_open(path, framework="pt") as file:
             nodes, edges, halo = (file.get_slice(name).get_shape()[0] for name in ("nodes", "src", "halo"))
         sizes.append({"nodes": nodes, "edges": edges, "halo rows": halo, "bytes": path.stat().st_size})

@@ -32,7 +32,7 @@ from gpnn.storage.atomic import (
     write_json,
     write_text,
 )
-from gpnn.storage.read import parse_json, read_json, read_text, shorten
+from gpnn.storage.read import check_regular, parse_json, read_json, read_text, shorten
 from gpnn.storage.tensors import read_tensors, write_tensors
 
 WORDS = ("metric", "stopped", "task")  # metrics that are not numbers
@@ -132,7 +132,8 @@ class RunFolder:
         """The run at `path`.
 
         Raises:
-            ValueError: when there is none, or a folder in it is a link: what is written there would lie elsewhere.
+            ValueError: when there is none, a folder in it is a link (what is written there would lie elsewhere), or
+                something in it is neither file nor folder.
         """
         run = cls(path)
         if not run.config.is_file():
@@ -140,6 +141,9 @@ class RunFolder:
         for folder in (run.checkpoint.parent, run.tensorboard, run.path / "race", run.members):
             if folder.is_symlink():
                 raise ValueError(f"The folders of a run must not be links. {str(folder)!r} is one.")
+        for each in (*path.glob("*"), *run.checkpoint.parent.glob("*")):
+            if not each.is_dir():
+                check_regular(each)
         return run
 
     def write_failure(self, problem: str) -> None:
@@ -285,13 +289,15 @@ def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
     if it was made for it.
     """
     stem, number, is_new = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1, not parent.exists()
-    make_folder(parent)
     while True:
+        make_folder(parent)
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         try:
             path.mkdir()
         except FileExistsError:
             number += 1
+            continue
+        except FileNotFoundError:  # another, whose run came to nothing, removed the parent
             continue
         break
     try:

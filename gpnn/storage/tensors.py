@@ -21,7 +21,7 @@ from torch import Tensor
 
 from gpnn.pages import advise_large
 from gpnn.storage.atomic import naming, replace_file
-from gpnn.storage.read import digest_json, parse_json
+from gpnn.storage.read import check_regular, digest_json, parse_json
 
 XXH3, SHA256 = "xxh3_128", "sha256"
 HASH_OF_LENGTH = {32: XXH3, 64: SHA256}  # a digest in hexadecimal names its hash by its length
@@ -197,9 +197,10 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
         kind: what the file should be, for the sentence: "a model", "a checkpoint".
 
     Raises:
-        ValueError: when the file is damaged or another's.
+        ValueError: when the file is damaged or another's, or no file but a pipe, which may never end.
     """
     while True:
+        check_regular(path)
         seen = _identity(path)
         try:
             return _read(path, kind)

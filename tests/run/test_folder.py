@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -112,6 +113,31 @@ def test_a_link_in_a_received_run_is_not_followed(tmp_path, name):
     (run.path / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match=rf"The folders of a run must not be links\. '.*{name}' is one\."):
         RunFolder.open(run.path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("name", ["predictions.parquet", "history.jsonl", "checkpoint/training.safetensors"])
+def test_a_pipe_in_a_received_run_is_not_opened(tmp_path, name):
+    run = RunFolder.create(tmp_path / "run", {"config.toml": ""})
+    os.mkfifo(run.path / name)  # opening it would wait for a writer
+    with pytest.raises(ValueError, match=r"must be a file\. Got a pipe, a device or a folder\.$"):
+        RunFolder.open(run.path)
+
+
+def test_the_folder_of_runs_may_vanish_meanwhile(tmp_path, monkeypatch):
+    """A run beside this one that came to nothing removes the folder that it made."""
+    made = []
+
+    def vanishing(folder):
+        folder.mkdir(exist_ok=True)
+        made.append(folder)
+        if len(made) == 1:
+            folder.rmdir()
+
+    monkeypatch.setattr("gpnn.run.folder.make_folder", vanishing)
+    with reserve_run_path("digits", tmp_path / "runs") as path:
+        assert path.is_dir()
+    assert len(made) == 2
 
 
 def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
