@@ -21,7 +21,6 @@ ROWS = [
         "graph",
         "storage",
         "progress",
-        "setting_names",
     },
     {"data", "partition"},
     {"schedule"},

@@ -26,12 +26,12 @@ from gpnn.build.unchanged import (
     record,
     settings_of,
 )
+from gpnn.check import unknown_settings
 from gpnn.config import Config, parse_config, read_settings, sound_config
 from gpnn.distributed import ShardIndex, group_of, is_shard_folder, read_index
 from gpnn.distributed.launch import ONE_PROCESS, Processes, choose_local_device
 from gpnn.report import write_model_card
 from gpnn.run.folder import HistoryFile, RunFolder, check_free, describe_environment, reserve_run_path
-from gpnn.setting_names import unknown_settings
 from gpnn.storage.atomic import finite, make_folder, staging_folder, sync_folder, write_json
 from gpnn.storage.read import flatten, read_json, shorten
 from gpnn.train.fit import ENDS, Callback, FitResult

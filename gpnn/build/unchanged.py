@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.objects import Built, model_options
-from gpnn.check import parse_memory
+from gpnn.check import parse_memory, unknown_setting
 from gpnn.config import Config, parse_config, read_settings
 from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
@@ -27,7 +27,6 @@ from gpnn.race import parse_budget
 from gpnn.run.folder import RunFolder
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
-from gpnn.setting_names import unknown_setting
 from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten
 from gpnn.train.columns.settings import METHODS as COLUMN_METHODS

@@ -43,7 +43,7 @@ class Commands(TyperGroup):
 
 def _settings_like(error: Any) -> list[str]:
     """The settings that an unknown option may mean: `--epochs 3` is `train.epochs=3`."""
-    from gpnn.setting_names import nearest_setting
+    from gpnn.check import nearest_setting
 
     near = nearest_setting(error.option_name.lstrip("-").replace("-", "_"))
     return [] if near is None else [f"{near}=VALUE"]

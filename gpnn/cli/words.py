@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from gpnn.check import SETTING_NAMES, unknown_settings
 from gpnn.cli.errors import USER_MISTAKE
 from gpnn.cli.show import output, print_json, table
-from gpnn.setting_names import SETTING_NAMES, unknown_settings
 
 if TYPE_CHECKING:
     from gpnn.config import Config

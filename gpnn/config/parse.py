@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from gpnn.check import unknown_setting
 from gpnn.config.sections import SECTIONS, Config, ModelConfig
 from gpnn.config.values import convert, describe, parse_literal
 from gpnn.nn import GPNN
-from gpnn.setting_names import unknown_setting
 from gpnn.storage.read import read_toml, shorten
 
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from gpnn.data.arrays import PACKAGES, kind_of_frame
 from gpnn.data.babi import babi
 from gpnn.data.check import check_data
+from gpnn.data.database import ENDINGS, database
 from gpnn.data.diel import ARCHIVE, diel, diel_files
 from gpnn.data.diel_like import diel_like
 from gpnn.data.files import Progress, data_folder, dataset_files, fetch_files, file_state
-from gpnn.data.formats.database import ENDINGS, database
-from gpnn.data.formats.graph_file import GRAPH_READERS, graph_file, is_networkx, networkx_graph
-from gpnn.data.formats.ogb import OGB, raw_file
 from gpnn.data.generators import chain, digits, grid, people, planted, rmat
+from gpnn.data.graph_file import GRAPH_READERS, graph_file, is_networkx, networkx_graph
 from gpnn.data.kinds import KIND_READERS, KINDS, missing_kind
 from gpnn.data.long_range import diameter, eccentricity, mesh_eccentricity, ring_transfer, shortest_path, tree_match
+from gpnn.data.ogb import OGB, raw_file
 from gpnn.data.planetoid import PLANETOID, nell
 from gpnn.data.splits import split_nodes
 from gpnn.data.stored import is_stored, load_stored
@@ -66,9 +66,9 @@ def load_dataset(
     Args:
         source: a name of `DATASETS`, the path of a folder of tables (:func:`gpnn.data.tables.tables`), of a folder that
             `gpnn data convert` wrote (:func:`gpnn.data.stored.load_stored`) or of a graph file
-            (:func:`gpnn.data.formats.graph_file.graph_file`), of a database file
-            (:func:`gpnn.data.formats.database.database`), a networkx graph
-            (:func:`gpnn.data.formats.graph_file.networkx_graph`), a PyG `Data` or `HeteroData`
+            (:func:`gpnn.data.graph_file.graph_file`), of a database file
+            (:func:`gpnn.data.database.database`), a networkx graph
+            (:func:`gpnn.data.graph_file.networkx_graph`), a PyG `Data` or `HeteroData`
             (:func:`gpnn.data.check.data_from_hetero`), or a PyG dataset object of one graph.
         root: the data folder; else `GPNN_DATA`, else the user's cache. Files that are missing there are fetched.
         vocabulary: of tables read before, so that columns, classes and edge types keep their meaning.

@@ -15,8 +15,7 @@ from gpnn.kernels import Operator, hash_key
 from gpnn.kernels.autograd import is_plain
 from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
-from gpnn.nn.update import UPDATES, Update
-from gpnn.nn.update.cells import GRUUpdate
+from gpnn.nn.update import UPDATES, GRUUpdate, Update
 from gpnn.schedule.partitioned import KINDS
 
 

@@ -17,8 +17,7 @@ from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import read_rows, step_rows
 from gpnn.nn.cell import Cell, DroppedCell, build_cell, share_cells
 from gpnn.nn.encoded_source import EncodedSource, place_features
-from gpnn.nn.encoder import Encoder, NodeEmbedding
-from gpnn.nn.head import READOUTS, Head, LargestState
+from gpnn.nn.encoder import READOUTS, Encoder, Head, LargestState, NodeEmbedding
 from gpnn.nn.layers import (
     BatchNorm,
     MaskKey,
@@ -31,7 +30,7 @@ from gpnn.nn.layers import (
     state_type,
 )
 from gpnn.nn.row_chunks import RowFunction, map_rows
-from gpnn.nn.update.cells import LinearUpdate
+from gpnn.nn.update import LinearUpdate
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")

@@ -123,7 +123,7 @@ def harden(probabilities: Tensor) -> Partition:
     >>> harden(torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])).labels.tolist()
     [0, 0, 1]
     """
-    from gpnn.partition.multilevel.refine import fill_empty
+    from gpnn.partition.multilevel_refine import fill_empty
 
     num_nodes, num_parts = probabilities.shape
     labels = probabilities.detach().argmax(1).cpu().numpy()

@@ -44,7 +44,7 @@ def clustered(
     >>> clustered(two, 2).sizes.tolist()
     [3, 3]
     """
-    from gpnn.partition.multilevel.refine import fill_empty
+    from gpnn.partition.multilevel_refine import fill_empty
     from gpnn.partition.neighbours import neighbours
 
     if torch.device(device).type != "cpu" and not torch.cuda.is_available():

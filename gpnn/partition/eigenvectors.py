@@ -125,9 +125,9 @@ def _filter(matrix: csr_matrix, block: np.ndarray, cutoff: float, wanted: float)
 def _clusters(weights: csr_matrix, generator: np.random.Generator) -> tuple[np.ndarray, int]:
     """Clusters of a few nodes joined by heavy edges, `[n]`, and their number."""
     from gpnn.partition.kernels import stream
-    from gpnn.partition.multilevel.cluster import cluster
-    from gpnn.partition.multilevel.hierarchy import number
-    from gpnn.partition.multilevel.level import Level
+    from gpnn.partition.multilevel_cluster import cluster
+    from gpnn.partition.multilevel_hierarchy import number
+    from gpnn.partition.multilevel_level import Level
 
     whole = np.maximum(weights.data * (1000 / weights.data.max()), 1).astype(np.int32)
     one = np.ones((weights.shape[0], 1), np.int32)

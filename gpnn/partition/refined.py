@@ -47,9 +47,9 @@ def refined(
     """
     _check(balance, balance_labels, imbalance, train_nodes)
     from gpnn.partition.kernels import stream
-    from gpnn.partition.multilevel.hierarchy import coarsen, partition_levels
-    from gpnn.partition.multilevel.level import Level
-    from gpnn.partition.multilevel.refine import assign_isolated, fill_empty
+    from gpnn.partition.multilevel_hierarchy import coarsen, partition_levels
+    from gpnn.partition.multilevel_level import Level
+    from gpnn.partition.multilevel_refine import assign_isolated, fill_empty
     from gpnn.partition.neighbours import neighbours
 
     ptr, index = neighbours(graph)

@@ -107,7 +107,7 @@ def _divide(weights: csr_matrix, k: int, seed: int, points: str) -> np.ndarray:
     if k == 1:
         return np.zeros(weights.shape[0], np.int32)
     from gpnn.partition.eigenvectors import slowest_modes
-    from gpnn.partition.multilevel.refine import fill_empty
+    from gpnn.partition.multilevel_refine import fill_empty
 
     modes = slowest_modes(weights, k, seed)
     if points == "directions":
@@ -142,7 +142,7 @@ def released_spectral(weights: csr_matrix, k: int, seed: int = 0) -> np.ndarray:
     Raises:
         ValueError: for a k that is not below N, or where the iteration converges from no start.
     """
-    from gpnn.partition.multilevel.refine import fill_empty
+    from gpnn.partition.multilevel_refine import fill_empty
 
     if k >= weights.shape[0]:
         raise ValueError(f"`k` must be below the {weights.shape[0]} nodes for the points 'released'. Got {k}.")

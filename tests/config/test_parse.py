@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gpnn.check import SETTING_NAMES
 from gpnn.config import Config, parse_config, read_settings, setting_names
 from gpnn.config.parse import list_settings, read_entries
-from gpnn.setting_names import SETTING_NAMES
 from gpnn.train.recipe import DEFAULT_RECIPE
 
 

@@ -10,8 +10,8 @@ import gpnn
 from gpnn.data import DATASETS, fetch_dataset, list_datasets, load_dataset, verify_files
 from gpnn.data.diel import diel_files
 from gpnn.data.files import DataFile
-from gpnn.data.formats.ogb import OGB
 from gpnn.data.kinds import KINDS
+from gpnn.data.ogb import OGB
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 

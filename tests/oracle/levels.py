@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.level import Level
+from gpnn.partition.multilevel_level import Level
 
 
 def level_of(matrix: np.ndarray, node_weight: np.ndarray | None = None) -> Level:

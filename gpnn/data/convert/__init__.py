@@ -12,8 +12,8 @@ from typing import Any
 from gpnn.data.convert.edges import EdgeStage
 from gpnn.data.convert.nodes import NodeStage, load_ids
 from gpnn.data.convert.pieces import Conversion, ConvertSettings, Progress, cut_pieces, find_edges
-from gpnn.data.formats.database import ENDINGS as DATABASES
-from gpnn.data.formats.database import export_table
+from gpnn.data.database import ENDINGS as DATABASES
+from gpnn.data.database import export_table
 from gpnn.data.stored import StoredGraph, describe_array, is_stored, open_stored, write_index
 from gpnn.data.tables import find_inputs
 from gpnn.data.tables.vocabulary import Choices

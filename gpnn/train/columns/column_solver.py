@@ -13,8 +13,8 @@ from torch import Tensor
 from gpnn.distributed import group_of
 from gpnn.kernels import Operator
 from gpnn.nn.columns import ColumnModel
+from gpnn.nn.columns.column_model import to_scipy
 from gpnn.nn.columns.fitted import Columns
-from gpnn.nn.columns.relations import to_scipy
 from gpnn.nn.layers import feature_operator
 from gpnn.train.columns.boosting import Boosted, boost, join
 from gpnn.train.columns.linear import LinearProblem

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpnn.check import check_choice
 from gpnn.graph import as_graph
-from gpnn.nn.columns.column_model import KINDS
-from gpnn.nn.columns.relations import MOST_TYPES, is_directed
+from gpnn.nn.columns.column_model import KINDS, MOST_TYPES, is_directed
 from gpnn.train.metrics import merit
 from gpnn.train.objective import Examples
 from gpnn.train.task import task_of

@@ -6,9 +6,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from gpnn.data import database
 from gpnn.data.convert import convert
 from gpnn.data.convert.edges import EdgeStage
-from gpnn.data.formats import database
 from gpnn.data.stored import check_stored
 from gpnn.data.tables.vocabulary import Choices
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy.sparse import eye, save_npz
 
-from gpnn.data.formats.graph_file import read_gexf, read_graphml
-from gpnn.data.formats.pyg import read_pyg
+from gpnn.data.graph_file import read_gexf, read_graphml
+from gpnn.data.pyg import read_pyg
 from gpnn.data.tables import EDGE_READERS, MATRIX_READERS, NODE_READERS
 from gpnn.data.tables.metis import read_metis
 from tests.trust.mutate import mutate

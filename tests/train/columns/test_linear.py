@@ -6,8 +6,8 @@ from torch.nn.functional import cross_entropy
 
 from gpnn.data.features import from_scipy
 from gpnn.graph import Graph
+from gpnn.nn.columns.column_model import Relations, to_scipy
 from gpnn.nn.columns.fitted import Columns, LinearColumns
-from gpnn.nn.columns.relations import Relations, to_scipy
 from gpnn.train.columns.linear import LinearProblem
 
 N, F = 80, 12

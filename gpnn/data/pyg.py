@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from gpnn.data.check import data_from_hetero
-from gpnn.data.formats.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.data.pickle_machine import default_dictionary, refuse_call
 from gpnn.data.splits import MASKS
 from gpnn.data.tables.binary import DAMAGES
+from gpnn.data.torch_archive import StoredSparse, StoredTensor, TorchArchive
 from gpnn.storage.read import check_expansion, undamaged
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ def test_sqlite_does_not_run_without_end(tmp_path: Path, monkeypatch: pytest.Mon
     path = sqlite_file(tmp_path, TABLES)
     with pytest.raises(ValueError, match=r"Got: not authorized"):
         endless(path)
-    monkeypatch.setattr("gpnn.data.formats.database.STEPS", 10**7)
+    monkeypatch.setattr("gpnn.data.database.STEPS", 10**7)
     with pytest.raises(ValueError, match=r"Got: interrupted"):
         endless(path, spin=True)
 
@@ -128,7 +128,7 @@ def test_sqlite_does_not_run_without_end(tmp_path: Path, monkeypatch: pytest.Mon
 def test_sqlite_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gpnn.storage.read.SMALL", 1 << 20)
     monkeypatch.setattr("gpnn.storage.read.EXPANSION", 10)
-    monkeypatch.setattr("gpnn.data.formats.database.BYTES", 1 << 16)
+    monkeypatch.setattr("gpnn.data.database.BYTES", 1 << 16)
     path = sqlite_file(tmp_path, TABLES)
     joined = " CROSS JOIN ".join(f"nodes n{number}" for number in range(12))
     with pytest.raises(ValueError, match=r"must unpack to at most"):
@@ -138,7 +138,7 @@ def test_sqlite_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_duckdb_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gpnn.data.formats.database.memory_limit", lambda: 200 << 20)
+    monkeypatch.setattr("gpnn.data.database.memory_limit", lambda: 200 << 20)
     monkeypatch.setattr("gpnn.storage.read.memory_limit", lambda: 1 << 20)
     path = duckdb_file(tmp_path, TABLES)
     with pytest.raises(ValueError, match=r"must unpack to at most"):

@@ -14,7 +14,7 @@ import torch
 
 from gpnn.check import install_command
 from gpnn.data import load_dataset, verify_files
-from gpnn.data.formats.ogb import _labels, read_ogb, read_split
+from gpnn.data.ogb import _labels, read_ogb, read_split
 from tests.oracle.torch_files import write_attack
 
 

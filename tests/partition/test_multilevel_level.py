@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.level import clear, fits, loads, make_heap, pop, push, remove, sample_cut, shift
+from gpnn.partition.multilevel_level import clear, fits, loads, make_heap, pop, push, remove, sample_cut, shift
 from tests.oracle.levels import chain_level, divided_levels, matrix_of, slow_cut, slow_loads
 
 

@@ -17,8 +17,8 @@ from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
 from torch_geometric.data.storage import GlobalStorage
 
 from gpnn.data import load_dataset
-from gpnn.data.formats.pyg import CONSTRUCTORS, read_pyg
-from gpnn.data.formats.torch_archive import CONSTRUCTORS as TENSOR_CONSTRUCTORS
+from gpnn.data.pyg import CONSTRUCTORS, read_pyg
+from gpnn.data.torch_archive import CONSTRUCTORS as TENSOR_CONSTRUCTORS
 from tests.oracle.torch_files import Call, write_attack, write_program
 
 

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpnn.partition import multilevel_cluster as module
 from gpnn.partition.kernels import stream
-from gpnn.partition.multilevel import cluster as module
-from gpnn.partition.multilevel.cluster import _bit_reversal, _coprime, _list_long, _list_short, cluster
+from gpnn.partition.multilevel_cluster import _bit_reversal, _coprime, _list_long, _list_short, cluster
 from tests.oracle.levels import chain_level, level_of, levels
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from gpnn.partition.kernels import below
-from gpnn.partition.multilevel.cluster import cluster
-from gpnn.partition.multilevel.level import Level, clear, loads, make_heap, pop, push, sample_cut
-from gpnn.partition.multilevel.refine import fm_bisection, fm_refine, propagate_labels, rebalance
+from gpnn.partition.multilevel_cluster import cluster
+from gpnn.partition.multilevel_level import Level, clear, loads, make_heap, pop, push, sample_cut
+from gpnn.partition.multilevel_refine import fm_bisection, fm_refine, propagate_labels, rebalance
 
 _COARSEST = 40  # nodes per part at which coarsening stops
 _FEWEST = 8  # nodes per part below which a level is too coarse to divide

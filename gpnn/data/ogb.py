@@ -13,9 +13,9 @@ from torch import Tensor
 
 from gpnn.check import install_command
 from gpnn.data.files import named_reader
-from gpnn.data.formats.torch_archive import StoredTensor, TorchArchive
 from gpnn.data.splits import split_nodes
 from gpnn.data.tables.binary import DAMAGES, read_archive
+from gpnn.data.torch_archive import StoredTensor, TorchArchive
 from gpnn.data.unpickle import CONSTRUCTORS, finish
 from gpnn.storage.read import reason
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gpnn.data.formats.torch_archive import TorchArchive
+from gpnn.data.torch_archive import TorchArchive
 from tests.oracle.torch_files import write_program
 
 KINDS = [

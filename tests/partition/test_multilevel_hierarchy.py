@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpnn.partition.kernels import stream
-from gpnn.partition.multilevel.hierarchy import (
+from gpnn.partition.multilevel_hierarchy import (
     _draw,
     _grow,
     _pull,
@@ -15,7 +15,7 @@ from gpnn.partition.multilevel.hierarchy import (
     number,
     partition_levels,
 )
-from gpnn.partition.multilevel.level import loads, make_heap
+from gpnn.partition.multilevel_level import loads, make_heap
 from tests.oracle.levels import chain_level, divided_levels, level_of, levels, matrix_of, slow_cut
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpnn.partition.multilevel.level import loads, make_heap, sample_cut
-from gpnn.partition.multilevel.refine import (
+from gpnn.partition.multilevel_level import loads, make_heap, sample_cut
+from gpnn.partition.multilevel_refine import (
     assign_isolated,
     best_move,
     fill_empty,

@@ -15,8 +15,8 @@ import numpy as np
 
 from gpnn.check import import_extra
 from gpnn.data.features import transform_data
-from gpnn.data.formats.pyg import read_pyg
 from gpnn.data.labels import check_labels, labelled_nodes
+from gpnn.data.pyg import read_pyg
 from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.column import python_column

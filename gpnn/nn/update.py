@@ -1,8 +1,13 @@
-"""The update functions: recurrent, fully connected, residual, linear with teleport, GCNII's and max-plus."""
+"""Update functions U: the next state of a node from its state and its aggregated messages.
+
+A working state may hold more than messages are made of: an LSTM's memory stands beside its visible state.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -271,3 +276,50 @@ class MaxPlusUpdate(StateUpdate):
 def _rounded(value: Tensor) -> Tensor:
     """The nearest whole numbers, with the gradient of the values themselves."""
     return value + (value.round() - value).detach()
+
+
+class Update(Protocol):
+    """An update function."""
+
+    @property
+    def residual(self) -> bool:
+        """Whether it reads `step.initial`."""
+
+    @property
+    def local(self) -> bool:
+        """Whether a row's next state follows from its own state and messages alone."""
+
+    def start(self, state: Tensor) -> Tensor:
+        """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
+
+    def visible(self, working: Tensor) -> Tensor:
+        """The visible state, `[N, d]`, of a working state."""
+
+    def __call__(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        """The next working state, `[n, s]`, of nodes in the working state `state` that received `messages`."""
+
+
+# Each is made from the width d of states and messages and a generator of weights; further arguments are its options.
+UPDATES: dict[str, Callable[..., Update]] = {
+    "gru": GRUUpdate,
+    "lstm": LSTMUpdate,
+    "mlp": MLPUpdate,
+    "linear": LinearUpdate,
+    "gcnii": GCNIIUpdate,
+    "max_plus": MaxPlusUpdate,
+    "residual": ResidualUpdate,
+    "batch_residual": BatchResidualUpdate,
+}
+
+__all__ = [
+    "UPDATES",
+    "BatchResidualUpdate",
+    "GCNIIUpdate",
+    "GRUUpdate",
+    "LSTMUpdate",
+    "LinearUpdate",
+    "MLPUpdate",
+    "MaxPlusUpdate",
+    "ResidualUpdate",
+    "Update",
+]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpnn.partition.multilevel.level import Heap, Level, can_spare, clear, fits, pop, push, shift
+from gpnn.partition.multilevel_level import Heap, Level, can_spare, clear, fits, pop, push, shift
 
 _FIRST = np.int64(0)  # column of weights from which on all are looked at
 

@@ -1,1 +1,0 @@
-"""The compiled steps of a multilevel partition: cluster, contract, divide, refine, rebalance."""
