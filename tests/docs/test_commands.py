@@ -11,6 +11,7 @@ from gpnn.build.unchanged import dataset_options, partition_options
 from gpnn.cli import app
 from gpnn.config import setting_names
 from gpnn.data import DATASETS
+from gpnn.data.stored import INDEX
 from gpnn.divide import METHODS
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
@@ -48,7 +49,9 @@ def test_there_are_command_lines_to_check():
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name != "mistakes.md"], ids=lambda path: path.name)
 def test_settings_exist(path, tmp_path):
     known = set(setting_names()) | {f"schedule.{name}" for schedule in SCHEDULES for name in schedule_options(schedule)}
-    known |= {f"data.{name}" for dataset in (*DATASETS, str(tmp_path)) for name in dataset_options(dataset)}
+    (tmp_path / INDEX).touch()
+    folders = (str(tmp_path.parent), str(tmp_path))  # tables, and a converted graph
+    known |= {f"data.{name}" for dataset in (*DATASETS, *folders) for name in dataset_options(dataset)}
     known |= {f"partition.{name}" for method in METHODS for name in partition_options(method)}
     found = SETTING.findall(path.read_text())
     assert set(found) <= known | {"data.seed"}, set(found) - known
