@@ -17,9 +17,10 @@ library handed out by more than 256 bytes per epoch, or a file stays open.
     python benchmarks/soak.py --races 1000 --processes 4 --out benchmarks/results/soak_races.md
 
 races the recipes on a small graph that many times, shared by processes that run beside each other, each race into a run
-folder of its own, and notes resident memory, small objects and open files of each process. Exits with 1 when, after the
-first tenth, resident memory of one grows by more than 16 KiB or Python's small objects by more than 100 per race, or a
-file stays open. `--limit S` begins no race after so many seconds.
+folder of its own, and notes resident memory, small objects and open files of each process. Exits with 1 when, in the
+second half of its races, resident memory of one grows by more than 16 KiB or Python's small objects by more than 100
+per race, or a file stays open; in the first half a process has a step of some MiB once. `--limit S` begins no race
+after so many seconds.
 """
 
 import argparse
@@ -158,7 +159,7 @@ def soak_apart(num: int, processes: int, limit: float) -> list[dict[str, Any]]:
 
 def race_rates(rows: list[tuple[float, int, int]]) -> tuple[int, float, float, int]:
     """The races after which growth counts; KiB and small objects per race; files that stay open."""
-    settled = min(len(rows) - 1, len(rows) // 10)
+    settled = len(rows) // 2 if len(rows) > 1 else 0
     races = max(1, len(rows) - settled - 1)
     memory, objects, files = (last - first for last, first in zip(rows[-1], rows[settled]))
     return settled, 1024 * memory / races, objects / races, files
