@@ -14,8 +14,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,6 @@ def main() -> None:
 
             write(json.loads(options.json.read_text()), options.out)
         elif options.inside:
-            _install_best(options.json, part)
             _save(options.json, part, globals()[part](options))
         else:
             command = [sys.executable, __file__, part, "--inside", *sys.argv[1 + len(options.parts) :]]
@@ -182,19 +179,6 @@ def held_cut(options: argparse.Namespace) -> dict[str, object]:
     return train(options.nodes, options.edges, options.k, "held_cut", epochs=options.epochs, memory=HOST)
 
 
-def pair(options: argparse.Namespace) -> dict[str, object]:
-    """`record` and `synchronous` over one graph that is made once."""
-    names = ("partitioned", "synchronous")
-    sizes = (options.nodes, options.edges, options.k)
-    results = train_each(*sizes, names, epochs=options.epochs, memory=HOST, on_each=partial(_save_each, options.json))
-    return {"rows": [row["schedule"] for row in results]}
-
-
-def _save_each(path: Path, facts: dict[str, object]) -> None:
-    """Keep a result under the name of its part as soon as it is there."""
-    _save(path, {"synchronous": "synchronous", "partition schedule": "record"}[str(facts["schedule"])], facts)
-
-
 def rmat(options: argparse.Namespace) -> dict[str, object]:
     """8M nodes and 120M edges of skewed degrees (R-MAT) under the three schedules, and a planted graph of that size."""
     found = []
@@ -237,7 +221,7 @@ def train(
 
 def train_each(
     nodes: int, edges: int, parts: int, names: tuple[str, ...], *, epochs: int, features: int = 128,
-    graph: str = "planted", on_each: Callable[[dict[str, object]], None] | None = None, **arguments: Any,
+    graph: str = "planted", **arguments: Any,
 ) -> list[dict[str, object]]:  # fmt: skip
     """The same for several schedules over one graph."""
     import torch
@@ -251,20 +235,9 @@ def train_each(
         facts["all of it"], began = round(now() - began, 1), now()
         print(f"  { ({key: value for key, value in facts.items() if key != 'history'}) }", flush=True)
         found.append(facts)
-        if on_each is not None:
-            on_each(facts)
         gc.collect()
         torch.cuda.empty_cache()
     return found
-
-
-def _install_best(path: Path, part: str) -> None:
-    """Take the kernels' tiles that `tune` found, where it ran before."""
-    tuned = json.loads(path.read_text()).get("tune") if path.exists() and part != "tune" else None
-    if tuned is not None:
-        from gpu_step import install_best
-
-        print(f"  tiles: {install_best(tuned['rows'])}", flush=True)
 
 
 def _save(path: Path, part: str, result: dict[str, object]) -> None:
@@ -275,7 +248,7 @@ def _save(path: Path, part: str, result: dict[str, object]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "table", "tune", "bare", "pair"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "table", "tune", "bare"])
     parser.add_argument("--json", type=Path, required=True, help="the file that results add to")
     parser.add_argument("--out", type=Path, help="where `table` writes its page, and the picture beside it")
     parser.add_argument("--nodes", type=int, default=111_059_956, help="of the record")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 import torch
 from gpu_graph import planted, symmetric_csr
@@ -74,8 +73,8 @@ def kernel_times(work: Callable[[], object], times: int) -> list[dict[str, objec
 def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
     """Milliseconds of the kernels of a step by their tiles, each variant checked against a float64 oracle first.
 
-    "forward" are the gates, "backward" all that follows from them, with input gradients by our kernel or by torch's
-    products, "weights" the gradients of the weights, likewise, and "messages" a sum over ten neighbours.
+    "forward" are the gates, "backward" all that follows from them, "weights" the gradients of the weights, by one
+    kernel or by torch's products, and "messages" a sum over ten neighbours.
     """
     from gpnn.kernels import gpu, gpu_gru
 
@@ -84,17 +83,20 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
     messages, state, grad = (torch.randn(num_rows, width, device="cuda").bfloat16() for _ in range(3))
     few = [tensor[:20_000] for tensor in (messages, state)]
     expected = _gradients(torch.gru_cell, [*few, *parameters], grad[:20_000], torch.float64)
-    gates, out = messages.new_empty(num_rows, 4 * width).normal_(), torch.empty_like(state)
+    gates, spare = (
+        messages.new_empty(num_rows, 4 * width).normal_(),
+        (torch.empty_like(messages), torch.empty_like(state)),
+    )
     ptr, col = _random_graph(num_rows, 10 * num_rows)
     work: dict[str, Callable[[], object]] = {
         "forward": lambda: gpu_gru.update_all(messages, state, parameters),
-        "backward": lambda: gpu_gru.differentiate_all(messages, state, grad, parameters, out, spent=False),
+        "backward": lambda: gpu_gru.differentiate_all(messages, state, grad, parameters, spare),
         "weights": lambda: gpu_gru._Totals(state).add(gates, messages, state),
         "messages": lambda: gpu.weighted_sum(ptr, col, None, None, state),
     }
     for part, options in _variants():
+        row: dict[str, object] = {"part": part, **options}
         with _set(part, options):
-            row: dict[str, object] = {"part": part, **options}
             try:
                 found = _gradients(gpu_gru.gru_update, [*few, *parameters], grad[:20_000], None)
                 row["error"] = max(_error(a, b) for a, b in zip(found, expected, strict=True))
@@ -108,60 +110,14 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
 
 def _variants() -> Iterator[tuple[str, dict[str, int]]]:
     """Which part of a step, and what is set for it."""
-    shares = [(1, 64, 32, 4, 2, 132), (1, 64, 16, 4, 2, 264), (1, 128, 32, 8, 2, 132), (1, 64, 32, 4, 1, 264)]
-    shares += [(1, 128, 16, 8, 2, 132)]
-    for shared, rows, columns, warps, stages, programs in [(0, 128, 32, 4, 1, 0), *shares]:
-        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-        yield "forward", {"SHARED": shared, "PROGRAMS": programs, **tile}
-    for ours, rows, columns, warps, stages in ((0, 128, 32, 4, 1), (1, 64, 32, 4, 1), (1, 128, 16, 8, 1)):
-        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-        yield "backward", {"INPUTS": ours, "SHARED": 0, **tile}
-    for _, rows, columns, warps, stages, programs in shares:
-        tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
-        yield "backward", {"INPUTS": 0, "SHARED": 1, "PROGRAMS": programs, **tile}
-    yield "weights", {"WEIGHTS": 0}
-    for step, warps, stages, shares_of in (
-        (64, 8, 3, 66),
-        (64, 8, 3, 132),
-        (32, 8, 4, 66),
-        (32, 8, 6, 66),
-        (32, 4, 4, 66),
-    ):
-        yield "weights", {"WEIGHTS": 1, "STEP": step, "num_warps": warps, "num_stages": stages, "SHARES": shares_of}
-    for rows, entries in ((2, 2), (2, 4), (4, 2)):
+    for part in ("forward", "backward"):
+        for rows, columns, warps, stages in ((128, 32, 4, 1), (64, 32, 4, 1), (128, 64, 8, 1), (256, 32, 8, 1)):
+            yield part, {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+    yield "weights", {"ONE_PASS": 0}
+    for step, stages, shares in ((64, 3, 66), (64, 3, 132), (32, 4, 66)):
+        yield "weights", {"ONE_PASS": 1, "STEP": step, "num_warps": 8, "num_stages": stages, "SHARES": shares}
+    for rows, entries in ((2, 2), (1, 4), (2, 4), (4, 2)):
         yield "messages", {"ROWS": rows, "ENTRIES": entries}
-
-
-def install(part: str, options: dict[str, int]) -> None:
-    """Set what a variant names in the tables of the kernels."""
-    from gpnn.kernels import gpu, gpu_gru
-
-    if part == "messages":
-        gpu.ROWS, gpu.ENTRIES = options["ROWS"], options["ENTRIES"]
-        return
-    table = {"forward": gpu_gru.FORWARD, "backward": gpu_gru.BACKWARD, "weights": gpu_gru.PRODUCTS}[part]
-    table.update({name: value for name, value in options.items() if name in table})
-    forward, backward = gpu_gru.SHARED[2]
-    if part == "forward":
-        gpu_gru.SHARED[2] = bool(options["SHARED"]), backward
-    elif part == "backward":
-        gpu_gru.SHARED[2], gpu_gru.INPUTS[2] = (forward, bool(options["SHARED"])), bool(options["INPUTS"])
-    else:
-        gpu_gru.WEIGHTS[2], gpu_gru.SHARES = bool(options["WEIGHTS"]), options.get("SHARES", gpu_gru.SHARES)
-    if options.get("PROGRAMS"):
-        gpu_gru.PROGRAMS[int(part == "backward")] = options["PROGRAMS"]
-
-
-def install_best(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Install the fastest variant of each part among those of :func:`tune_gates`, and return them."""
-    best: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        if isinstance(row["ms"], list) and row["error"] < 2e-2:
-            known = best.get(row["part"])
-            best[row["part"]] = row if known is None or min(row["ms"]) < min(known["ms"]) else known
-    for part, row in best.items():
-        install(part, {name: value for name, value in row.items() if name not in ("part", "ms", "error")})
-    return best
 
 
 @contextmanager
@@ -169,13 +125,19 @@ def _set(part: str, options: dict[str, int]) -> Iterator[None]:
     """A variant for some time."""
     from gpnn.kernels import gpu, gpu_gru
 
-    tables = [gpu_gru.FORWARD, gpu_gru.BACKWARD, gpu_gru.PRODUCTS, gpu_gru.SHARED, gpu_gru.INPUTS, gpu_gru.WEIGHTS]
-    kept, sizes = [dict(table) for table in tables], (gpu.ROWS, gpu.ENTRIES, gpu_gru.SHARES, list(gpu_gru.PROGRAMS))
-    install(part, options)
+    tables = {"forward": gpu_gru.FORWARD, "backward": gpu_gru.BACKWARD, "weights": gpu_gru.PRODUCTS, "messages": {}}
+    table, module = tables[part], gpu if part == "messages" else gpu_gru
+    kept, names = dict(table), [name for name in options if name not in table and name != "ONE_PASS"]
+    before = [getattr(module, name) for name in names]
+    table.update({name: value for name, value in options.items() if name in table})
+    for name in names:
+        setattr(module, name, options[name])
+    one_pass, gpu_gru.ONE_PASS = gpu_gru.ONE_PASS, {2} if options.get("ONE_PASS", 1) else set()
     yield
-    for table, values in zip(tables, kept):
-        table.update(values)  # type: ignore[arg-type]
-    gpu.ROWS, gpu.ENTRIES, gpu_gru.SHARES, gpu_gru.PROGRAMS[:] = sizes
+    gpu_gru.ONE_PASS = one_pass
+    table.update(kept)
+    for name, value in zip(names, before):
+        setattr(module, name, value)
 
 
 def _gradients(

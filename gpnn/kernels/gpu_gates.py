@@ -78,21 +78,16 @@ def gru_forward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def gru_backward(  # type: ignore[no-untyped-def]
-    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_messages, grad_state, num_rows, D: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, INPUTS: tl.constexpr,
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, grad_state, num_rows, D: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of the gates before their non-linearities, `[n, 4d]`, and those of messages and states.
-
-    Without INPUTS nothing is written of the messages', and of the states' only what goes straight to them.
-    """
+    """The gradients of the gates before their non-linearities, `[n, 4d]`, and what goes straight to the state."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = (row < num_rows)[:, None]
     begin = row[:, None] * D
     inner = tl.arange(0, D)[None, :]
     m = tl.load(messages + begin + inner, mask=live, other=0)
     h = tl.load(state + begin + inner, mask=live, other=0)
-    if INPUTS:
-        to_messages, to_state = tl.zeros((ROWS, D), tl.float32), tl.zeros((ROWS, D), tl.float32)
     for first in range(0, D, COLUMNS):
         column = first + tl.arange(0, COLUMNS)
         reset, keep, candidate, recurrent = _gates(
@@ -103,29 +98,10 @@ def gru_backward(  # type: ignore[no-untyped-def]
         before = tl.load(state + place, mask=live, other=0).to(tl.float32)
         passed = received * keep
         by_candidate, by_reset, by_keep = _through_gates(received, passed, before, reset, keep, candidate, recurrent)
-        by_recurrent = by_candidate * reset
-        _store_gates(gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_recurrent)
-        if INPUTS:
-            to_messages = _dot_back(by_candidate, w_ih, 2, column, D, PRECISION, to_messages)
-            to_messages = _dot_back(by_reset, w_ih, 0, column, D, PRECISION, to_messages)
-            to_messages = _dot_back(by_keep, w_ih, 1, column, D, PRECISION, to_messages)
-            to_state = _dot_back(by_reset, w_hh, 0, column, D, PRECISION, to_state)
-            to_state = _dot_back(by_keep, w_hh, 1, column, D, PRECISION, to_state)
-            to_state = _dot_back(by_recurrent, w_hh, 2, column, D, PRECISION, to_state)
-            straight = (column[:, None] == inner).to(w_hh.dtype.element_ty)  # a product puts columns in their place
-            to_state = tl.dot(passed.to(w_hh.dtype.element_ty), straight, to_state, input_precision=PRECISION)
-        else:
-            tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
-    if INPUTS:
-        tl.store(grad_messages + begin + inner, to_messages.to(grad_messages.dtype.element_ty), mask=live)
-        tl.store(grad_state + begin + inner, to_state.to(grad_state.dtype.element_ty), mask=live)
-
-
-@triton.jit
-def _dot_back(a, weight, gate, column, D: tl.constexpr, PRECISION: tl.constexpr, total):  # type: ignore[no-untyped-def]
-    """total + a · weight[gate] of the gradients `a` of some columns of one gate."""
-    b = tl.load(weight + (gate * D + column)[:, None] * D + tl.arange(0, D)[None, :])
-    return tl.dot(a.to(b.dtype), b, total, input_precision=PRECISION)
+        _store_gates(
+            gates + 4 * begin + column[None, :], D, live, by_candidate, by_reset, by_keep, by_candidate * reset
+        )
+        tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
 
 
 @triton.jit
@@ -182,69 +158,6 @@ def _store_gates(place, d, live, by_candidate, by_reset, by_keep, by_recurrent):
     tl.store(place + d, by_reset.to(narrow), mask=live)
     tl.store(place + 2 * d, by_keep.to(narrow), mask=live)
     tl.store(place + 3 * d, by_recurrent.to(narrow), mask=live)
-
-
-@triton.jit
-def _weight(weight, gate, column, D: tl.constexpr):  # type: ignore[no-untyped-def]
-    """weight[gate]ᵀ of some columns, `[d, c]`."""
-    return tl.load(weight + (gate * D + column)[None, :] * D + tl.arange(0, D)[:, None])
-
-
-@triton.jit
-def _from_weights(  # type: ignore[no-untyped-def]
-    m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n, nothing, PRECISION: tl.constexpr, FAST: tl.constexpr
-):  # fmt: skip
-    """As :func:`_gates`, of weights that are on the chip."""
-    total = tl.dot(h, u_r, tl.dot(m, w_r, nothing, input_precision=PRECISION), input_precision=PRECISION)
-    reset = sigmoid(total + b_r[None, :], FAST)
-    recurrent = tl.dot(h, u_n, nothing, input_precision=PRECISION) + c_n[None, :]
-    total = tl.dot(m, w_n, nothing, input_precision=PRECISION)
-    candidate = tanh(total + reset * recurrent + b_n[None, :], FAST)
-    total = tl.dot(h, u_z, tl.dot(m, w_z, nothing, input_precision=PRECISION), input_precision=PRECISION)
-    keep = sigmoid(total + b_z[None, :], FAST)
-    return reset, keep, candidate, recurrent
-
-
-@triton.jit
-def gru_shares(  # type: ignore[no-untyped-def]
-    messages, state, grad, w_ih, w_hh, b_ih, b_hh, gates, out, num_rows, share, D: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, BACK: tl.constexpr,
-):  # fmt: skip
-    """As :func:`gru_forward` or, with BACK, :func:`gru_backward` without INPUTS.
-
-    A program takes some columns of a share of the rows: its weights stay on the chip while the rows go by.
-    """
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    inner = tl.arange(0, D)[None, :]
-    w_r, w_z, w_n = _weight(w_ih, 0, column, D), _weight(w_ih, 1, column, D), _weight(w_ih, 2, column, D)
-    u_r, u_z, u_n = _weight(w_hh, 0, column, D), _weight(w_hh, 1, column, D), _weight(w_hh, 2, column, D)
-    b_r = tl.load(b_ih + column) + tl.load(b_hh + column)
-    b_z = tl.load(b_ih + D + column) + tl.load(b_hh + D + column)
-    b_n, c_n = tl.load(b_ih + 2 * D + column), tl.load(b_hh + 2 * D + column)
-    nothing = tl.zeros((ROWS, COLUMNS), tl.float32)
-    begin = tl.program_id(1).to(tl.int64) * share
-    for first in range(0, share, ROWS):
-        row = begin + first + tl.arange(0, ROWS)
-        live = (row < num_rows)[:, None]
-        m = tl.load(messages + row[:, None] * D + inner, mask=live, other=0)
-        h = tl.load(state + row[:, None] * D + inner, mask=live, other=0)
-        reset, keep, candidate, recurrent = _from_weights(
-            m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n, nothing, PRECISION, FAST
-        )  # fmt: skip
-        place = row[:, None] * D + column[None, :]
-        before = tl.load(state + place, mask=live, other=0).to(tl.float32)
-        if BACK:
-            received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
-            passed = received * keep
-            by_candidate, by_reset, by_keep = _through_gates(
-                received, passed, before, reset, keep, candidate, recurrent
-            )
-            there = gates + row[:, None] * (4 * D) + column[None, :]
-            _store_gates(there, D, live, by_candidate, by_reset, by_keep, by_candidate * reset)
-            tl.store(out + place, passed.to(out.dtype.element_ty), mask=live)
-        else:
-            after = candidate + keep * (before - candidate)
-            tl.store(out + place, after.to(out.dtype.element_ty), mask=live)
 
 
 @triton.jit

@@ -2,8 +2,8 @@
 
 Widths 16, 32, 64 and 128 in bf16 (or in float32 where torch allows TF32, `torch.set_float32_matmul_precision`) take one
 kernel forward. Other widths and types take torch's products, a chunk of rows at a time, and a kernel for the gates.
-Backward, the gradients of the gates of one chunk are kept long enough for four matrix products. Gradients of weights
-are summed in float32 or better, in a fixed order.
+Backward, the gradients of the gates of one chunk are kept long enough for their matrix products. Gradients of weights
+are summed in float32 or better, in a fixed order, in bf16 by one kernel that reads the gates' once.
 
 A whole step of a gated graph network (:class:`GatedStep`) aggregates and updates as one function of the states. Besides
 the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient takes
@@ -23,14 +23,7 @@ from torch.autograd import Function
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
-from gpnn.kernels.gpu_gates import (
-    gate_products,
-    gates_backward,
-    gates_forward,
-    gru_backward,
-    gru_forward,
-    gru_shares,
-)
+from gpnn.kernels.gpu_gates import gate_products, gates_backward, gates_forward, gru_backward, gru_forward
 from gpnn.kernels.operator import Operator
 
 CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
@@ -40,10 +33,7 @@ FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
 SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
-PROGRAMS = [264, 264]  # where programs take shares of the rows, forward and backward
-SHARED = {2: (False, False), 4: (False, False)}  # by bytes of a number, whether they do, forward and backward
-# by bytes of a state's number, whether gradients of inputs, and of weights, come from our kernels or torch's products
-INPUTS, WEIGHTS = {2: False, 4: False}, {2: False, 4: False}
+ONE_PASS = {2}  # bytes of a state's number, for which one kernel reads all gradients of gates once for those of weights
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
 _WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
@@ -69,9 +59,8 @@ class _GRU(Function):
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
-        grad_state = torch.empty_like(state)
-        arrays = (messages, state, grad.contiguous(), tuple(parameters), grad_state)
-        grad_messages, totals = differentiate_all(*arrays, spent=False)  # others may hold the messages
+        grad_messages, grad_state = torch.empty_like(messages), torch.empty_like(state)
+        totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), (grad_messages, grad_state))
         return grad_messages, grad_state, *totals
 
 
@@ -80,10 +69,6 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
     out = torch.empty_like(state)
     if _on_chip(state):
         options = FORWARD if state.element_size() == 2 else SINGLE
-        if SHARED[state.element_size()][0]:
-            arrays = (messages, state, state, *_narrow(state, parameters), state, out)
-            _launch_shares(arrays, state, options, back=False)
-            return out
         _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
         return out
     for rows in _chunks(state):
@@ -93,26 +78,24 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
 
 
 def differentiate_all(
-    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], grad_state: Tensor,
-    *, spent: bool = True,
-) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
-    """The gradient of the messages, `[n, d]`, and those of the parameters.
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], into: tuple[Tensor, Tensor]
+) -> list[Tensor]:
+    """Put the gradients of messages and state into two tensors, `[n, d]` each, and return those of the parameters.
 
-    That of the state is put into `grad_state`, `[n, d]`. With `spent` that of the messages may take their place.
+    The gradient of the messages may take the place of the messages.
     """
-    width, totals, whole = state.shape[1], _Totals(state), _on_chip(state) and _whole(state)
+    width, totals = state.shape[1], _Totals(state)
     by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
     by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
     buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
-    grad_messages = messages if spent and not whole else torch.empty_like(messages)
     for rows in _chunks(state):
-        gates, arrays = buffer[: rows.stop - rows.start], (messages[rows], state[rows], grad[rows])
-        _gate_gradients(*arrays, parameters, gates, grad_messages[rows], grad_state[rows])
+        gates, grad_messages, grad_state = buffer[: rows.stop - rows.start], into[0][rows], into[1][rows]
+        arrays = (messages[rows], state[rows], grad[rows])
+        _gate_gradients(*arrays, parameters, gates, grad_state)
         totals.add(gates, messages[rows], state[rows])
-        if not whole:
-            torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages[rows])
-            grad_state[rows].addmm_(gates[:, width:], by_state)
-    return grad_messages, [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
+        torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
+        grad_state.addmm_(gates[:, width:], by_state)
+    return [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
 
 
 def work_bytes(state: Tensor, num_rows: int) -> float:
@@ -122,18 +105,13 @@ def work_bytes(state: Tensor, num_rows: int) -> float:
 
 
 def _gate_gradients(
-    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor,
-    grad_messages: Tensor, out: Tensor,
-) -> None:  # fmt: skip
-    """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`; with INPUTS, both gradients."""
+    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
+) -> None:
+    """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
     if _on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
-        inputs = (messages, state, grad, *_narrow(state, parameters), gates)
-        if SHARED[state.element_size()][1]:
-            _launch_shares((*inputs, out), state, options, back=True)
-        else:
-            arrays = (*inputs, grad_messages, out, len(state))
-            _launch(gru_backward, arrays, state, options | {"INPUTS": _whole(state)})
+        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
+        _launch(gru_backward, arrays, state, options)
     else:
         incoming, own = _products(messages, state, parameters)
         _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
@@ -150,7 +128,7 @@ class _Totals:
     def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
         """Add those of one chunk."""
         width = state.shape[1]
-        if _on_chip(state) and WEIGHTS[state.element_size()]:
+        if _on_chip(state) and state.element_size() in ONE_PASS:
             self._add_shares(gates, messages, state)
             return
         self.by_messages += sum_products(gates[:, : 3 * width], messages)
@@ -159,10 +137,12 @@ class _Totals:
         self.biases += sum_products(gates, ones)[:, 0]
 
     def _add_shares(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
-        width, count = state.shape[1], min(SHARES, triton.cdiv(len(state), PRODUCTS["STEP"]))
+        """The same in one pass: each program sums a share of the rows, and the shares are summed in their order."""
+        width, step = state.shape[1], PRODUCTS["STEP"]
+        count = min(SHARES, triton.cdiv(len(state), step))
+        share = triton.cdiv(triton.cdiv(len(state), count), step) * step
         products = self.by_state.new_empty(2, count, 3 * width, width)
         sums = self.by_state.new_empty(count, 4 * width, 16)
-        share = triton.cdiv(triton.cdiv(len(state), count), PRODUCTS["STEP"]) * PRODUCTS["STEP"]
         arrays = (gates, messages, state, *products, sums, len(state), share)
         for blocks in (2, 1):
             gate_products[(count, blocks)](*arrays, D=width, PRECISION="tf32", BOTH=blocks == 2, **PRODUCTS)
@@ -195,11 +175,6 @@ def _on_chip(state: Tensor) -> bool:
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
 
 
-def _whole(state: Tensor) -> bool:
-    """Whether the kernel of the gates gives the gradients of messages and states."""
-    return INPUTS[state.element_size()] and not SHARED[state.element_size()][1]
-
-
 def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:
     """Weights in the state's type, biases in float32."""
     weights = [weight.to(state.dtype).contiguous() for weight in parameters[:2]]
@@ -212,15 +187,6 @@ def _launch(kernel: Any, arrays: tuple[Any, ...], state: Tensor, options: dict[s
     kernel[(triton.cdiv(len(state), options["ROWS"]),)](
         *arrays, D=width, PRECISION="tf32", FAST=state.element_size() == 2, **options
     )
-
-
-def _launch_shares(arrays: tuple[Tensor, ...], state: Tensor, options: dict[str, int], *, back: bool) -> None:
-    width, rows = state.shape[1], options["ROWS"]
-    columns = min(options["COLUMNS"], width)
-    count = min(triton.cdiv(len(state), rows), max(1, PROGRAMS[back] * columns // width))
-    share = triton.cdiv(triton.cdiv(len(state), count), rows) * rows
-    settings = options | {"COLUMNS": columns, "FAST": state.element_size() == 2, "BACK": back}
-    gru_shares[(width // columns, count)](*arrays, len(state), share, D=width, PRECISION="tf32", **settings)
 
 
 def _pointwise(kernel: Any, arrays: tuple[Tensor, ...], state: Tensor) -> None:
@@ -273,8 +239,8 @@ class GatedStep(Function):
         )  # their gradient takes their place
         ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
-        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), total[:num_rows])
-        messages, grads = differentiate_all(*own)
+        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
+        grads = differentiate_all(*own)
         if diagonal is not None:
             total[:num_rows].addcmul_(diagonal[:, None].to(total.dtype), messages)
         transposed = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
@@ -334,7 +300,7 @@ class GatedSteps(Function):
         while received:
             state, messages = states.pop(), received.pop()
             passed = torch.empty_like(grad) if received else total[: len(grad)]
-            messages, grads = differentiate_all(messages, state, grad, ctx.saved_tensors, passed)
+            grads = differentiate_all(messages, state, grad, ctx.saved_tensors, (messages, passed))
             sums = grads if not sums else [a.add_(b) for a, b in zip(sums, grads)]
             steps.send_inside(messages, passed)
             held, grad = messages if held is None else held.add_(messages), passed

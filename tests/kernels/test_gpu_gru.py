@@ -21,20 +21,15 @@ def _tf32() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-@pytest.fixture(autouse=True, params=[(0, 0, 0), (1, 1, 0), (0, 1, 1)], ids=["products", "kernels", "shares"])
+@pytest.fixture(autouse=True, params=[set(), {2, 4}], ids=["products", "one pass"])
 def _small_tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks, by torch's products and by kernels of ours."""
+    """Several chunks, with the gradients of weights by torch's products and by one kernel."""
     from gpnn.kernels import gpu_gru
 
     monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", 1 << 19)
-    inputs, weights, shared = map(bool, request.param)
-    for size in (2, 4):
-        monkeypatch.setitem(gpu_gru.INPUTS, size, inputs)
-        monkeypatch.setitem(gpu_gru.WEIGHTS, size, weights)
-        monkeypatch.setitem(gpu_gru.SHARED, size, (shared, shared))
+    monkeypatch.setattr(gpu_gru, "ONE_PASS", request.param)
     if INTERPRETED:
         monkeypatch.setattr(gpu_gru, "SHARES", 3)
-        monkeypatch.setattr(gpu_gru, "PROGRAMS", [5, 5])
         monkeypatch.setitem(gpu_gru.PRODUCTS, "STEP", 16)
         for name in ("FORWARD", "BACKWARD", "SINGLE"):
             monkeypatch.setitem(getattr(gpu_gru, name), "ROWS", 16)
