@@ -119,7 +119,7 @@ class BlockwiseBackward:
         self.state: Tensor | Rows = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
         self.parameter_grads: list[Tensor | None] = [None] * len(parameters)
-        self.kept: Tensor | None = None  # of the next round: the rows that the second of its two phases reads, `[m, s]`
+        self.kept: list[Tensor | None] = []  # by round: the rows that the second of its two phases reads, `[m, s]`
 
     def add(self, grad: Tensor | None, rows: Tensor | None = None) -> None:
         """Add the gradient of the state that the pass has come to, or of some of its rows, which are distinct."""
@@ -131,10 +131,10 @@ class BlockwiseBackward:
     def through_round(self, number: int, boundary: SavedState, previous: SavedState | None = None) -> None:
         """Turn the gradient after a round into that before it; `previous`, the state a round before, is prefetched."""
         phases = list(round_steps(self.recomputation.rounds[number], number))
+        known = self.kept.pop() if number < len(self.kept) else None
         if not phases:
             return
         overwritten: list[Tensor] = []
-        known, self.kept = self.kept, None
         if known is not None:
             self.state = self._own_state()
             write_rows(self.state, phases[1][0].input_rows, known)

@@ -1,13 +1,13 @@
 """The streamed runner: one block at a time, recomputed in the backward pass.
 
-Forward saves the state at the start of each round and, where the last round has two phases, the rows that the second
-one reads, which the backward pass frees before it needs as much elsewhere. Backward takes the rounds from last to
-first: it recomputes a round up to its last phase without gradients, unless what that phase reads was saved, then goes
-back through the phases, restoring the state before each and differentiating one block at a time. Besides the
-round-boundary states, one working state and its gradient, memory follows the largest block; a phase whose blocks read
-each other's rows also holds a copy of the rows that it writes, and one that holds messages a copy, then the gradient,
-of the rows that blocks read of each other. A round of one phase with blocks of its own writes no state: it is read
-where it is stored.
+Forward saves the state at the start of each round and, where the last round has two phases, or on request any, the rows
+that the second one reads, which the backward pass frees before it needs as much elsewhere. Backward takes the rounds
+from last to first: it recomputes a round up to its last phase without gradients, unless what that phase reads was
+saved, then goes back through the phases, restoring the state before each and differentiating one block at a time.
+Besides the round-boundary states, one working state and its gradient, memory follows the largest block; a phase whose
+blocks read each other's rows also holds a copy of the rows that it writes, and one that holds messages a copy, then the
+gradient, of the rows that blocks read of each other. A round of one phase with blocks of its own writes no state: it is
+read where it is stored.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Streamed:
         device: the device they are stored on, such as "cpu" for a plan on a GPU; None leaves them where they are.
         folder: a folder for memory-mapped files that hold them instead of memory, or None.
         near: how many of the states, the last ones, stay in the computation's own memory whatever `device` says.
+        phases: whether the rows that the second of two phases reads are kept in every round, not in the last alone:
+            at most a state per round more, and the first phase is computed once less.
         features: where features lie that initial states are made of: "cpu" in host memory, page-locked where there is a
             GPU to copy to; "disk": in files, which are read in their own order, so that initial states are kept; None:
             where the plan is.
@@ -57,6 +59,7 @@ class Streamed:
     folder: Path | str | None = None
     near: int = 0
     features: str | None = None
+    phases: bool = False
     recomputes: ClassVar[bool] = True
 
     def __call__(
@@ -146,10 +149,11 @@ class _Run:
     half: torch.dtype | None  # autocast's type, in which the backward pass must repeat the forward one
 
     def keeps_rows(self, step: Step) -> bool:
-        """Whether what a phase reads is kept, given its first step: by the second phase of two in the last round."""
+        """Whether what a phase reads is kept, given its first step: by the second of two, in the last round or any."""
         rounds, settings = self.recomputation.rounds, self.settings
-        last = step.round + 1 == len(rounds) and len(rounds[-1]) == 2
-        return self.saves and last and step.phase == 1 and settings.device is None and settings.folder is None
+        wanted = settings.phases or step.round + 1 == len(rounds)
+        second = step.phase == 1 and len(rounds[step.round]) == 2
+        return self.saves and wanted and second and settings.device is None and settings.folder is None
 
     def select(self, state: Tensor, *, last: bool) -> Tensor:
         """What the caller gets of a state."""
@@ -170,11 +174,12 @@ class _Run:
 class _Propagation(Function):
     @staticmethod
     def forward(ctx: Any, run: _Run, initial: Tensor | None, *tensors: Tensor) -> tuple[Tensor, ...]:
-        working, boundaries, outputs, kept = run.source.new_state(), [], [], None
+        working, boundaries, outputs, kept = run.source.new_state(), [], [], []
         rounds = run.recomputation.rounds
         for number in range(len(rounds)):
-            boundary, kept = _advance_round(run, number, working, initial)
+            boundary, rows = _advance_round(run, number, working, initial)
             boundaries.append(boundary)
+            kept.append(rows)
             last = number + 1 == len(rounds)
             if run.collect or last:
                 outputs.append(run.select(working, last=last))
@@ -192,7 +197,7 @@ class _Propagation(Function):
         run: _Run = ctx.run
         _, initial = ctx.saved_tensors
         backward = BlockwiseBackward(run.recomputation, run.parameters, initial, run.source.new_state().zero_())
-        backward.kept, ctx.kept = ctx.kept, None  # a second backward pass recomputes
+        backward.kept, ctx.kept = ctx.kept, []  # a second backward pass recomputes
         boundaries = ctx.boundaries if run.source.kept else _take(ctx)
         skipped: list[Tensor | None] = [None] * (len(boundaries) - len(grads))
         received = [*skipped, *grads]
@@ -234,26 +239,28 @@ def _advance_round(
 
 def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:
     """The loss, and the gradients of the source's tensors and of the parameters."""
-    working, boundaries, kept = None, [], None
+    working, boundaries, kept = None, [], []
     at_once = ends_in_blocks(run.recomputation.plan)
     before_loss = len(run.recomputation.rounds) - at_once  # rounds
     for number in range(before_loss):
         working = run.source.new_state() if working is None else working
-        boundary, kept = _advance_round(run, number, working, None)
+        boundary, rows = _advance_round(run, number, working, None)
         assert boundary is not None
         boundaries.append(boundary)
+        kept.append(rows)
+        del rows
     if at_once:
         ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
         del working
         if not before_loss:
             ending.fetch()
         backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state())
-        value = backward.through_last_round(ending, loss)
+        backward.kept, value = kept, backward.through_last_round(ending, loss)
     else:
         assert working is not None
         backward = BlockwiseBackward(run.recomputation, run.parameters, None, working)
         value, backward.kept = backward.through_rows(loss), kept
-        del working, kept
+        del working
         if before_loss == 1:
             boundaries[0].fetch()
     for number in reversed(range(before_loss)):

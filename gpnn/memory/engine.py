@@ -50,6 +50,9 @@ class Engine(NamedTuple):
 
 ENGINES: dict[str, Engine] = {  # the fastest first
     "fused": Engine("fused", lambda folder: "fused"),
+    "streamed_phases": Engine(
+        "streamed, states between rounds and phases in memory", lambda folder: Streamed(phases=True), devices=("cpu",)
+    ),
     "streamed": Engine("streamed, states between rounds in memory", lambda folder: "streamed"),
     "streamed_features": Engine(
         "streamed, features in host memory", lambda folder: Streamed(features="cpu"), devices=("cuda",)
@@ -212,6 +215,8 @@ def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:
     names = [name for name, each in fits.items() if folder is not None or not each.needs_folder]
     if plan.device.type == "cuda" and plan.num_nodes >= MANY_NODES and ends_independently(plan):
         names.sort(key=lambda name: name == "fused")  # blocks that are differentiated as they are done stay in cache
+    if all(len(phases) != 2 for phases in plan.rounds[:-1]):
+        names = [name for name in names if name != "streamed_phases"]  # there is nothing more to keep
     return [name for name in names if plan.runners is None or name in plan.runners]
 
 

@@ -210,6 +210,8 @@ def _boundary(state: float, runner: str | Runner | None) -> float:
         return state
     if runner.folder is not None or runner.device is not None:
         return 0.0
+    if runner.phases:
+        return 2 * state  # at most all rows between two phases, too
     return state / 2 if runner.dtype in (torch.bfloat16, torch.float16) else state
 
 

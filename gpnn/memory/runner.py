@@ -193,6 +193,9 @@ def source_bytes(
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
     stored = [sizes_of[place] for place in places]
+    if runner.phases:  # at most all rows between two phases, in all rounds but the last
+        between = [state if len(phases) == 2 else 0.0 for phases in plan.rounds[:-1]]
+        stored = [one + other for one, other in zip(stored, [*between, 0.0])]
     if rounds > 1 and ends_independently(plan):
         places[-1], stored[-1] = "here", state  # the working state itself, which the last round only reads
     hosted = places.count("host")

@@ -50,6 +50,27 @@ def test_phases_cut_into_chunks(name, small_chunks):
         assert_same(make_cell(update, "linear"), plan, collect=True)
 
 
+@pytest.mark.parametrize("intra", [1, 2])
+def test_rows_between_phases_are_kept(intra, small_chunks, monkeypatch):
+    """What the cut phase reads is kept in every round, and no phase inside is computed without its gradients again."""
+    graph = multigraph(num_types=1)
+    labels = torch.arange(10) % 3
+    plan = gpnn.lower(graph, gpnn.schedule.partitioned(graph, labels, rounds=3, intra=intra, cut=2))
+    for cell in (make_cell("gru", num_edge_types=1), make_cell("gcnii", "linear", num_edge_types=1)):
+        assert_same(cell, plan, runner=Streamed(phases=True), collect=True)
+    kinds = []
+    do_phase = recompute.Recomputation.do_phase
+    monkeypatch.setattr(
+        recompute.Recomputation, "do_phase", lambda *given: kinds.append(given[1].kind) or do_phase(*given)
+    )
+    counts = []
+    for runner in ("streamed", Streamed(phases=True)):
+        kinds.clear()
+        propagate(make_cell("gru", num_edge_types=1), plan, states().requires_grad_(), runner=runner).sum().backward()
+        counts.append(kinds.count("inside"))
+    assert counts == [5, 3]
+
+
 def test_shared_cells_and_the_ones_no_step_uses():
     plan = gpnn.lower(graph := multigraph(), make_schedule("partitioned", graph, rounds=3))
     assert_same(CellBank([make_cell("mlp"), make_cell("gru"), make_cell("mlp")]), plan)
