@@ -20,7 +20,7 @@ from gpnn.distributed.process_group import SINGLE, ProcessGroup
 from gpnn.kernels.execution import choose_device
 
 MEETING = timedelta(minutes=10)  # machines may start minutes apart
-PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait, as long as its heart beats
+PATIENCE = timedelta(days=7)  # for what only rank 0 does while the others wait, as long as it is alive
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def join(launch: Launch, timeout: float) -> Processes:
     store = meet(launch.rank, launch.size, max(limit, MEETING))
     dist.init_process_group("gloo", store=store, rank=launch.rank, world_size=launch.size, timeout=limit)
     patient = dist.new_group(timeout=PATIENCE, backend="gloo")
-    return Processes(launch, ProcessGroup(patient, heartbeat=Heartbeat(store, timeout)), timeout)
+    return Processes(launch, ProcessGroup(patient, keepalive=Keepalive(store, timeout)), timeout)
 
 
 def is_lost_peer(error: BaseException) -> bool:
@@ -168,13 +168,13 @@ def agree(store: dist.Store, rank: int, size: int, timeout: timedelta) -> str:
     raise RuntimeError(f"Timed out waiting for {size} processes to meet.")
 
 
-KEY = "gpnn/heartbeat"
+KEY = "gpnn/keepalive"
 LONGEST_PAUSE = 5.0  # seconds between two beats, or two looks at them
 BUSY = 0.05  # of a core: more than gloo's threads take while they wait
 
 
 @dataclass(frozen=True, eq=False)
-class Heartbeat:
+class Keepalive:
     """A counter in the store that rank 0 raises as long as it makes progress.
 
     A process that is stopped, that is gone, or whose main thread waits for something that never comes (a pipe, a file
@@ -197,7 +197,7 @@ class Heartbeat:
     def beating(self) -> Iterator[None]:
         """Raise the counter beside what the caller does."""
         done = threading.Event()
-        thread = threading.Thread(target=self._beat, args=(done,), name="heartbeat", daemon=True)
+        thread = threading.Thread(target=self._beat, args=(done,), name="keepalive", daemon=True)
         thread.start()
         try:
             yield

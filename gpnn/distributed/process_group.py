@@ -16,7 +16,7 @@ from torch import Tensor
 from gpnn.storage.atomic import staging_folder
 
 if TYPE_CHECKING:
-    from gpnn.distributed.launch import Heartbeat
+    from gpnn.distributed.launch import Keepalive
 
 T = TypeVar("T")
 TRAFFIC = ("sent_bytes", "synchronous_bytes", "reduced_bytes")
@@ -53,13 +53,13 @@ class ProcessGroup:
         handle: torch's group, or None: all processes.
         alone: whether this process is a group of its own, whatever others were started with it.
         traffic: what this process has sent.
-        heartbeat: shows the others that rank 0 works while they wait for it, or None: torch's own limit holds.
+        keepalive: shows the others that rank 0 works while they wait for it, or None: torch's own limit holds.
     """
 
     handle: dist.ProcessGroup | None = None
     alone: bool = False
     traffic: Traffic = field(default_factory=Traffic)
-    heartbeat: Heartbeat | None = None
+    keepalive: Keepalive | None = None
 
     @property
     def rank(self) -> int:
@@ -154,8 +154,8 @@ class ProcessGroup:
             return values.detach()
         here = values.detach().to(self.device, copy=True)
         work = dist.broadcast(here, group=self.handle, group_src=0, async_op=True)
-        if self.heartbeat is not None and self.rank:
-            self.heartbeat.wait(work)
+        if self.keepalive is not None and self.rank:
+            self.keepalive.wait(work)
         work.wait()
         return here.to(values.device)
 
@@ -203,7 +203,7 @@ class ProcessGroup:
                 raise RankFailed(reply["problem"])
             return decode(reply["result"])
         try:
-            with nullcontext() if self.heartbeat is None else self.heartbeat.beating():
+            with nullcontext() if self.keepalive is None else self.keepalive.beating():
                 result = make()
         except (ValueError, OSError, ImportError, MemoryError) as error:
             self.broadcast_text(json.dumps({"problem": str(error)}))

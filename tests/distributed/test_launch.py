@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import torch.distributed as dist
 
-from gpnn.distributed.launch import KEY, Heartbeat, Launch, agree, is_lost_peer
+from gpnn.distributed.launch import KEY, Keepalive, Launch, agree, is_lost_peer
 
 
 def meet_all(store, size):
@@ -55,13 +55,13 @@ class Pending:
 
 
 def test_a_busy_process_beats():
-    heart = Heartbeat(dist.HashStore(), 0.04)
+    heart = Keepalive(dist.HashStore(), 0.04)
     with heart.beating():
         busy_until(lambda: heart.store.add(KEY, 0) >= 5)
 
 
 def test_a_thread_that_works_for_the_main_thread_counts():
-    heart = Heartbeat(dist.HashStore(), 0.04)
+    heart = Keepalive(dist.HashStore(), 0.04)
     thread = threading.Thread(target=busy_until, args=(lambda: heart.store.add(KEY, 0) >= 5,))
     with heart.beating():
         thread.start()
@@ -70,7 +70,7 @@ def test_a_thread_that_works_for_the_main_thread_counts():
 
 
 def test_a_process_that_waits_for_ever_is_lost():
-    heart, caught = Heartbeat(dist.HashStore(), 0.4), []
+    heart, caught = Keepalive(dist.HashStore(), 0.4), []
 
     def wait() -> None:
         try:
@@ -87,7 +87,7 @@ def test_a_process_that_waits_for_ever_is_lost():
 
 
 def test_work_that_ends_is_awaited_while_beats_come():
-    heart, work = Heartbeat(dist.HashStore(), 1200), Pending()
+    heart, work = Keepalive(dist.HashStore(), 1200), Pending()
     threading.Timer(0.05, lambda: setattr(work, "done", True)).start()
     heart.wait(work)
 
