@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gpnn.explain import Explained
 from gpnn.kernels.autograd import plain_operations
-from gpnn.nn.models import NodeModel
+from gpnn.nn import NodeModel
 from gpnn.storage.atomic import replace_file
 from gpnn.train.task import Prediction, Task
 

@@ -30,8 +30,8 @@ from gpnn.export import check_program, export_models, save_program
 from gpnn.graph import as_graph
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.kernels.execution import choose_device
+from gpnn.nn import NodeModel
 from gpnn.nn.columns import ColumnModel
-from gpnn.nn.models import NodeModel
 from gpnn.node_input import (
     NodeInput,
     apply_columns,

@@ -21,8 +21,7 @@ from gpnn.graph import as_graph
 from gpnn.kernels.execution import choose_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
 from gpnn.memory.runner import limit_device
-from gpnn.nn import GPNN
-from gpnn.nn.models import NodeModel, build_model
+from gpnn.nn import GPNN, NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.partition import training_nodes
@@ -107,7 +106,7 @@ class Pipeline:
         normalization: a rule of :mod:`gpnn.engine.normalize`.
         self_loops: send every node a message from itself, too.
         hidden_channels: width d of the states, or "auto".
-        model: a name of :data:`gpnn.nn.models.MODELS`.
+        model: a name of :data:`gpnn.nn.MODELS`.
         model_options: further arguments of :class:`gpnn.nn.GPNN`, where those at "auto" follow the cell and the graph,
             or of :func:`gpnn.train.columns.settings.column_arguments`.
         embedding_start: "features": embeddings start from the features where there are any; "random".

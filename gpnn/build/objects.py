@@ -22,8 +22,7 @@ from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan
 from gpnn.kernels.execution import choose_device
 from gpnn.memory.engine import EngineChoice
-from gpnn.nn import GPNN
-from gpnn.nn.models import NodeModel
+from gpnn.nn import GPNN, NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.run.folder import RunFolder

@@ -22,9 +22,9 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
+from gpnn.nn import NodeModel
 from gpnn.nn.columns import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
-from gpnn.nn.models import NodeModel
 from gpnn.partition import Partition
 from gpnn.recipes import RECIPES
 from gpnn.run.checkpoint import restore_model

@@ -19,8 +19,7 @@ from gpnn.data.tables import tables
 from gpnn.divide import METHODS
 from gpnn.engine import NORMALIZATIONS
 from gpnn.memory.engine import ENGINES, check_engine
-from gpnn.nn import GPNN
-from gpnn.nn.models import MODELS
+from gpnn.nn import GPNN, MODELS
 from gpnn.partition import PARTITIONERS
 from gpnn.pipeline import LEARNED, resolve_options
 from gpnn.race import parse_budget

@@ -69,7 +69,7 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """[model]: the model, a name of :data:`gpnn.nn.models.MODELS`, and its arguments that the graph does not give.
+    """[model]: the model, a name of :data:`gpnn.nn.MODELS`, and its arguments that the graph does not give.
 
     `method` and `labels` are those of "columns" (:func:`gpnn.train.columns.settings.column_arguments`), all others of
     :class:`gpnn.nn.GPNN`.
@@ -77,7 +77,7 @@ class ModelConfig:
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.
 
     Attributes:
-        name: the model, a name of :data:`gpnn.nn.models.MODELS`.
+        name: the model, a name of :data:`gpnn.nn.MODELS`.
         method: of the model "columns": "linear", "trees", or "auto": by the number of columns.
         labels: of the model "columns": whether the training labels of neighbours are among the columns.
         embedding_start: "features": embeddings start from the features where there are any; "random".

@@ -19,9 +19,8 @@ from gpnn.graph import Graph, as_graph
 from gpnn.incremental import LiveGraph, Predictor
 from gpnn.incremental.rows import distinct, ranges
 from gpnn.incremental.variants import Deletions, predict_variants
-from gpnn.nn import GPNN
+from gpnn.nn import GPNN, NodeModel
 from gpnn.nn.cell import Cell, CellBank
-from gpnn.nn.models import NodeModel
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline

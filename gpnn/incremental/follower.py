@@ -19,8 +19,7 @@ from gpnn.incremental.live_graph import LiveGraph
 from gpnn.incremental.predictor import Predictor
 from gpnn.incremental.rows import distinct
 from gpnn.kernels.execution import one_thread
-from gpnn.nn import GPNN
-from gpnn.nn.models import NodeModel
+from gpnn.nn import GPNN, NodeModel
 from gpnn.pipeline import Pipeline
 from gpnn.run.known_nodes import KnownNodes, node_ids
 from gpnn.run.predictions import predictions_table

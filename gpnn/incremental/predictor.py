@@ -17,9 +17,8 @@ from gpnn.incremental.region import Region, Tape
 from gpnn.incremental.rows import distinct
 from gpnn.kernels.execution import choose_device, one_thread
 from gpnn.memory.runner import available_bytes
-from gpnn.nn import GPNN
+from gpnn.nn import GPNN, NodeModel
 from gpnn.nn.columns import ColumnModel
-from gpnn.nn.models import NodeModel
 from gpnn.pipeline import Pipeline
 from gpnn.train.evaluate import predict_outputs
 

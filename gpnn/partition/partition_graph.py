@@ -16,14 +16,12 @@ from torch import Tensor
 from gpnn.check import check_choice, check_count
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition.clustered import clustered
-from gpnn.partition.components import components
 from gpnn.partition.flood_fill import flood_fill
-from gpnn.partition.given import given
 from gpnn.partition.metis import metis
 from gpnn.partition.mtkahypar import mtkahypar
 from gpnn.partition.partition import Partition, Quality, as_nodes, training_nodes
-from gpnn.partition.random import random
 from gpnn.partition.refined import refined
+from gpnn.partition.simple import components, given, random
 from gpnn.partition.spectral import spectral
 
 LARGE, HUGE = 100_000, 10_000_000  # nodes of the smallest large graph, and of the smallest that takes minutes to refine

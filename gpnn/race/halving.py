@@ -13,8 +13,7 @@ from torch import nn
 
 from gpnn.data.splits import split_mask
 from gpnn.distributed import group_of
-from gpnn.race.cost import measured_seconds, nominal_seconds
-from gpnn.race.members import MOST, PER_RECIPE, default_budget
+from gpnn.race.budget import MOST, PER_RECIPE, default_budget, measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.recipes import FEW_LABELS
 from gpnn.storage.atomic import make_folder
@@ -68,7 +67,7 @@ def run_race(
     Args:
         starts: makes each training anew, by the name of its recipe.
         folder: of checkpoints, a folder per name.
-        budget: seconds, or None: :func:`gpnn.race.members.default_budget`.
+        budget: seconds, or None: :func:`gpnn.race.budget.default_budget`.
         record: of an earlier part of this race, which then goes on.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, its name and the epoch it goes to.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpnn.race.members import allot
+from gpnn.race.budget import allot
 from gpnn.storage.read import shorten, wrong_field
 from gpnn.text import table_html
 from gpnn.train.blend import Blend

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from gpnn.nn.models import NodeModel, build_model
+from gpnn.nn import NodeModel, build_model
 from gpnn.storage.read import shorten, wrong_field
 from gpnn.storage.tensors import read_tensors, write_tensors
 
@@ -243,7 +243,7 @@ def restore_model(arguments: Any, weights: Mapping[str, Tensor], source: str) ->
     terabyte costs nothing.
 
     Args:
-        arguments: as the file holds them; :func:`gpnn.nn.models.build_model` takes them.
+        arguments: as the file holds them; :func:`gpnn.nn.build_model` takes them.
         weights: by name.
         source: the file, for the sentence.
 

@@ -6,17 +6,15 @@ A builder turns a graph into a :class:`Schedule`; one engine executes every sche
 from collections.abc import Callable
 
 from gpnn.schedule.broadcast import Comparison, Reach, broadcast, compare_schedules
-from gpnn.schedule.centrality import centrality
 from gpnn.schedule.draw import draw_schedule
 from gpnn.schedule.held_cut import held_cut, held_cut_phases
 from gpnn.schedule.partitioned import partitioned, partitioned_phases
 from gpnn.schedule.phase_spec import PhaseSpec
-from gpnn.schedule.priority import priority
-from gpnn.schedule.random_edges import random_edges
+from gpnn.schedule.priority import centrality, priority
 from gpnn.schedule.schedule import Phase, Schedule
 from gpnn.schedule.sequential import sequential
 from gpnn.schedule.spanning_trees import spanning_trees
-from gpnn.schedule.synchronous import synchronous, synchronous_phases
+from gpnn.schedule.synchronous import random_edges, synchronous, synchronous_phases
 from gpnn.schedule.waves import waves
 
 SCHEDULES: dict[str, Callable[..., Schedule]] = {

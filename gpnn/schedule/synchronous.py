@@ -1,7 +1,8 @@
-"""Synchronous propagation: every edge carries a message and every node updates, at once."""
+"""Synchronous propagation over all edges, or over a random share of them per round."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from gpnn.check import check_count
@@ -36,3 +37,31 @@ def synchronous(data: GraphLike, rounds: int = 5) -> Schedule:
 def synchronous_phases() -> tuple[PhaseSpec, ...]:
     """The one phase of a round."""
     return (PhaseSpec("all"),)
+
+
+def random_edges(data: GraphLike, rounds: int = 5, seed: int = 0) -> Schedule:
+    """The edges divided at random into `rounds` chunks of equal size; each round sends over one (appendix, Sect. A.5).
+
+    Every edge carries exactly one message in the whole schedule, and a chunk's receivers update. With more
+    rounds than edges the last rounds are empty.
+
+    Args:
+        data: the graph, N nodes and E edges.
+        rounds: number of chunks T.
+        seed: of the division.
+
+    Raises:
+        ValueError: when `rounds` is not a positive integer.
+
+    >>> from gpnn import Graph
+    >>> random_edges(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3), rounds=2).num_messages
+    4
+    """
+    graph = as_graph(data)
+    check_count("rounds", rounds, at_least=1)
+    order = np.random.default_rng(seed).permutation(graph.num_edges)
+    chunks = [torch.from_numpy(np.sort(chunk)) for chunk in np.array_split(order, rounds)]
+    return Schedule(
+        graph,
+        tuple((Phase(edges, graph.dst[edges].unique(), kind="chunk"),) if len(edges) else () for edges in chunks),
+    )

@@ -6,7 +6,7 @@ import torch
 
 from gpnn.pipeline import Pipeline
 from gpnn.race import RaceRecord, Trial, default_budget, run_race
-from gpnn.race.cost import measured_seconds
+from gpnn.race.budget import measured_seconds
 from gpnn.race.halving import LEAST_EPOCHS, decide
 from gpnn.race.record import rung_epochs
 from gpnn.train import Recipe, fit
@@ -176,8 +176,8 @@ def test_a_large_graph_has_the_time_that_its_ordinary_epochs_take(starts, monkey
 
 
 def test_a_long_epoch_is_measured_once(planted, monkeypatch):
-    monkeypatch.setattr("gpnn.race.cost.LONG", 0.0)
+    monkeypatch.setattr("gpnn.race.budget.LONG", 0.0)
     trial, epochs = start(planted, "gru"), []
-    monkeypatch.setattr("gpnn.race.cost.fit", lambda *given, **also: epochs.append(fit(*given, **also)) or epochs[-1])
+    monkeypatch.setattr("gpnn.race.budget.fit", lambda *given, **also: epochs.append(fit(*given, **also)) or epochs[-1])
     assert measured_seconds(trial.model, trial.data, trial.plan, trial.recipe) > 0
     assert len(epochs[0].history) == 1

@@ -1,4 +1,4 @@
-"""Given: the user's own partition, from an array, a file of METIS, or a saved one."""
+"""Partitions that need no search: given, drawn at random, or whole connected components."""
 
 from __future__ import annotations
 
@@ -61,3 +61,45 @@ def _integers(labels: np.ndarray | Sequence[int]) -> Tensor:
     if array.dtype.kind not in "iu":
         raise ValueError(f"`labels` must hold integers. Got {array.dtype}.")
     return torch.from_numpy(array.astype(np.int64))
+
+
+def components(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
+    """Pack the weakly connected components, largest first, each into the part that is smallest then.
+
+    The largest part is at most 4/3 of the best possible (Graham 1969). Equal components go by their first
+    node and equal parts by their number, so that nothing is random.
+
+    Raises:
+        ValueError: when there are fewer than k components: some part would be empty, and dividing a component
+            is the work of the other methods.
+
+    >>> pairs = Graph([0, 2, 4], [1, 3, 5], num_nodes=7)
+    >>> components(pairs, 2).labels.tolist()
+    [0, 0, 1, 1, 0, 0, 1]
+    """
+    from gpnn.partition.kernels import assign_components
+
+    count = int(graph.components().max()) + 1
+    if k > count:
+        raise ValueError(f"`k` must be at most the {count} connected components. Got {k}.")
+    rows = graph.out_edges(with_edge=False)
+    labels = np.full(graph.num_nodes, -1, np.int32)
+    assign_components(rows.ptr, rows.index, labels, np.empty(graph.num_nodes, np.int32), k)
+    return Partition(torch.from_numpy(labels), k)
+
+
+def random(graph: Graph, k: int, *, seed: int = 0, train_nodes: Tensor | None = None) -> Partition:
+    """Assign the nodes to k parts in random order, so that sizes differ by one at most.
+
+    On average it cuts a fraction (1 − 1/k) of the edges.
+
+    Args:
+        graph: the graph; only its number of nodes counts.
+        seed: of the order.
+
+    >>> random(Graph([0], [1], num_nodes=7), 3, seed=0).sizes.tolist()
+    [3, 2, 2]
+    """
+    labels = np.arange(graph.num_nodes) % k
+    np.random.default_rng(seed).shuffle(labels)
+    return Partition(torch.from_numpy(labels), k)

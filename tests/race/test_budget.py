@@ -1,10 +1,12 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
+from gpnn.data.features import from_scipy
 from gpnn.data.splits import GraphFacts
 from gpnn.race import choose_members
-from gpnn.race.members import MOST, allot, default_budget, parse_budget
+from gpnn.race.budget import MOST, allot, default_budget, measured_seconds, nominal_seconds, parse_budget
 from gpnn.recipes import RECIPES
 
 FACTS = GraphFacts(100, 8, 1.0, 4.0, 30, 10.0, 0.8, 20)
@@ -102,3 +104,42 @@ def test_nothing_is_given_beyond_what_is_wanted():
 
 def test_an_epoch_of_no_time_to_speak_of():
     assert allot(10.0, {"quick": 5e-324}, {"quick": 20}, {"quick": 1.0}) == {"quick": 20}
+
+
+def cost(data, name, **train):
+    recipe = RECIPES[name]
+    made = recipe.pipeline.assemble(data, recipe.train)
+    return nominal_seconds(made.model, made.data, made.plan, replace(recipe.train, **train))
+
+
+def test_every_recipe_has_a_cost_that_follows_its_work(planted):
+    costs = {name: cost(planted, name) for name in RECIPES}
+    assert all(0 < each < 1 for each in costs.values())
+    assert costs["gated"] > costs["features"]
+    assert cost(planted, "spread", passes=4, consistency=0.0) > costs["spread"]
+
+
+def test_zeros_cost_nothing(planted):
+    from scipy.sparse import csr_matrix
+
+    wide = planted.clone()
+    wide.x = torch.cat([planted.x.float(), torch.zeros(planted.num_nodes, 3000)], 1)
+    full = planted.clone()
+    full.x = torch.ones(planted.num_nodes, 3003)
+    sparse = planted.clone()
+    sparse.x = from_scipy(csr_matrix(wide.x.numpy()), sparse=True)
+    assert cost(sparse, "spread") == cost(wide, "spread") < cost(full, "spread")
+
+
+def test_a_solver_reads_what_its_training_nodes_and_their_neighbours_have(planted):
+    more = planted.clone()
+    more.train_mask = torch.ones_like(planted.train_mask)
+    assert cost(planted, "columns") < cost(more, "columns")
+
+
+def test_an_epoch_is_measured_and_the_model_stays(planted):
+    recipe = RECIPES["spread"]
+    made = recipe.pipeline.assemble(planted, recipe.train)
+    before = [each.clone() for each in made.model.parameters()]
+    assert measured_seconds(made.model, made.data, made.plan, recipe.train) > 0
+    assert all(torch.equal(one, other) for one, other in zip(before, made.model.parameters()))
