@@ -103,7 +103,7 @@ def show_race(record: RaceRecord) -> None:
         takes = f"at most {record.expected:,.0f} s of a budget of {record.budget:,.0f} s"
         console.print(f"race: {takes}; an epoch of {_seconds(record.costs)} ({how})", markup=False)
         if record.left_out:
-            longer = f"an epoch of {_seconds(record.left_out)}; budget=1h gives more time"
+            longer = f"an epoch of {_seconds(record.left_out)}; a longer budget=… includes them"
             console.print(f"race: too long for it: {longer}", markup=False)
         return
     if record.blend is not None:
