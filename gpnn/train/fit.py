@@ -287,6 +287,8 @@ class _Trainer:
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""
         began, epoch = time.perf_counter(), self.progress.epoch + 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(epoch)
         record, norm = self._step(epoch) if self.solver is None else self.solver.step(self.progress.history)
         loss = record["loss"]
         if not math.isfinite(loss + norm):
@@ -308,8 +310,6 @@ class _Trainer:
 
     def _step(self, epoch: int) -> tuple[Record, float]:
         """One optimiser step, unless loss or gradient is not finite; the loss and the gradient's norm."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(epoch)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         with products(self.recipe.precision):

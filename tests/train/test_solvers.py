@@ -44,6 +44,14 @@ def test_a_training_goes_on_from_a_checkpoint_to_the_same_bits(planted, tmp_path
     assert all(torch.equal(value, whole.state_dict()[name]) for name, value in resumed.state_dict().items())
 
 
+def test_the_learning_rate_moves_as_the_recipe_says(planted):
+    constant, falling = (
+        train(planted, replace(RECIPE, learning_rate_schedule=each))[1] for each in ("constant", "cosine")
+    )
+    assert falling.history[-1]["learning_rate"] < constant.history[-1]["learning_rate"]
+    assert falling.history[-1]["loss"] != constant.history[-1]["loss"]
+
+
 def test_hidden_labels_reach_no_weight(planted):
     """Without validation, labels that are not training's change no weight."""
     data, other = planted.clone(), planted.clone()
