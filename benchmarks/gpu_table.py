@@ -24,6 +24,8 @@ def table(results: dict[str, Any]) -> str:
     titles = {
         "check": _check,
         "step": _step,
+        "bare": _bare,
+        "tune": _tune,
         "profile": _profile,
         "rounds": _rounds,
         "pyg_rounds": _pyg,
@@ -59,6 +61,25 @@ def _step(result: dict[str, Any]) -> str:
     head = "### One step forward and backward, 1M nodes, 10M edges, d = 128\n\n"
     note = f"\n\nA copy moves {result['copy TB/s']} TB/s; the bytes of a bf16 step alone take {result['floor ms']} ms."
     return head + _grid(["graph", "method", "states", "ms", "GiB"], rows) + note
+
+
+def _bare(result: dict[str, Any]) -> str:
+    rows = [[f"`{r['kernel']}`", f"{r['calls']:g}", f"{r['ms']:.2f}"] for r in result["rows"]]
+    head = f"### The bf16 step by kernel, {min(result['ms']):.2f} ms in all\n\n"
+    return head + _grid(["kernel", "calls", "ms"], rows)
+
+
+def _tune(result: dict[str, Any]) -> str:
+    """The variants of each part of a step, the fastest first."""
+    rows = sorted(result["rows"], key=lambda r: (r["part"], min(r["ms"]) if isinstance(r["ms"], list) else 99))
+    shown = [[r["part"], _settings(r), f"{r['error']:.1e}", min(r["ms"])] for r in rows if isinstance(r["ms"], list)]
+    head = "### Parts of the bf16 step by variants of their kernels, 1M rows, d = 128\n\n"
+    return head + _grid(["part", "variant", "error against float64", "ms"], shown)
+
+
+def _settings(row: dict[str, Any]) -> str:
+    names = [name for name in row if name not in ("part", "error", "ms") and row[name] != ""]
+    return ", ".join(f"{name.removeprefix('num_').lower()} {row[name]}" for name in names)
 
 
 def _profile(result: dict[str, Any]) -> str:
