@@ -95,9 +95,8 @@ def test_a_blended_run_is_a_run_like_any_other(tmp_path):
     assert report_run(run.path).read_text().rstrip().endswith("</html>")
 
 
-@pytest.mark.parametrize(
-    "numbers", [pytest.param(False, id="classes", marks=pytest.mark.thorough), pytest.param(True, id="numbers")]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
 def test_estimator_and_command_line_blend_to_the_same_bits(tmp_path, numbers):
     graph = write_graph(tmp_path / "graph", numbers)
     run = train(tmp_path / "run", graph)

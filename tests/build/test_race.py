@@ -158,6 +158,7 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(given) == classifier.predict_proba(given)).all()
 
 
+@pytest.mark.thorough
 def test_a_race_of_one_way_edges_that_was_stopped_goes_on_from_its_own_data(tmp_path):
     config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
     run, begun = begin_run(lambda: config, tmp_path / "run", before=lambda config: Race(config.to_toml(), ()))

@@ -87,6 +87,7 @@ def test_one_batch_of_all_clusters_is_the_full_batch():
     assert (whole["val_accuracy"], whole["test_accuracy"]) == (merged["val_accuracy"], merged["test_accuracy"])
 
 
+@pytest.mark.thorough
 def test_clusters_learn_planted_classes_in_batches():
     data = {**SMALL_GRAPH, "num_nodes": 300, "num_features": 40}
     found = run({"kind": "clusters", "data": data, "gcn": {"epochs": 40, "clusters": 6, "batch": 2, "dropout": 0.0}})
