@@ -30,6 +30,7 @@ CONTENDERS = {  # what: (schedule, runner, whether nodes are numbered by subgrap
     "held cut, streamed, with the loss": ("held_cut", "streamed with loss", False),
     "partitioned, fused": ("partitioned", "fused", False),
     "partitioned, streamed": ("partitioned", "streamed", False),
+    "partitioned, streamed, phases kept": ("partitioned", "streamed phases", False),
 }
 
 
@@ -65,10 +66,11 @@ def measure(options: argparse.Namespace) -> None:
     def once() -> None:
         for leaf in (state, *cell.parameters()):
             leaf.grad = None
-        if way == runner:
-            propagate(cell, plan, state, runner=runner).sum().backward()
-        else:
+        if way == "streamed with loss":
             loss_of_blocks(cell, plan, state).backward()
+        else:
+            kept = gpnn.engine.Streamed(phases=True) if way == "streamed phases" else runner
+            propagate(cell, plan, state, runner=kept).sum().backward()
 
     figures = time_steps(once, options.repeats, untimed=1)
     print(json.dumps(figures | {"messages": plan.num_messages, "updates": plan.num_updates}))
