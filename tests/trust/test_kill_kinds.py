@@ -38,5 +38,5 @@ def test_killed_at_twenty_random_instants(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_page_counts_kills() -> None:
-    counts = {"kills": 18, "after the end": 2, "before the first file": 5}
+    counts = {"kills": 18, "after the end": 2, "before the first file": 5, "machine": "here"}
     assert "| race | 18 | 5 | 2 | yes |\n" in page({"command": "x", "kinds": {"race": counts}})
