@@ -57,7 +57,7 @@ def test_every_form_gives_scores_and_trains_all_its_parameters(input, predict, p
 @pytest.mark.parametrize("cell", UPDATES)
 @pytest.mark.parametrize("readout", READOUTS)
 def test_every_cell_and_readout(cell, readout, plan):
-    model = GPNN(FEATURES, 4, 3, cell=cell, readout=readout, num_rounds=2, sharing="round")
+    model = GPNN(FEATURES, 4, 3, cell=cell, readout=readout, num_rounds=2, sharing="round").eval()
     fused = model(features(), plan)
     model.runner = "streamed"
     torch.testing.assert_close(model(features(), plan), fused)

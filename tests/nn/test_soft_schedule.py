@@ -117,7 +117,7 @@ def test_under_every_cell(update: str) -> None:
     where = graph(types=2)
     schedule = gpnn.schedule.partitioned(where, LABELS, rounds=2)
     soft = SoftSchedule.of(where, partitioned_phases(), 2)
-    compare(make_cell(update, "linear", types=2), where, schedule, soft, False)
+    compare(make_cell(update, "linear", types=2).eval(), where, schedule, soft, False)
 
 
 @pytest.mark.parametrize("rule", NORMALIZATIONS)
