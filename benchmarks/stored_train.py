@@ -39,7 +39,10 @@ SETTINGS = (
 )
 ON = {  # a kind of device
     "cpu": ("schedule.rounds=2", "device=cpu"),
-    "cuda": ("schedule.rounds=3", "model.concat=none", "train.precision=bf16_states", "device=cuda"),
+    "cuda": (
+        *("schedule.rounds=3", "schedule.normalization=phase", "schedule.self_loops=false"),  # lowered on the GPU
+        *("model.concat=none", "train.precision=bf16_states", "device=cuda"),
+    ),
 }
 
 
