@@ -7,10 +7,12 @@ benchmarks/results. Shares are in percent, as the tables show them.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from experiments.harness import Experiment, Results, find_file, read_experiment
 from experiments.harness.measure import scale
@@ -58,6 +60,31 @@ def gap(experiment: str, first: str, second: str, *columns: str) -> list[float]:
 def p_value(experiment: str, first: str, second: str, *columns: str) -> list[float]:
     """The probability that chance alone gives such a gap, by the two-sided paired t-test."""
     return [each.p_value for each in _compare(experiment, first, second, columns) if each.p_value is not None]
+
+
+def leads(experiment: str, column: str, chosen_by: str) -> list[float]:
+    """A column less the best of the others, by row, in percent points, over the seeds that both have.
+
+    The best is the one with the highest mean of the measure `chosen_by` over these seeds.
+    """
+    found, results = _results(experiment)
+    measures = chosen_by, found.measure
+    by_seed: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(dict)
+    for each in results.outcomes.values():
+        by_seed[each.row, each.column][each.seed] = [scale(name) * each.metrics[name] for name in measures]
+    values = []
+    for row in rows(experiment):
+        own, others = by_seed[row, column], []
+        for name in (each.name for each in found.columns if each.name != column):
+            other = by_seed[row, name]
+            if shared := own.keys() & other:
+                chosen, first, second = (
+                    fmean(seeds[seed][at] for seed in shared) for seeds, at in ((other, 0), (own, 1), (other, 1))
+                )
+                others.append((chosen, first - second))
+        if others:
+            values.append(max(others)[1])
+    return values
 
 
 def cell(benchmark: str, *labels: str, column: str | int | slice, under: str = "") -> list[float]:
@@ -147,4 +174,4 @@ def _tables(benchmark: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
         title = line.strip("# ") if line.startswith("#") else title
 
 
-SOURCES = (mean, spread, printed, rows, gap, p_value, cell, sentence, phrase)
+SOURCES = (mean, spread, printed, rows, gap, p_value, leads, cell, sentence, phrase)
