@@ -24,7 +24,7 @@ def test_every_cell_under_every_schedule_agrees_with_the_oracle(name):
     combinations = [(update, "identity", "mean") for update in UPDATES]
     combinations += [("gru", message, aggregate) for message in MESSAGES for aggregate in AGGREGATIONS]
     for update, message, aggregate in combinations:
-        cell = make_cell(update, message, aggregate)
+        cell = make_cell(update, message, aggregate).eval()
         with torch.no_grad():
             after = propagate(cell, plan, state, collect=True)
         for ours, slow in zip(after, walk(cell, schedule, state.numpy()), strict=True):
@@ -61,7 +61,7 @@ def test_options_and_shared_cells_agree_with_the_oracle():
 def test_drawn_graphs_agree_with_the_oracle(case, update, aggregate):
     graph, labels = case
     schedule = partitioned(graph, labels, rounds=2, intra=2, cut=2)
-    cell = make_cell(update, "linear", aggregate, num_edge_types=1)
+    cell = make_cell(update, "linear", aggregate, num_edge_types=1).eval()
     state = states(graph.num_nodes)
     after = propagate(cell, gpnn.lower(graph, schedule), state).detach().numpy()
     np.testing.assert_allclose(after, walk(cell, schedule, state.numpy())[-1], atol=1e-10)
