@@ -231,7 +231,7 @@ def test_auto_keeps_to_a_limit_on_the_address_space():
     """It chose the fused engine by what the machine had free, and the training died."""
     done = subprocess.run([sys.executable, "-c", CHOSEN], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["streamed", "epochs"]
+    assert json.loads(done.stdout) in (["streamed_phases", "epochs"], ["streamed", "epochs"])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
