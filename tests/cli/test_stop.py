@@ -58,6 +58,7 @@ def test_a_stopped_run_predicts_and_reports(gpnn, tiny, tmp_path, monkeypatch):
     assert metrics_of(tmp_path / "run")["stopped"] == "epochs"
 
 
+@pytest.mark.thorough
 def test_a_finished_run_goes_on_for_longer(gpnn, tiny, tmp_path):
     assert gpnn("train", *tiny, "--out", "run", "-q", "--no-report").exit_code == 0
     result = gpnn("train", "--resume", "run", "train.epochs=9", "train.patience=7", "--no-report")

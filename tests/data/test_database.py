@@ -125,6 +125,7 @@ def test_sqlite_does_not_run_without_end(tmp_path: Path, monkeypatch: pytest.Mon
         endless(path, spin=True)
 
 
+@pytest.mark.thorough
 def test_sqlite_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gpnn.storage.read.SMALL", 1 << 20)
     monkeypatch.setattr("gpnn.storage.read.EXPANSION", 10)

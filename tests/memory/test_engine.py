@@ -165,6 +165,7 @@ def test_where_nothing_fits_there_are_more_subgraphs():
         build_within_memory(lambda k: build(k, budget), 2, 2)
 
 
+@pytest.mark.thorough
 def test_several_processes_choose_by_memory_too(processes):
     for names, refusal in processes(choose_among, size=2):
         assert names == ["fused", "streamed"]

@@ -107,6 +107,7 @@ def test_a_probe_leaves_no_tensor_behind(planted, plan, cell):
     assert count() <= before
 
 
+@pytest.mark.thorough
 def test_mini_batches_need_no_states_of_all_nodes(planted):
     """Sparse features of many columns are propagated after their map, and few nodes are kept for the backward pass."""
     wide, num_nodes = planted.clone(), planted.num_nodes

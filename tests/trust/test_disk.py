@@ -185,6 +185,7 @@ def save_together(folder: str, epoch: int) -> None:
     os._exit(raised.value.errno or 1)
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_of_several_processes_that_finds_no_room(disk: Path) -> None:
     """The last one stays whole, and nothing is left of the new one."""
     codes = []

@@ -124,6 +124,7 @@ def die_in_a_checkpoint(folder: str) -> None:
     write_sharded_checkpoint(Path(folder))
 
 
+@pytest.mark.thorough
 def test_killed_in_a_checkpoint_of_several_processes(tmp_path: Path) -> None:
     """Whoever holds the run next removes what is left of it."""
     (tmp_path / "checkpoint").mkdir()

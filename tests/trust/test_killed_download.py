@@ -71,6 +71,7 @@ def whole_or_absent(path: Path) -> None:
         assert path.read_bytes() == CONTENT
 
 
+@pytest.mark.thorough
 def test_killed_downloads_go_on(url: str, tmp_path: Path) -> None:
     path, part = tmp_path / "file", tmp_path / "file.part"
     kept = 0

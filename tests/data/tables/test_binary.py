@@ -92,6 +92,7 @@ def test_columns_that_are_no_values(tmp_path: Path) -> None:
         read_parquet(tmp_path / "n.parquet")
 
 
+@pytest.mark.thorough
 def test_an_array_is_read_without_a_second_copy(tmp_path: Path) -> None:
     values = np.arange(3_000_000, dtype=np.int32).reshape(3, -1)
     np.savez_compressed(tmp_path / "a.npz", values=np.asfortranarray(values), none=np.zeros((0, 4)))
