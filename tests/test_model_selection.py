@@ -63,6 +63,7 @@ def test_nodes_with_labels_are_what_unlabelled_arrays_are(data, nodes):
     assert some.score(train, data.y[train]) == np.mean(some.predict(train) == data.y[train].numpy())
 
 
+@pytest.mark.thorough
 def test_cross_validation_and_searches(data, nodes):
     y, params = data.y.numpy(), {"graph": data}
     scores = cross_val_score(small(), nodes, y, cv=StratifiedNodeKFold(3), params=params)

@@ -45,6 +45,7 @@ def test_every_graph_is_whole_in_one_split():
     assert shares == [36, 12, 12]
 
 
+@pytest.mark.thorough
 def test_the_shapes_are_as_long_as_they_should_be():
     graphs = graphs_of(eccentricity(num_graphs=60, longest=40))
     lengths = np.array([nx.diameter(graph) for graph in graphs])

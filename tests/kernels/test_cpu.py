@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 COUNT_THREADS = """
 import torch
 torch.set_num_threads(1)
@@ -13,6 +15,7 @@ print(torch.get_num_threads())
 """
 
 
+@pytest.mark.thorough
 def test_kernels_leave_torch_the_threads_that_it_had():
     """Numba's pool sets OpenMP's count when it starts; a fresh process shows it."""
     out = subprocess.run([sys.executable, "-c", COUNT_THREADS], capture_output=True, text=True, check=True)

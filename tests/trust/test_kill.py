@@ -62,11 +62,8 @@ def finish(folder: Path, whole: Path) -> None:
     check_same(whole, folder / "run")
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [pytest.param(3, marks=pytest.mark.thorough), 13, pytest.param(24, marks=pytest.mark.thorough)],
-    ids=lambda lines: f"epoch {lines}",
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("lines", [3, 13, 24], ids=lambda lines: f"epoch {lines}")
 def test_killed_in_an_epoch(folder: Path, whole: Path, lines: int) -> None:
     """Epoch 3 lies before the first checkpoint, so that the run starts over; 24 is the last."""
     process = start(TRAIN, folder)
