@@ -8,7 +8,7 @@ SETUP := $(VENV)/.installed
 	format wheel clean
 
 demo: $(SETUP)
-	$(BIN)/gpnn train
+	$(BIN)/gpnn train budget=10s
 
 # Every room, in a few minutes: parallel workers with one thread each.
 WORKERS ?= auto
