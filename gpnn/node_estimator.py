@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,7 +26,6 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.explain import Explained
 from gpnn.export import check_program, export_models, save_program
-from gpnn.graph import as_graph
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.kernels.execution import choose_device
 from gpnn.nn import NodeModel
@@ -45,8 +43,7 @@ from gpnn.node_input import (
 from gpnn.partition import Partition
 from gpnn.pipeline import Assembly, Auto, Pipeline, Sizes
 from gpnn.progress import Progress
-from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
-from gpnn.race.halving import CHECKPOINT
+from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
 from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
 from gpnn.run.checkpoint import LEAST_BOUND, restore_model
 from gpnn.run.folder import RunFolder
@@ -55,12 +52,11 @@ from gpnn.run.predictions import known_labels, predictions_table, split_names, t
 from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json, shorten
 from gpnn.text import in_notebook
-from gpnn.train.blend import Blend, blend_predictions, choose_blend
+from gpnn.train.blend import Blend, blend_predictions
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.fit import Callback, FitResult, fit, training_html
-from gpnn.train.notes import Note, NoteWarning, count_one_way, take_notes, training_notes
+from gpnn.train.fit import Callback, FitResult, training_html
+from gpnn.train.notes import Note, NoteWarning, take_notes, training_notes
 from gpnn.train.recipe import Recipe
-from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import Prediction, Task, parse_task
 
 if TYPE_CHECKING:
@@ -213,110 +209,37 @@ class NodeEstimator(BaseEstimator):
         return tuple(float(weight.get(name, 1.0)) for name in names)
 
     def _train(self, data: Data, folder: Path, progress: Progress, callbacks: Sequence[Callback]) -> None:
-        """Choose the recipe, where that is left open, and train it; what a race trained already goes on."""
-        name = self.recipe or (DEFAULT if self._chooses_model() else AUTO)
-        one_way = name == AUTO and count_one_way(as_graph(data)) > 0
-        finalists = self._race(data, folder, one_way, progress) if name == AUTO else {name: self._recipe(name)}
-        name, *others = finalists
-        result = self._fit_recipe(
-            name, data, finalists[name], one_way, folder=folder, progress=progress, callbacks=callbacks
-        )
+        """Train the recipe, or where that is open the best of a race; a blend adds others where that is better."""
+        variants, name = Variants(data), self.recipe or (DEFAULT if self._chooses_model() else AUTO)
+        names = choose_members(GraphFacts.of(data)) if name == AUTO else [name]
+        settings = {each: self._data_settings(each, variants, race=name == AUTO) for each in names}
+        starts = {each: self._start(each, variants.get(**settings[each])) for each in names}
+        finals = self._race(starts, folder, progress)
+        name, *others = finals.names
+        result = self._train_finalist(finals, name, settings[name], progress, callbacks)
         if result.problem is not None or result.task is None:
             del self.model_  # what diverged predicts nothing
             raise ValueError(result.problem)
         self._warn(training_notes(self.history_, self.task_.chance))
         if others and self.blend:
-            members, results = {each: self._member() for each in others}, {name: result}
+            members = {each: self._member() for each in others}
             for each, member in members.items():
-                results[each] = member._fit_recipe(
-                    each, data, finalists[each], one_way, folder=folder, progress=progress
-                )
-            self._blend(members, results, data)
+                member._train_finalist(finals, each, settings[each], progress)
+            self._blend(members, finals, data)
         self._print(json.dumps(self.metrics_))
 
-    def _fit_recipe(
-        self,
-        name: str,
-        data: Data,
-        recipe: Recipe,
-        one_way: bool,
-        *,
-        folder: Path,
-        progress: Progress,
-        callbacks: Sequence[Callback] = (),
-    ) -> FitResult:
-        """Train the model of a recipe, from the checkpoint of a race where there is one."""
-        settings = self._data_settings(name, data, one_way)
-        self.undirected_, self.scale_features_ = settings["undirected"], settings["scale_features"]
-        self.recipe_, self.members_ = name, {}
-        made = self._pipeline().assemble(transform_data(data, **settings), recipe, keep_schedule=False)
-        self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
-        self._take_model(made.model, made.model_arguments)
-        self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
-        if made.engine is not None:
-            self._print(f"engine {made.engine}")
-        self.known_ = KnownNodes.of(made.data, self.partition_)
-        self._warn(self._notes(made), 5)
-        recipe = resolve_target_scale(self.model_, made.data, made.plan, recipe, self.seed)
-        checkpoint = folder / name / CHECKPOINT if (folder / name).exists() else None
-        progress.stage("training", recipe.epochs)
-        train = partial(fit, recipe=recipe, seed=self.seed, checkpoint=checkpoint, score_interrupted=True)
-        result = train(self.model_, made.data, made.plan, callbacks=[progress, *callbacks])
-        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
-        if result.task is not None:
-            self.task_ = self.own_task_ = result.task
-        return result
+    def _start(self, name: str, data: Data) -> Start[Assembly]:
+        """How the training of a recipe is built."""
 
-    def _data_settings(self, name: str, data: Data, one_way: bool) -> dict[str, Any]:
-        """How a recipe takes the data; reverses are added in a race alone (`one_way`)."""
-        own = find_recipe(name).data_settings(one_way=one_way, num_edge_types=as_graph(data).num_edge_types)
-        scale = own.get("scale_features", "auto") if self.scale_features == "auto" else self.scale_features
-        scale = choose_scale(data.get("x")) if scale == "auto" else scale
-        return {"undirected": own.get("undirected", False), "scale_features": scale}
+        def build(recipe: Recipe) -> Assembly:
+            return self._pipeline(name).assemble(data, recipe, keep_schedule=False).resolve_target_scale()
 
-    def _member(self) -> Self:
-        """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
-        member = clone(self).set_params(verbose=False)
-        vars(member).update({name: value for name, value in vars(self).items() if name.endswith("_")})
-        member.quiet_ = True
-        return member
+        return Start(build, self._recipe(name))
 
-    def _blend(self, members: Mapping[str, Self], results: Mapping[str, FitResult], data: Data) -> None:
-        """Predict together with other finalists of a race where that is better on the validation nodes."""
-        blend = choose_blend(results, data, self.race_.metric)
-        self.race_ = replace(self.race_, blend=blend)
-        self._print(f"race {blend}")
-        if not blend.weights:
-            return
-        self.weight_, *weights = blend.weights.values()
-        self.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
-        found = []
-        for name, weight in blend.weights.items():
-            task, logits = results[name].task, results[name].logits
-            assert task is not None
-            assert logits is not None
-            found.append(Prediction(weight, task, logits))
-        self.task_, _, scores = blend_predictions(found, data)
-        self.metrics_ = {**self.metrics_, **scores, "num_members": len(found)}
-
-    def _race(self, data: Data, folder: Path, one_way: bool, progress: Progress) -> dict[str, Recipe]:
-        """How the finalists of a race are trained, the best first."""
-        names = choose_members(GraphFacts.of(data))
-        recipes = {name: self._recipe(name) for name in names}
-        if len(names) == 1:
-            return recipes
-        variants: dict[tuple[Any, ...], Data] = {}
-
-        def start(name: str) -> Trial:
-            settings = self._data_settings(name, data, one_way)
-            key = tuple(settings.values())
-            if key not in variants:
-                variants[key] = transform_data(data, **settings)
-            made = self._pipeline(name).assemble(variants[key], recipes[name], keep_schedule=False)
-            recipes[name] = resolve_target_scale(made.model, made.data, made.plan, recipes[name], self.seed)
-            return Trial(made.model, made.data, made.plan, recipes[name], self.seed)
-
-        starts = {name: partial(start, name) for name in names}
+    def _race(self, starts: Mapping[str, Start[Assembly]], folder: Path, progress: Progress) -> Finals[Assembly]:
+        """The finalists of a race, or the one recipe that there is."""
+        if len(starts) == 1:
+            return Finals(starts, folder, None)
         self.race_ = run_race(
             starts,
             folder,
@@ -326,8 +249,73 @@ class NodeEstimator(BaseEstimator):
             on_measure=progress.measure,
             callbacks=[progress],
         )
-        limits = {name: self.race_.limit(name) or recipes[name].epochs for name in self.race_.finalists}
-        return {name: replace(recipes[name], epochs=limit) for name, limit in limits.items()}
+        return Finals(starts, folder, self.race_)
+
+    def _train_finalist(
+        self,
+        finals: Finals[Assembly],
+        name: str,
+        settings: Mapping[str, Any],
+        progress: Progress,
+        callbacks: Sequence[Callback] = (),
+    ) -> FitResult:
+        """Train the model of a recipe as the estimator's own, over the data with these settings."""
+        self.undirected_, self.scale_features_ = settings["undirected"], settings["scale_features"]
+        self.recipe_, self.members_ = name, {}
+
+        def begin(made: Assembly) -> Sequence[Callback]:
+            self._take_assembly(made)
+            progress.stage("training", made.recipe.epochs)
+            return [progress, *callbacks]
+
+        result = finals.train(name, begin)[1]
+        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
+        if result.task is not None:
+            self.task_ = self.own_task_ = result.task
+        return result
+
+    def _take_assembly(self, made: Assembly) -> None:
+        """Take the objects that are about to be trained."""
+        self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
+        self._take_model(made.model, made.model_arguments)
+        self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
+        if made.engine is not None:
+            self._print(f"engine {made.engine}")
+        self.known_ = KnownNodes.of(made.data, self.partition_)
+        self._warn(self._notes(made), 8)
+
+    def _data_settings(self, name: str, variants: Variants, *, race: bool) -> dict[str, Any]:
+        """How a recipe takes the data; reverses are added in a race alone."""
+        recipe = find_recipe(name)
+        own = variants.settings(recipe) if race else recipe.data_settings(one_way=False, num_edge_types=1)
+        scale = own.get("scale_features", "auto") if self.scale_features == "auto" else self.scale_features
+        scale = choose_scale(variants.data.get("x")) if scale == "auto" else scale
+        return {"undirected": own.get("undirected", False), "scale_features": scale}
+
+    def _member(self) -> Self:
+        """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
+        member = clone(self).set_params(verbose=False)
+        vars(member).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        member.quiet_ = True
+        return member
+
+    def _blend(self, members: Mapping[str, Self], finals: Finals[Assembly], data: Data) -> None:
+        """Predict together with other finalists of a race where that is better on the validation nodes."""
+        self.race_ = finals.choose_blend(data)
+        blend = self.race_.blend
+        self._print(f"race {blend}")
+        if blend is None or not blend.weights:
+            return
+        self.weight_, *weights = blend.weights.values()
+        self.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
+        found = []
+        for name, weight in blend.weights.items():
+            result = finals.train(name)[1]
+            assert result.task is not None
+            assert result.logits is not None
+            found.append(Prediction(weight, result.task, result.logits))
+        self.task_, _, scores = blend_predictions(found, data)
+        self.metrics_ = {**self.metrics_, **scores, "num_members": len(found)}
 
     def _print_race(self, record: RaceRecord) -> None:
         self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")

@@ -5,9 +5,10 @@ The command line, the estimators, the experiments and the processes of torchrun 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -39,6 +40,7 @@ from gpnn.train.columns.settings import column_arguments
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
+from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ class Assembly:
         model: on the plan's device, at its initial weights, with its runner.
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run and the memory that this is estimated to take; None for a runner of the model's own.
+        recipe: how the model is to be trained.
+        again: assembles the same for another recipe, with the arguments that were chosen.
         notes: what was decided on the user's behalf.
     """
 
@@ -80,7 +84,17 @@ class Assembly:
     model: NodeModel
     model_arguments: dict[str, Any]
     engine: EngineChoice | None
+    recipe: Recipe
+    again: Callable[[Recipe], Assembly]
     notes: tuple[Note, ...] = ()
+
+    @property
+    def seed(self) -> int:
+        return self.pipeline.seed
+
+    def resolve_target_scale(self) -> Assembly:
+        """The same with the scale of the targets chosen where the recipe has it "auto"; collective."""
+        return replace(self, recipe=resolve_target_scale(self.model, self.data, self.plan, self.recipe, self.seed))
 
     @property
     def facts(self) -> Facts:
@@ -233,7 +247,8 @@ class Pipeline:
         choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
         model.runner = choice.runner
         notes = _schedule_notes(self, resolved, f"{group.size} processes")
-        return Assembly(resolved, data, None, plan, model, arguments, choice, notes)
+        again = partial(resolved.assemble_shard, shard, data, group, sharing=sharing)
+        return Assembly(resolved, data, None, plan, model, arguments, choice, recipe, again, notes)
 
     def divide(self, data: Data) -> Partition | None:
         """The partition that the schedule needs: from its file, or made by its method."""
@@ -317,7 +332,7 @@ class Pipeline:
 
     def _assemble(self, data: Data, recipe: Recipe, keep_schedule: bool) -> Assembly:
         """The objects of resolved arguments."""
-        part = self.divide(data)
+        part, given = self.divide(data), data
         plan = self.lower(data if keep_schedule else self._place_graph(data), part)
         model, arguments = self.make_model(data, plan)
         choice = None
@@ -327,7 +342,8 @@ class Pipeline:
             if not keep_schedule and not recipe.batch:  # mini-batches read the graph
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
         chosen = self if choice is None else replace(self, engine=choice.name)
-        return Assembly(chosen, data, part, plan, model, arguments, choice)
+        again = partial(chosen.assemble, given, keep_schedule=keep_schedule)
+        return Assembly(chosen, data, part, plan, model, arguments, choice, recipe, again)
 
     def _place_graph(self, data: Data) -> Data:
         """The data, the rows of its graph on the device, where they are counted and lowered sooner."""

@@ -25,12 +25,12 @@ from gpnn.memory.engine import EngineChoice
 from gpnn.nn import GPNN, NodeModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Assembly, Pipeline
+from gpnn.race.start import fit_trial
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
-from gpnn.train.fit import Callback, FitResult, fit, holds_logits
+from gpnn.train.fit import Callback, FitResult, holds_logits
 from gpnn.train.notes import Note, overfitting_notes, take_notes, training_notes
-from gpnn.train.recipe import resolve_recipe
-from gpnn.train.target_scale import resolve_target_scale
+from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
@@ -64,6 +64,20 @@ class Built:
     build_other: Callable[[Config], Built] = field(kw_only=True)
 
     @property
+    def recipe(self) -> Recipe:
+        return self.config.train
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @property
+    def again(self) -> Callable[[Recipe], Built]:
+        """Builds the same for another recipe; collective."""
+        config, build_other = self.config, self.build_other  # neither holds the model
+        return lambda recipe: build_other(replace(config, train=recipe))
+
+    @property
     def totals(self) -> Totals:
         """The sizes of the whole graph, over all processes."""
         if isinstance(self.plan, ShardedPlan):
@@ -75,17 +89,7 @@ class Built:
 
     def fit(self, checkpoint: Path, callbacks: Sequence[Callback] = ()) -> FitResult:
         """Train as configured, from a checkpoint where there is one; it then holds the end, or where it was stopped."""
-        return fit(
-            self.model,
-            self.data,
-            self.plan,
-            recipe=self.config.train,
-            seed=self.config.seed,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            keep_end=True,
-            score_interrupted=True,
-        )
+        return fit_trial(self, checkpoint, callbacks)
 
 
 def build(config: Config, data: Data | None = None) -> Built:
@@ -109,8 +113,8 @@ def build(config: Config, data: Data | None = None) -> Built:
 
 def _finish(config: Config, made: Assembly, notes: Sequence[Note], build_other: Callable[[Config], Built]) -> Built:
     """The objects of an assembly, and its configuration with what was chosen: sizes, and the scale of the targets."""
-    train = resolve_target_scale(made.model, made.data, made.plan, config.train, config.seed)
-    config = replace(_with_sizes(config, made.pipeline), train=train)
+    made = made.resolve_target_scale()
+    config = replace(_with_sizes(config, made.pipeline), train=made.recipe)
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
     return Built(config, *objects, [*notes, *made.notes], build_other=build_other)
 

@@ -6,9 +6,8 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -16,22 +15,19 @@ from gpnn.build.finish import keep_training, write_member
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
 from gpnn.config import Config, sound_config
-from gpnn.data.features import transform_data
 from gpnn.data.splits import GraphFacts, count_entries, split_mask
 from gpnn.distributed import ShardedPlan, group_of
-from gpnn.graph import as_graph
-from gpnn.race import RaceRecord, Trial, choose_members, parse_budget, run_race
+from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
-from gpnn.recipes import RECIPES, NamedRecipe
+from gpnn.recipes import RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten, wrong_field
-from gpnn.train.blend import Blend, choose_blend
-from gpnn.train.fit import Callback, FitResult
-from gpnn.train.notes import count_one_way
+from gpnn.train.fit import Callback
 from gpnn.train.task import task_of
 
-_Result = Callable[[str], tuple["Built", FitResult]]  # a finalist's objects, and what its training came to
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -121,8 +117,7 @@ def race_run(
         return begun
     race = parse_race(noted, run.race.name)
     names = _members(begun) if race.record is None else list(race.record.costs)
-    variants = _Variants(begun)
-    starts = {name: _Start(race.config(name, variants.settings(RECIPES[name])), variants) for name in names}
+    starts, folder = _starts(names, race, begun), run.path / "race"
 
     def keep(record: RaceRecord) -> None:
         nonlocal race
@@ -132,7 +127,7 @@ def race_run(
         if on_record is not None:
             on_record(record)
 
-    winner, limit, folder = next(iter(starts)), None, run.path / "race"
+    raced = None
     if len(starts) > 1 or race.record is not None:
         raced = run_race(
             starts,
@@ -146,26 +141,50 @@ def race_run(
         )
         if raced.winner is None:
             if raced.leader is not None:
-                _keep_leader(run, race, starts[raced.leader].build(), raced.leader)
+                _keep_leader(run, race, starts[raced.leader](), raced.leader)
             return None
-        winner, limit = raced.winner, raced.limit(raced.winner)
+    finals = Finals(starts, folder, raced)
+    if raced is not None and raced.blend is None:
+        keep(finals.choose_blend(begun.data, allowed=begun.config.blend))
+    return _adopt_winner(run, race, finals)
 
-        @cache
-        def result(name: str) -> tuple[Built, FitResult]:
-            built = starts[name].build(raced.limit(name))
-            return built, built.fit(folder / name / CHECKPOINT)
 
-        if raced.blend is None:
-            raced = replace(raced, blend=_choose_blend(result, raced, begun))
-            keep(raced)
-        _write_members(run, result, raced)
-    built = starts[winner].build(limit)
+def _adopt_winner(run: RunFolder, race: Race, finals: Finals[Built]) -> Built:
+    """Write the other members of the blend, make the best recipe the run's, and build it; collective."""
+    winner, *members = finals.members
+    for name in members:
+        if not RunFolder(run.members / name).finished:
+            write_member(run, name, *finals.train(name))
+    built = finals.build(winner)
+    group = group_of(built.plan)
     if group.rank == 0:
-        run.take_checkpoint(folder / winner)
+        run.take_checkpoint(finals.folder / winner)
         _adopt(run, built)
         write_json(run.race, replace(race, winner=winner, began=None).to_mapping())
     group.barrier()
     return built
+
+
+def _starts(names: Sequence[str], race: Race, begun: Built) -> dict[str, Start[Built]]:
+    """How the training of each recipe is built, over the run's data as the recipe takes them."""
+    given, sharded = begun.config.data, isinstance(begun.plan, ShardedPlan)
+
+    def rescale(scale: Any) -> Data:
+        return build_data(replace(begun.config, data=replace(given, scale_features=scale)))
+
+    variants = Variants(begun.data, given.undirected, given.scale_features, rescale)
+
+    def build_variant(config: Config) -> Built:
+        own = config.data
+        if own == given:
+            return begun.build_other(config)
+        return build(config, variants.get(undirected=own.undirected, scale_features=own.scale_features))
+
+    def start(name: str) -> Start[Built]:
+        config = race.config(name, {} if sharded else variants.settings(RECIPES[name]))  # shards stay as they are
+        return Start(lambda recipe: build_variant(replace(config, train=recipe)), config.train)
+
+    return {name: start(name) for name in names}
 
 
 def _keep_leader(run: RunFolder, race: Race, built: Built, name: str) -> None:
@@ -210,69 +229,6 @@ def parse_race(noted: Any, file: str) -> Race:
         if name is not None and name not in RECIPES:
             raise ValueError(f"{file} must note recipes that there are. Got {shorten(name)}.")
     return race
-
-
-def _choose_blend(result: _Result, raced: RaceRecord, begun: Built) -> Blend:
-    """The blend of a race's finalists, where the user allows one; collective."""
-    if not begun.config.blend:
-        return Blend({})
-    return choose_blend(
-        {name: result(name)[1] for name in raced.finalists}, begun.data, raced.metric, group_of(begun.plan)
-    )
-
-
-def _write_members(run: RunFolder, result: _Result, raced: RaceRecord) -> None:
-    """Write the members of a blend but for the winner, which the run itself trains; collective."""
-    blend = raced.blend or Blend({})
-    for name in list(blend.weights)[1:]:
-        if not RunFolder(run.members / name).finished:
-            write_member(run, name, *result(name))
-
-
-class _Start:
-    """Makes the objects of one recipe as often as they are needed; what was chosen the first time stays."""
-
-    def __init__(self, config: Config, variants: _Variants) -> None:
-        self.config, self.variants = config, variants
-
-    def __call__(self) -> Trial:
-        built = self.build()
-        self.config = built.config
-        return Trial(built.model, built.data, built.plan, built.config.train, built.config.seed)
-
-    def build(self, epochs: int | None = None) -> Built:
-        """The objects, with fewer epochs where these are given."""
-        train = self.config.train if epochs is None else replace(self.config.train, epochs=epochs)
-        return self.variants.build(replace(self.config, train=train))
-
-
-class _Variants:
-    """The data of a run, with edges and features as the recipes take them, each made once."""
-
-    def __init__(self, begun: Built) -> None:
-        self.begun, self.made = begun, dict[tuple[Any, ...], Any]()
-
-    def settings(self, recipe: NamedRecipe) -> dict[str, Any]:
-        """The settings of [data] that are a recipe's; shards stay as they are."""
-        return {} if isinstance(self.begun.plan, ShardedPlan) else recipe.data_settings(**self._edges)
-
-    @cached_property
-    def _edges(self) -> dict[str, Any]:
-        """Whether the graph has edges without a reverse, or had some before they were added, and its edge types."""
-        graph, reversed_ = as_graph(self.begun.data), bool(self.begun.config.data.undirected)
-        return {"one_way": reversed_ or count_one_way(graph) > 0, "num_edge_types": graph.num_edge_types}
-
-    def build(self, config: Config) -> Built:
-        """The objects of a configuration."""
-        own, given = config.data, self.begun.config.data
-        if own == given:
-            return self.begun.build_other(config)
-        key = own.undirected, own.scale_features
-        if key not in self.made:
-            same = own.scale_features == given.scale_features
-            data = transform_data(self.begun.data, undirected=own.undirected) if same else build_data(config)
-            self.made[key] = data
-        return build(config, self.made[key])
 
 
 def _members(begun: Built) -> list[str]:

@@ -4,51 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Generic
 
 from gpnn.data.splits import split_mask
 from gpnn.distributed import group_of
 from gpnn.race.budget import MOST, PER_RECIPE, default_budget, measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
+from gpnn.race.start import Start, T, Trial, fit_trial
 from gpnn.recipes import FEW_LABELS
 from gpnn.storage.atomic import make_folder
-from gpnn.train.fit import ENDS, Callback, FitResult, fit
+from gpnn.train.blend import Blend, choose_blend
+from gpnn.train.fit import ENDS, Callback, FitResult
 from gpnn.train.metrics import merit
 from gpnn.train.objective import Examples
-from gpnn.train.recipe import Recipe
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-    from gpnn.engine import Plan
 
 CHECKPOINT = "training.safetensors"
 LEAST_EPOCHS = 10  # in the first rung; a recipe that gets fewer tells nothing and does not take part
 LARGE = 200_000  # nodes from which on the cost of an epoch is measured, whatever the budget
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """What :func:`gpnn.train.fit` takes: a model at its initial weights, its data, plan, recipe and seed."""
-
-    model: nn.Module
-    data: Data
-    plan: Plan
-    recipe: Recipe
-    seed: int
-
-
-Start = Callable[[], Trial]
-
-
 def run_race(
-    starts: Mapping[str, Start],
+    starts: Mapping[str, Callable[[], T]],
     folder: Path,
     *,
     budget: float | None = None,
@@ -92,8 +75,64 @@ def run_race(
     return record
 
 
+@dataclass(eq=False)
+class Finals(Generic[T]):
+    """The trainings that a race leaves, each as far as the race took it, the best first; and their blend.
+
+    Attributes:
+        starts: builds each training, by the name of its recipe.
+        folder: of checkpoints.
+        record: of the race; None where there was one recipe and nothing to choose.
+        trained: objects and result of those that were requested; the models hold their best weights.
+    """
+
+    starts: Mapping[str, Start[T]]
+    folder: Path
+    record: RaceRecord | None
+    trained: dict[str, tuple[T, FitResult]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, the best first; none before the race is over."""
+        return list(self.starts) if self.record is None else self.record.finalists
+
+    def build(self, name: str) -> T:
+        """The objects of a training, with the epochs that the budget left it."""
+        return self.starts[name](None if self.record is None else self.record.limit(name))
+
+    def train(self, name: str, begin: Callable[[T], Sequence[Callback]] | None = None) -> tuple[T, FitResult]:
+        """The objects and the result of a training, from the race's checkpoint; it is done once; collective.
+
+        Args:
+            name: of its recipe.
+            begin: called with the objects before they are trained; gives the callbacks of the training.
+        """
+        if name not in self.trained:
+            made = self.build(name)
+            checkpoint = None if self.record is None else self.folder / name / CHECKPOINT
+            self.trained[name] = made, fit_trial(made, checkpoint, () if begin is None else begin(made))
+        return self.trained[name]
+
+    def choose_blend(self, data: Data, *, allowed: bool = True) -> RaceRecord:
+        """The record with the blend that the validation nodes of `data` choose, where one is allowed; collective."""
+        assert self.record is not None
+        blend = Blend({})
+        if allowed:
+            results = {name: self.train(name)[1] for name in self.names}
+            group = group_of(self.train(self.names[0])[0].plan)
+            blend = choose_blend(results, data, self.record.metric, group)
+        self.record = replace(self.record, blend=blend)
+        return self.record
+
+    @property
+    def members(self) -> list[str]:
+        """The names of those that predict together, the best first: the blend's, or the best one alone."""
+        blend = None if self.record is None else self.record.blend
+        return list(blend.weights) if blend is not None and blend.weights else self.names[:1]
+
+
 def decide(
-    starts: Mapping[str, Start], budget: float | None, on_measure: Callable[[str], None] | None = None
+    starts: Mapping[str, Callable[[], T]], budget: float | None, on_measure: Callable[[str], None] | None = None
 ) -> RaceRecord:
     """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
 
@@ -149,16 +188,7 @@ def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: S
     """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it."""
     make_folder(folder)
     end = _Limit(limit)
-    result = fit(
-        trial.model,
-        trial.data,
-        trial.plan,
-        recipe=trial.recipe,
-        seed=trial.seed,
-        checkpoint=folder / CHECKPOINT,
-        callbacks=[end, *callbacks],
-        keep_end=True,
-    )
+    result = fit_trial(trial, folder / CHECKPOINT, [end, *callbacks], score_interrupted=False)
     row = _row(result, metric)
     return {**row, "stopped": "interrupted"} if result.stopped == "interrupted" and not end.reached else row
 

@@ -37,8 +37,7 @@ def blended(monkeypatch):
         first, second, *_ = results
         return Blend({first: 0.7, second: 0.3}, 0.02, 0.01)
 
-    for module in ("gpnn.build.race", "gpnn.node_estimator"):
-        monkeypatch.setattr(f"{module}.choose_blend", choose)
+    monkeypatch.setattr("gpnn.race.halving.choose_blend", choose)
 
 
 def write_graph(path, numbers=False):

@@ -78,7 +78,7 @@ def race_case(group: ProcessGroup, path: Path, settings: list[str], stops: bool 
 
     processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
     short = {name: replace(each, train=replace(each.train, epochs=4, patience=0)) for name, each in RECIPES.items()}
-    with patch.dict(RECIPES, short), patch("gpnn.build.race.choose_blend", choose):
+    with patch.dict(RECIPES, short), patch("gpnn.race.halving.choose_blend", choose):
         before = lambda config: Race(config.to_toml(), ())  # noqa: E731
         run, begun = begin_run(lambda: load_config(overrides=settings), path, processes, before=before)
         if stops:

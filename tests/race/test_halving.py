@@ -4,8 +4,8 @@ from functools import partial
 import pytest
 import torch
 
-from gpnn.pipeline import Pipeline
-from gpnn.race import RaceRecord, Trial, default_budget, run_race
+from gpnn.pipeline import Assembly, Pipeline
+from gpnn.race import RaceRecord, default_budget, run_race
 from gpnn.race.budget import measured_seconds
 from gpnn.race.halving import LEAST_EPOCHS, decide
 from gpnn.race.record import rung_epochs
@@ -18,10 +18,9 @@ RECIPES = {
 }
 
 
-def start(data, name) -> Trial:
+def start(data, name) -> Assembly:
     pipeline, recipe = RECIPES[name]
-    made = pipeline.assemble(data, recipe)
-    return Trial(made.model, made.data, made.plan, recipe, seed=3)
+    return replace(pipeline, seed=3).assemble(data, recipe)
 
 
 @pytest.fixture
@@ -116,11 +115,9 @@ def test_a_training_of_few_epochs_has_its_later_shares_at_once():
 
 def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     quick = replace(RECIPES["linear"][1], epochs=10_000)
-    made = RECIPES["linear"][0].assemble(planted, quick)
-    slow = RECIPES["gru"][0].assemble(planted, quick)
     trials = {
-        "quick": Trial(made.model, made.data, made.plan, quick, 0),
-        "slow": Trial(slow.model, slow.data, slow.plan, replace(quick, passes=4000), 0),
+        "quick": RECIPES["linear"][0].assemble(planted, quick),
+        "slow": RECIPES["gru"][0].assemble(planted, replace(quick, passes=4000)),
     }
     record = decide({name: lambda trial=trial: trial for name, trial in trials.items()}, None)
     assert list(record.costs) == ["quick"]
@@ -131,7 +128,7 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
 
 
 def test_who_diverges_is_out(planted, starts, tmp_path):
-    def broken() -> Trial:
+    def broken() -> Assembly:
         trial = start(planted, "gru")
         next(trial.model.parameters()).data.fill_(float("nan"))
         return trial

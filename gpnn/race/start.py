@@ -1,0 +1,127 @@
+"""Start: how a race builds one of its trainings; Variants: the data as each recipe takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+from torch import nn
+
+from gpnn.data.features import Undirected, transform_data
+from gpnn.graph import as_graph
+from gpnn.recipes import NamedRecipe
+from gpnn.train.fit import Callback, FitResult, fit
+from gpnn.train.notes import count_one_way
+from gpnn.train.recipe import Recipe
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.engine import Plan
+
+
+class Trial(Protocol):
+    """The objects of one training: what :func:`gpnn.train.fit` takes, the model at its initial weights.
+
+    `again` builds the same objects for a recipe, every "auto" as it was chosen for these.
+    """
+
+    @property
+    def model(self) -> nn.Module: ...
+    @property
+    def data(self) -> Data: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def recipe(self) -> Recipe: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def again(self) -> Callable[[Recipe], Self]: ...
+
+
+T = TypeVar("T", bound=Trial)
+
+
+class Start(Generic[T]):
+    """Builds the objects of one training as often as they are needed; what is "auto" is chosen the first time.
+
+    Args:
+        build: makes the objects for a recipe.
+        recipe: how they are trained.
+    """
+
+    def __init__(self, build: Callable[[Recipe], T], recipe: Recipe) -> None:
+        self._build, self._recipe = build, recipe
+
+    def __call__(self, epochs: int | None = None) -> T:
+        """The objects, with other epochs where these are given."""
+        recipe = self._recipe
+        made = self._build(recipe if epochs is None else replace(recipe, epochs=epochs))
+        self._build, self._recipe = made.again, replace(made.recipe, epochs=recipe.epochs)
+        return made
+
+
+def fit_trial(
+    trial: Trial, checkpoint: Path | None, callbacks: Sequence[Callback] = (), *, score_interrupted: bool = True
+) -> FitResult:
+    """Train, from a checkpoint where there is one; it then holds the end, or where the training was stopped."""
+    return fit(
+        trial.model,
+        trial.data,
+        trial.plan,
+        recipe=trial.recipe,
+        seed=trial.seed,
+        checkpoint=checkpoint,
+        callbacks=callbacks,
+        keep_end=True,
+        score_interrupted=score_interrupted,
+    )
+
+
+class Variants:
+    """The data of a race with edges and features as its recipes take them, each made once.
+
+    Args:
+        data: as it was given to the race.
+        undirected: whether that has been given reverses of its edges already.
+        scale_features: how its features are scaled.
+        rescale: gives the data with features of another scale; None: they are scaled from `data`.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        undirected: Undirected = False,
+        scale_features: str = "none",
+        rescale: Callable[[str], Data] | None = None,
+    ) -> None:
+        self.data, self.undirected = data, undirected
+        self._rescale = rescale or (lambda scale: transform_data(data, scale_features=scale))
+        self._scaled = {scale_features: data}
+        self._made: dict[tuple[Any, str], Data] = {}
+
+    def settings(self, recipe: NamedRecipe) -> dict[str, Any]:
+        """What a recipe sets of the data: `undirected`, `scale_features`, where they are its own."""
+        return recipe.data_settings(**self._edges)
+
+    @cached_property
+    def _edges(self) -> dict[str, Any]:
+        """Whether there are edges without a reverse, or were before these were added; and the types of edges."""
+        graph = as_graph(self.data)
+        one_way = bool(self.undirected) or count_one_way(graph) > 0
+        return {"one_way": one_way, "num_edge_types": graph.num_edge_types}
+
+    def get(self, *, undirected: Undirected, scale_features: str) -> Data:
+        """The data with these transforms."""
+        if scale_features not in self._scaled:
+            self._scaled[scale_features] = self._rescale(scale_features)
+        scaled, key = self._scaled[scale_features], (undirected, scale_features)
+        if undirected == self.undirected:
+            return scaled
+        if key not in self._made:
+            self._made[key] = transform_data(scaled, undirected=undirected)
+        return self._made[key]
