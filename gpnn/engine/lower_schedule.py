@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_count
 from gpnn.engine.block import Block, BlockBuilder
-from gpnn.engine.lowered_phase import ROW_RULES, BuiltPhase, LoweredPhase, LoweredRows
+from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase, LoweredRows
 from gpnn.engine.normalize import NORMALIZATIONS, bind_rule
 from gpnn.engine.plan import Plan
-from gpnn.engine.row_blocks import RowLayout, RowMessages, needs_messages
+from gpnn.engine.row_blocks import RowLayout, RowRule
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.schedule import PhaseSpec, Schedule
 from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
@@ -114,29 +114,25 @@ def _lower_rows(
     self_loops: bool,
     edge_digest: int | None,
 ) -> Plan:
-    """The plan of phases over rows, which all have the same partition, if any.
-
-    Messages that have weights, types or loops are made on the CPU, and moved.
-    """
+    """The plan of phases over rows, which all have the same partition, if any; lowered on the device."""
     graph, parts, crossings = schedule.graph, phases[0].parts, phases[0].crossings
     assert graph.rows is not None
-    plain = not needs_messages(graph, normalization, self_loops, ROW_RULES)
-    rows = graph.rows.to(device if plain else "cpu")
+    rows = graph.rows.to(device)
+    weight, kind = (None if each is None else each.to(device) for each in (graph.edge_weight, graph.edge_type))
+    kind = kind if graph.num_edge_types > 1 else None
+    rule = RowRule(normalization, float(self_loops), weight, kind, graph.num_edge_types)
     order = None if parts is None or _in_order(parts.order) else parts.order
     ends = range(0, rows.num_nodes, CHUNK_ROWS) if parts is None else parts.ptr.tolist()[:-1]
     sends = None
     if crossings is not None and not rows.symmetric:
         sends = (crossings.roles & SENDS_CUT) != 0
-        sends = (sends if order is None else sends[order]).to(rows.ptr.device)
-    placed = None if order is None else order.to(rows.ptr.device)
-    layout = RowLayout(rows.ptr, rows.col, rows.symmetric, placed, (*ends, rows.num_nodes), sends)
-    messages = None
-    if not plain:
-        messages = RowMessages(graph, layout, normalization, self_loops, BlockBuilder(graph, device))
-    lowered = {id(phase): LoweredRows(phase, layout, normalization, messages) for phase in phases}
+        sends = (sends if order is None else sends[order]).to(device)
+    placed = None if order is None else order.to(device)
+    layout = RowLayout(rows.ptr, rows.col, rows.symmetric, placed, (*ends, rows.num_nodes), sends, rule)
+    lowered = {id(phase): LoweredRows(phase, layout) for phase in phases}
     return Plan(
         rounds=tuple(tuple(lowered[id(phase)] for phase in phases) for phases in schedule.rounds),
-        order=None if order is None else order.to(device),
+        order=placed,
         device=device,
         normalization=normalization,
         num_nodes=rows.num_nodes,
@@ -267,7 +263,7 @@ def lower_csr(
     >>> [lower_csr(*ring, *parts, each, rounds=3).num_updates for each in (partitioned_phases(), synchronous_phases())]
     [24, 12]
     """
-    check_choice("normalization", normalization, ROW_RULES)
+    check_choice("normalization", normalization, ("phase", "graph"))
     check_count("rounds", rounds, at_least=1)
     if not phases:
         raise ValueError("`phases` must hold at least one phase. Got none.")
@@ -278,11 +274,12 @@ def lower_csr(
         )
     blocks: list[list[Block]] = [[] for _ in phases]
     digest = num_held = 0
-    for piece in RowLayout(ptr, col, True, order, tuple(ends)).pieces():
+    layout = RowLayout(ptr, col, True, order, tuple(ends), None, RowRule(normalization))
+    for piece in layout.pieces():
         digest += piece.digest()
         num_held += int(piece.crosses.sum())
         for spec, found in zip(phases, blocks):
-            block = piece.block(spec, normalization)
+            block = layout.block(spec, piece)
             found += [] if block is None else [block]
     built = (_phase(spec, tuple(found), num_held) for spec, found in zip(phases, blocks) if found)
     return Plan(

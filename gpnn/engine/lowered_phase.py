@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpnn.engine.block import Block, BlockBuilder, Messages
 from gpnn.engine.normalize import Normalizer
-from gpnn.engine.row_blocks import RowLayout, RowMessages
+from gpnn.engine.row_blocks import RowLayout, weighs_entries
 from gpnn.schedule import Phase
 from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
 
@@ -325,24 +325,17 @@ def join_rows(rows: Sequence[Tensor | slice], device: torch.device | str) -> Ten
     return torch.cat([each.to(device) for each in numbers])
 
 
-ROW_RULES = ("phase", "graph")  # of normalisation that need no weight per edge
-
-
 @dataclass(frozen=True, eq=False)
 class LoweredRows(Lowered):
     """A phase over a graph in CSR form, lowered where its rows lie, without a list of edges.
 
     Attributes:
         phase: what was lowered.
-        layout: the graph's rows in plan order.
-        normalization: a rule of :mod:`gpnn.engine.normalize`.
-        messages: makes blocks where messages have weights, types or loops; None: `layout` does.
+        layout: the graph's rows in plan order, with the rule that weighs messages.
     """
 
     phase: RowPhase
     layout: RowLayout
-    normalization: str
-    messages: RowMessages | None = None
 
     @property
     def sends_all(self) -> bool:
@@ -351,7 +344,8 @@ class LoweredRows(Lowered):
     @property
     def weighted(self) -> bool:
         """Whether each message has a weight of its own."""
-        return self.phase.graph.edge_weight is not None or self.normalization.startswith("symmetric")
+        rule = self.layout.rule
+        return rule.weight is not None or weighs_entries(rule.name, self.layout.ptr.device)
 
     @property
     def piece_rows(self) -> int:
@@ -378,15 +372,11 @@ class LoweredRows(Lowered):
 
     @cached_property
     def whole(self) -> Block:
-        if self.messages is not None:
-            return self.messages.whole(self.phase.spec)
-        return self.layout.whole(self.phase.spec, self.normalization)
+        return self.layout.whole(self.phase.spec)
 
     @cached_property
     def chunks(self) -> tuple[Block, ...]:
-        if self.messages is not None:
-            return self.messages.blocks(self.phase.spec)
-        return self.layout.blocks(self.phase.spec, self.normalization)
+        return self.layout.blocks(self.phase.spec)
 
     @property
     def blocks(self) -> tuple[Block, ...]:

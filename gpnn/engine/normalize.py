@@ -53,6 +53,52 @@ class PhaseWeights(NamedTuple):
     degrees: tuple[Tensor, Tensor] | None = None
 
 
+class RowWeights(NamedTuple):
+    """What a rule weighs messages by at each row, in float64, `[n]` each; see :func:`row_weights`.
+
+    Attributes:
+        degree: the degree that the rule divides by, in the phase or in the whole graph.
+        row: a factor of all messages to the row, or None: all one.
+        diagonal: the weight of its message to itself, or None: all zero.
+    """
+
+    degree: Tensor
+    row: Tensor | None
+    diagonal: Tensor | None
+
+
+def row_weights(rule: str, inside: Tensor, degree: Tensor, loop: float) -> RowWeights:
+    """The weights of rows under a rule, wherever they lie.
+
+    A symmetric rule's `row` is the receiver's share, 1 / √d(v), of the weight of an edge; the sender has its own.
+
+    Args:
+        rule: one of `NORMALIZATIONS`.
+        inside: in-weight of each row over the edges of the phase, `[n]`.
+        degree: over the whole graph, self-loop included, `[n]`.
+        loop: weight of the self-loop that every node has: 1 or 0.
+    """
+    if rule == "none":
+        return RowWeights(degree, None, torch.ones_like(inside) if loop else None)
+    own = inside + loop if is_local(rule) else degree
+    diagonal = None
+    if rule.endswith("split"):
+        diagonal = (1 - inside * inverse(degree)).clamp_(min=0)
+    elif loop:
+        diagonal = loop * inverse(own)
+    return RowWeights(own, inverse(own.sqrt() if is_symmetric(rule) else own), diagonal)
+
+
+def is_local(rule: str) -> bool:
+    """Whether degrees are those inside a phase."""
+    return rule in ("phase", "symmetric_phase")
+
+
+def is_symmetric(rule: str) -> bool:
+    """Whether the weight of an edge follows from the degrees of both its ends."""
+    return rule.startswith("symmetric")
+
+
 class Normalizer(NamedTuple):
     """A normalisation rule bound to one graph."""
 
@@ -70,31 +116,23 @@ class Normalizer(NamedTuple):
         Phases that touch virtual nodes are normalised by themselves under every rule: a virtual node is no
         neighbour in the graph that the rule speaks of.
         """
-        rule, weight = self.rule, self._raw(edges)
-        if rule == "none":
+        rule, weight = "phase" if self._touches_virtual(edges) else self.rule, self._raw(edges)
+        if self.rule == "none":
             return PhaseWeights(None, None, torch.ones(nodes.numel()) if self.loop else None)
-        if self._touches_virtual(edges):
-            rule = "phase"
         src, dst = self.graph.src[edges], self.graph.dst[edges]
         inside = self.scratch.index_add_(0, dst, weight.abs())
         if self.complete is not None:
             self.complete(inside)
-        local = rule in ("phase", "symmetric_phase")
-        degree = lambda ids: inside[ids] + self.loop if local else self.degree[ids]  # noqa: E731
-        edge = row = diagonal = degrees = None
-        if rule.startswith("symmetric"):
-            degrees = degree(nodes), degree(src)
-            edge = symmetric_weight(weight, degrees[1], degree(dst))
-        else:
-            row = inverse(degree(nodes))
-        if rule.endswith("split"):
-            diagonal = (1 - inside[nodes] * inverse(self.degree[nodes])).clamp_(min=0)
-        elif self.loop:
-            diagonal = self.loop * inverse(degree(nodes))
+        of_rows = row_weights(rule, inside[nodes], self.degree[nodes], self.loop)
+        edge, row, degrees = None, of_rows.row, None
+        if is_symmetric(rule):
+            degree = inside + self.loop if is_local(rule) else self.degree
+            edge, row = symmetric_weight(weight, degree[src], degree[dst]), None
+            degrees = of_rows.degree, degree[src]
         self.scratch[dst] = 0
         if self.complete is not None:
             self.scratch[src] = 0
-        return PhaseWeights(edge, row, diagonal, degrees)
+        return PhaseWeights(edge, row, of_rows.diagonal, degrees)
 
     def _raw(self, edges: Tensor) -> Tensor:
         if self.graph.edge_weight is None:

@@ -248,7 +248,8 @@ def _take_rows(block: Block, rows: np.ndarray) -> Block:
     for operator, at, column, begins in zip(block.operators, entries, columns, pointer):
         weight = None if operator.weight is None else operator.weight[at].cpu()
         made = Operator.from_csr(begins, torch.from_numpy(place[column]), weight, shape).to(device)
-        operators.append(replace(made, row_scale=pick(operator.row_scale, written)))
+        row_scale, col_scale = pick(operator.row_scale, written), pick(operator.col_scale, read)
+        operators.append(replace(made, row_scale=row_scale, col_scale=col_scale))
     raw = tuple(pick(weight, at) for weight, at in zip(block.raw_weights, entries))
     inputs = join_rows([block.inputs], device)[read]
     diagonal, degree = pick(block.diagonal, written), pick(block.degree, read)

@@ -79,10 +79,10 @@ def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
     if x.is_cuda:
         from gpnn.kernels.gpu import weighted_sum
 
-        parts = (operator.ptr, operator.col, None, operator.weight)
-        return weighted_sum(*parts, x.detach().contiguous(), row_scale=operator.row_scale)
+        parts = (operator.ptr, operator.col, None, operator.weight, x.detach().contiguous())
+        return weighted_sum(*parts, source_scale=operator.col_scale, row_scale=operator.row_scale)
     entries = (operator.ptr, operator.col, operator.col[:0], operator.weight)
-    return _sum_on_cpu(*entries, x, row_scale=operator.row_scale)
+    return _sum_on_cpu(*entries, x, scale=operator.col_scale, row_scale=operator.row_scale)
 
 
 def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
@@ -90,8 +90,9 @@ def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
     if grad.is_cuda:
         from gpnn.kernels.gpu import weighted_sum
 
-        return weighted_sum(*entries, grad.contiguous(), source_scale=operator.row_scale)
-    return _sum_on_cpu(*entries, grad, scale=operator.row_scale)
+        scales = operator.row_scale, operator.col_scale
+        return weighted_sum(*entries, grad.contiguous(), source_scale=scales[0], row_scale=scales[1])
+    return _sum_on_cpu(*entries, grad, scale=operator.row_scale, row_scale=operator.col_scale)
 
 
 def _sum_on_cpu(

@@ -84,10 +84,11 @@ def aggregate_plain(operator: Operator, x: Tensor, how: str, fill: float) -> Ten
     """
     with constants():
         rows, senders, received = operator.rows(), operator.col.long(), (operator.ptr.diff() > 0)[:, None]
-        weight, scale = (
-            None if each is None else each[:, None].to(x.dtype) for each in (operator.weight, operator.row_scale)
+        weight, scale, sender_scale = (
+            None if each is None else each[:, None].to(x.dtype)
+            for each in (operator.weight, operator.row_scale, operator.col_scale)
         )
-    sent = x.index_select(0, senders)
+    sent = (x if sender_scale is None else x * sender_scale).index_select(0, senders)
     sent = sent if weight is None else sent * weight
     shape = (operator.shape[0], x.shape[1])
     if how == "sum":

@@ -29,11 +29,12 @@ def weighted_sum(
     *,
     source_scale: Tensor | None = None,
     row_scale: Tensor | None = None,
+    diagonal: Tensor | None = None,
     add: Tensor | None = None,
     winner: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """out[r] = add[r] + row_scale[r] · Σ of weight · source_scale[index] · x[index] over row r, `[R, d]`.
+    """out[r] = add[r] + diagonal[r] · x[r] + row_scale[r] · Σ of weight · source_scale[index] · x[index], `[R, d]`.
 
     Args:
         ptr: where each row begins, `[R + 1]`.
@@ -43,6 +44,7 @@ def weighted_sum(
         x: what is summed, `[C, d]`.
         source_scale: a factor per row of `x`, `[C]`, or None.
         row_scale: a factor per row of the result, `[R]`, or None.
+        diagonal: a factor of the first rows of `x` in the same rows of the result, `[n]`, or None.
         add: what is added to the first rows of the result, `[a, d]`, a at most R, or None.
         winner: `[C, d]`; where given, an entry counts only in the columns where it is the winner of its `x` row.
         out: where the result goes, or None: a new tensor. Its first rows may be `add` itself.
@@ -53,23 +55,23 @@ def weighted_sum(
     tile, double = _tile(x), x.dtype == torch.float64
     absent = x  # stands for what is not there: a pointer that is never read
     arrays = [absent if t is None else t for t in (entry, weight, winner, source_scale)]
-    ends = [absent if t is None else t for t in (row_scale, add)]
+    ends = [absent if t is None else t for t in (row_scale, diagonal, add)]
     flags: dict[str, int] = {"WEIGHTED": weight is not None, "PERMUTED": entry is not None, "WON": winner is not None}
     flags |= {"SOURCE_SCALED": source_scale is not None, "DOUBLE": double, "TILE": tile}
-    last = {"ROW_SCALED": row_scale is not None, "ADDED": add is not None}
-    shape, num_added = (x.shape[1],), 0 if add is None else add.shape[0]
+    last = {"ROW_SCALED": row_scale is not None, "DIAGONAL": diagonal is not None, "ADDED": add is not None}
+    shape, counts = x.shape[1], [0 if t is None else len(t) for t in (diagonal, add)]
     pieces = long_rows(ptr)
     settings = {"ROWS": ROWS, "EDGES": ENTRIES, "num_warps": 1 if tile <= 128 else 2}
     columns = triton.cdiv(x.shape[1], tile)
-    where = (ptr, ptr[1:], index, *arrays, *ends, x, out, len(out), *shape, num_added, LIMIT)
+    where = (ptr, ptr[1:], index, *arrays, *ends, x, out, len(out), shape, *counts, LIMIT)
     sum_rows[(triton.cdiv(len(out), ROWS), columns)](*where, **flags, **last, **settings)
     if pieces is not None:
         partial = x.new_empty(len(pieces.start), x.shape[1], dtype=torch.float64 if double else torch.float32)
-        bare = {"ROW_SCALED": False, "ADDED": False}
-        where = (pieces.start, pieces.stop, index, *arrays, absent, absent, x, partial, len(partial), *shape, 0, _EVERY)
+        bare, none = dict.fromkeys(last, False), [absent] * len(ends)
+        where = (pieces.start, pieces.stop, index, *arrays, *none, x, partial, len(partial), shape, 0, 0, _EVERY)
         sum_rows[(triton.cdiv(len(partial), ROWS), columns)](*where, **flags, **bare, **settings)
         combine_sums[(len(pieces.rows), columns)](
-            *(pieces.rows, pieces.first, partial, *ends, out, *shape, num_added),
+            *(pieces.rows, pieces.first, partial, *ends, x, out, shape, *counts),
             **last,
             DOUBLE=double,
             TILE=tile,

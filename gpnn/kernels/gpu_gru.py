@@ -239,22 +239,24 @@ class GatedStep(Function):
         )  # their gradient takes their place
         ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
-        own = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), (messages, total[:num_rows]))
-        grads = differentiate_all(*own)
-        if diagonal is not None:
-            total[:num_rows].addcmul_(diagonal[:, None].to(total.dtype), messages)
-        transposed = (operator.t_ptr, operator.t_row, operator.t_entry, operator.weight)
-        weighted_sum(*transposed, messages, source_scale=operator.row_scale, add=total[:num_rows], out=total)
+        into = (messages, total[:num_rows])
+        grads = differentiate_all(messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), into)
+        weighted_sum(
+            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, messages),
+            source_scale=operator.row_scale,
+            row_scale=operator.col_scale,
+            diagonal=diagonal,
+            add=total[:num_rows],
+            out=total,
+        )
         return None, None, None, total, *grads
 
 
 def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
     """The aggregated messages of the first n rows, `[n, d]`."""
     parts = (operator.ptr, operator.col, None, operator.weight)
-    messages = weighted_sum(*parts, inputs, row_scale=operator.row_scale)
-    if diagonal is not None:
-        messages.addcmul_(diagonal[:, None].to(messages.dtype), inputs[: operator.shape[0]])
-    return messages
+    scales = (operator.col_scale, operator.row_scale)
+    return weighted_sum(*parts, inputs, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal)
 
 
 class GatedSteps(Function):
@@ -318,23 +320,25 @@ class _Steps:
         self.held: Tensor | None = None
         if self.cut.num_entries:
             parts = (self.cut.ptr, self.cut.col, None, self.cut.weight)
-            self.held = weighted_sum(*parts, inputs[operator.shape[0] :], row_scale=self.scale)
+            others, source_scale = inputs[operator.shape[0] :], self.cut.col_scale
+            self.held = weighted_sum(*parts, others, source_scale=source_scale, row_scale=self.scale)
 
     def aggregate(self, state: Tensor) -> Tensor:
         """The messages to rows in these states, `[n, d]`."""
         parts = (self.inside.ptr, self.inside.col, None, self.inside.weight)
-        messages = weighted_sum(*parts, state, row_scale=self.scale, add=self.held)
-        return messages if self.diagonal is None else messages.addcmul_(self.diagonal[:, None].to(state.dtype), state)
+        scales = (self.inside.col_scale, self.scale)
+        diagonal, held = self.diagonal, self.held
+        return weighted_sum(*parts, state, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal, add=held)
 
     def send_inside(self, grad: Tensor, total: Tensor) -> None:
         """Add to the gradient of the block's rows what comes through messages with the gradient `grad`, `[n, d]`."""
-        if self.diagonal is not None:
-            total.addcmul_(self.diagonal[:, None].to(total.dtype), grad)
-        back = self.inside
-        parts = (back.t_ptr, back.t_row, back.t_entry, back.weight)
-        weighted_sum(*parts, grad, source_scale=self.scale, add=total, out=total)
+        back, scales = self.inside, (self.scale, self.inside.col_scale)
+        parts = (back.t_ptr, back.t_row, back.t_entry, back.weight, grad)
+        diagonal = self.diagonal
+        weighted_sum(*parts, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal, add=total, out=total)
 
     def send_held(self, grad: Tensor, out: Tensor) -> None:
         """The gradient of the held senders, `[m − n, d]`, given that of all steps' messages."""
         back = self.cut
-        weighted_sum(back.t_ptr, back.t_row, back.t_entry, back.weight, grad, source_scale=self.scale, out=out)
+        parts = (back.t_ptr, back.t_row, back.t_entry, back.weight)
+        weighted_sum(*parts, grad, source_scale=self.scale, row_scale=back.col_scale, out=out)

@@ -11,12 +11,15 @@ import triton.language as tl
 
 @triton.jit
 def sum_rows(  # type: ignore[no-untyped-def]
-    start, stop, index, entry, weight, winner, source_scale, row_scale, add, x, out, num_rows, width, num_added, limit,
+    start, stop, index, entry, weight, winner, source_scale, row_scale, diagonal, add, x, out, num_rows, width,
+    num_own, num_added, limit,
     WEIGHTED: tl.constexpr, PERMUTED: tl.constexpr, WON: tl.constexpr, SOURCE_SCALED: tl.constexpr,
-    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    ROW_SCALED: tl.constexpr, DIAGONAL: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr,
+    ROWS: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
-    """out[r] = add[r] + row_scale[r] · Σ weight · source_scale · x[index], over rows of at most `limit` entries.
+    """out[r] = add[r] + diagonal[r] · x[r] + row_scale[r] · Σ weight · source_scale · x[index], over short rows.
+
+    Those have at most `limit` entries; the first `num_own` rows have a diagonal, the first `num_added` an addend.
 
     With WON only the entries that `winner` names for their row and column count. Several rows per program keep enough
     reads on their way where rows are short.
@@ -55,6 +58,10 @@ def sum_rows(  # type: ignore[no-untyped-def]
     if ROW_SCALED:
         result *= tl.load(row_scale + row, mask=mine, other=0).to(wide)[:, None]
     place = row[:, None] * width + column[None, :]
+    if DIAGONAL:
+        own = mine & (row < num_own)
+        value = tl.load(x + place, mask=own[:, None] & inside[None, :], other=0).to(wide)
+        result += tl.load(diagonal + row, mask=own, other=0).to(wide)[:, None] * value
     if ADDED:
         added = (mine & (row < num_added))[:, None] & inside[None, :]
         result += tl.load(add + place, mask=added, other=0).to(wide)
@@ -63,10 +70,11 @@ def sum_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def combine_sums(  # type: ignore[no-untyped-def]
-    rows, first, partial, row_scale, add, out, width, num_added,
-    ROW_SCALED: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr, PIECES: tl.constexpr,
+    rows, first, partial, row_scale, diagonal, add, x, out, width, num_own, num_added,
+    ROW_SCALED: tl.constexpr, DIAGONAL: tl.constexpr, ADDED: tl.constexpr, DOUBLE: tl.constexpr, TILE: tl.constexpr,
+    PIECES: tl.constexpr,
 ):  # fmt: skip
-    """out[rows[i]] = add + row_scale · Σ of the partial sums of long row i, in their order."""
+    """out[rows[i]] = add + diagonal · x + row_scale · Σ of the partial sums of long row i, in their order."""
     row = tl.load(rows + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = column < width
@@ -80,6 +88,10 @@ def combine_sums(  # type: ignore[no-untyped-def]
     result = tl.sum(total, 0)
     if ROW_SCALED:
         result *= tl.load(row_scale + row).to(wide)
+    if DIAGONAL:
+        own = column < tl.where(row < num_own, width, 0)
+        value = tl.load(x + row * width + column, mask=own, other=0).to(wide)
+        result += tl.load(diagonal + row, mask=row < num_own, other=0).to(wide) * value
     if ADDED:
         result += tl.load(add + row * width + column, mask=column < tl.where(row < num_added, width, 0), other=0).to(
             wide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,9 @@ from gpnn.csr import CSR, compress, pointers, transpose
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """The map y[r] = row_scale[r] · Σ over the entries e of row r of weight[e] · x[col[e]], and its transpose.
+    """The map y[r] = row_scale[r] · Σ over the entries e of row r of weight[e] · col_scale[col[e]] · x[col[e]].
+
+    It is held with its transpose.
 
     Attributes:
         shape: number of rows R and of columns C.
@@ -28,6 +30,8 @@ class Operator:
             :attr:`entry_of` then computes it on first use.
         row_scale: a factor of each row, `[R]`, or None: a mean by degrees then takes `[R]` numbers instead of `[E]`. In
             float64 it serves rows `x` of every type: sums over them take it, and the weights, in their own type.
+        col_scale: a factor of each column, `[C]`, or None: with `row_scale` the weights 1 / √(d(u) d(v)) of a symmetric
+            rule then take `[R] + [C]` numbers instead of `[E]`. Sums take it; maxima and minima do not.
         split: what :attr:`by_column` gives, where it was made with the operator; None: it is made on first use.
     """
 
@@ -39,6 +43,7 @@ class Operator:
     t_row: Tensor
     t_entry: Tensor
     row_scale: Tensor | None = None
+    col_scale: Tensor | None = None
     split: tuple[Operator, Operator] | None = None
 
     @classmethod
@@ -94,14 +99,15 @@ class Operator:
         """The chosen entries, which are in the columns from `start` to `stop`."""
         ptr = pointers(chosen)[self.ptr.long()]
         weight = None if self.weight is None else self.weight[chosen]
-        return Operator.from_csr(ptr, self.col[chosen] - start, weight, (self.shape[0], stop - start))
+        made = Operator.from_csr(ptr, self.col[chosen] - start, weight, (self.shape[0], stop - start))
+        return made if self.col_scale is None else replace(made, col_scale=self.col_scale[start:stop])
 
     def rows(self) -> Tensor:
         """Row of each entry, `[E]`."""
         return _owners(self.ptr)
 
     def with_weight(self, weight: Tensor | None) -> Operator:
-        """The same entries with other weights (in row order) and no factors of rows."""
+        """The same entries with other weights (in row order) and no factors of rows and columns."""
         t_entry = self.t_entry[:0] if weight is None else self.entry_of
         return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, t_entry)
 
@@ -117,7 +123,8 @@ class Operator:
         return sum(held.values())
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
-        return self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry, self.row_scale
+        factors = (self.row_scale, self.col_scale)
+        return self.ptr, self.col, self.weight, self.t_ptr, self.t_row, self.t_entry, *factors
 
 
 def _owners(ptr: Tensor) -> Tensor:

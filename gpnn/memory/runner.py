@@ -55,8 +55,9 @@ def lowering_bytes(plan: Plan) -> float:
 def placed_bytes(plan: Plan) -> float:
     """Bytes of a graph's rows that are on a GPU to be lowered there, and are freed when that is done."""
     layouts = {phase.layout for phase in _unbuilt(plan) if isinstance(phase, LoweredRows)}
-    arrays = (array for layout in layouts for array in (layout.ptr, layout.col) if array.is_cuda)
-    return float(sum(array.numel() * array.element_size() for array in arrays))
+    arrays = ((layout.ptr, layout.col, layout.rule.weight, layout.rule.kind) for layout in layouts)
+    placed = {array for each in arrays for array in each if array is not None and array.is_cuda}
+    return float(sum(array.numel() * array.element_size() for array in placed))
 
 
 def runner_bytes(plan: Plan, sizes: StateBytes, *, recomputes: bool) -> tuple[float, float]:
@@ -139,8 +140,8 @@ def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str) -> float
 def _row_phase_bytes(phase: LoweredRows) -> float:
     """The same over a graph in CSR form, which has no edge ids; where it is symmetric, inside edges are their own
     transpose."""
-    own = 4 if phase.kind == "inside" and phase.layout.symmetric and phase.messages is None else 8
-    extra = 0 if phase.messages is None else 4 + (_WEIGHT if phase.weighted else 0)  # edge ids, which may be freed
+    own = 4 if phase.kind == "inside" and phase.layout.symmetric else 8
+    extra = _WEIGHT if phase.weighted else 0
     own_edges = (own + extra) * phase.num_edges
     return own_edges + (_ROW_HELD + extra) * phase.num_held + _NODE * phase.num_rows
 

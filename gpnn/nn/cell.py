@@ -334,7 +334,7 @@ def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
     device = inputs.device.type
     if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
-    if len(block.operators) != 1:
+    if len(block.operators) != 1 or (device == "cpu" and block.operators[0].col_scale is not None):
         return False
     if not _is_gated(cell):
         return False

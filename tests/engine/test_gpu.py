@@ -9,6 +9,8 @@ import torch
 import gpnn
 from gpnn.engine import NORMALIZATIONS, Streamed, propagate
 from gpnn.nn import Scheduled
+from tests.engine.test_lowered_phase import NUM_NODES, pair, run
+from tests.engine.test_lowered_phase import SCHEDULES as ROW_SCHEDULES
 from tests.oracle.engine_cases import SCHEDULES, make_cell, make_schedule, multigraph, states
 from tests.oracle.propagate import walk
 
@@ -57,3 +59,21 @@ def test_convolutions():
     for runner in RUNNERS:
         for ours, theirs in zip(results(conv, graph, "partitioned", "cuda", runner), expected, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", ["plain", "all"])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_rows_lowered_on_a_gpu_run_like_their_edge_list_on_the_cpu(rule, kind, symmetric):
+    own = {"weighted": kind == "all", "num_types": 3 if kind == "all" else 1}
+    listed, rows = pair(symmetric=symmetric, **own)
+    labels, cell = torch.arange(NUM_NODES) * 7 % 4, make_cell("gru", num_edge_types=listed.num_edge_types)
+    state = torch.randn(NUM_NODES, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for make in ROW_SCHEDULES.values():
+        found = []
+        for graph, device in ((listed, "cpu"), (rows, "cuda")):
+            plan = gpnn.lower(make(graph, labels), device=device, normalization=rule, self_loops=True)
+            found.append([run(plan, cell.to(device), state.to(device), runner) for runner in ("fused", "streamed")])
+        for here, there in zip(found[1], found[0]):
+            for ours, theirs in zip(here, there):
+                torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-11, atol=1e-11)

@@ -9,7 +9,7 @@ import torch
 
 import gpnn
 from gpnn import Graph
-from gpnn.engine import Block, LoweredRows, Plan, Streamed, propagate
+from gpnn.engine import Block, LoweredRows, Plan, Streamed, propagate, row_blocks
 from gpnn.engine.normalize import NORMALIZATIONS
 from gpnn.nn.cell import Cell, IdentityMessage, build_cell
 from gpnn.nn.update import UPDATES
@@ -228,13 +228,25 @@ def test_neighbours_of_rows(symmetric):
 @pytest.mark.parametrize("rule", NORMALIZATIONS)
 @pytest.mark.parametrize("kind", ["plain", "loops", "weighted", "typed", "all"])
 @pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.usefixtures("_form")
 def test_every_rule_weighs_messages_of_every_kind_like_the_edge_list(rule, kind, symmetric):
     check_messages(rule, kind, symmetric)
 
 
-@pytest.mark.parametrize(("rule", "kind"), [("symmetric_phase", "all"), ("split", "typed"), ("graph", "loops")])
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [("symmetric_phase", "all"), ("split", "typed"), ("graph", "loops"), ("symmetric_split", "loops")],
+)
+@pytest.mark.usefixtures("_form")
 def test_messages_with_weights_types_and_loops_are_those_of_the_edge_list(rule, kind):
-    check_messages(rule, kind, symmetric=kind == "typed")
+    check_messages(rule, kind, symmetric=kind in ("typed", "loops"))
+
+
+@pytest.fixture(params=["entries", "factors"])
+def _form(request, monkeypatch):
+    """Symmetric rules as a CPU stores them, a weight per entry, and as a GPU does, as factors of both ends."""
+    if request.param == "factors":
+        monkeypatch.setattr(row_blocks, "weighs_entries", lambda rule, device: False)
 
 
 def check_messages(rule, kind, symmetric):

@@ -92,16 +92,24 @@ def test_bf16(width: int, reset: str) -> None:
     compare(width, torch.bfloat16, 2e-2, reset)
 
 
+def scaled_operator(random: torch.Generator) -> tuple[Operator, Tensor]:
+    """An operator `[40, 60]` with factors of rows and columns, and the same as a dense matrix."""
+    rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
+    scales = torch.rand(40, generator=random), torch.rand(60, generator=random)
+    operator = replace(Operator.from_edges(rows, cols, None, (40, 60)), row_scale=scales[0], col_scale=scales[1])
+    dense = torch.zeros(40, 60).index_put_((rows, cols), torch.ones(300), accumulate=True)
+    return operator, scales[0][:, None] * dense * scales[1]
+
+
 @pytest.mark.usefixtures("_tf32")
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_a_whole_step(diagonal: bool) -> None:
-    from gpnn.kernels.gated import gated_step
+    from gpnn.kernels.gated import StepUse
+    from gpnn.kernels.gpu_gru import GatedStep
 
     random = torch.Generator().manual_seed(1)
-    rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
-    scale, own = torch.rand(40, generator=random), torch.rand(40, generator=random) if diagonal else None
-    operator = replace(Operator.from_edges(rows, cols, None, (40, 60)), row_scale=scale).to(DEVICE)
-    dense = scale[:, None] * torch.zeros(40, 60).index_put_((rows, cols), torch.ones(300), accumulate=True)
+    operator, dense = scaled_operator(random)
+    operator, own = operator.to(DEVICE), torch.rand(40, generator=random) if diagonal else None
     if own is not None:
         dense[torch.arange(40), torch.arange(40)] += own
     shapes = [(60, 16), (48, 16), (48, 16), (48,), (48,)]
@@ -109,7 +117,8 @@ def test_a_whole_step(diagonal: bool) -> None:
     grad = torch.randn(40, 16, generator=random)
     expected = results(lambda h, *rest: torch.gru_cell(dense @ h, h[:40], *rest), tensors, grad)
     here = None if own is None else own.to(DEVICE)
-    step = lambda h, *rest: gated_step(operator, here, h, rest)  # noqa: E731
+    use = StepUse(values=True, gradients=True, kept=False)
+    step = lambda h, *rest: GatedStep.apply(operator, here, use, h, *rest)  # noqa: E731
     ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 2e-3
@@ -141,12 +150,10 @@ def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
     from gpnn.kernels.gpu_gru import GatedSteps
 
     random = torch.Generator().manual_seed(1)
-    rows, cols = torch.randint(0, 40, (300,), generator=random), torch.randint(0, 60, (300,), generator=random)
-    scale, own = torch.rand(40, generator=random), torch.rand(40, generator=random) if diagonal else None
-    whole = replace(Operator.from_edges(rows, cols, None, (40, 60)), row_scale=scale)
+    whole, dense = scaled_operator(random)
     inside, cut = whole.by_column
     operator = replace(whole.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
-    dense = scale[:, None] * torch.zeros(40, 60).index_put_((rows, cols), torch.ones(300), accumulate=True)
+    own = torch.rand(40, generator=random) if diagonal else None
     if own is not None:
         dense[torch.arange(40), torch.arange(40)] += own
     shapes = [(60, 16), (48, 16), (48, 16), (48,), (48,)]

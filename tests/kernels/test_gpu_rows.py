@@ -15,7 +15,6 @@ def _short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     import gpnn.kernels.gpu
 
     monkeypatch.setattr(gpnn.kernels.gpu, "LIMIT", 20)
-    monkeypatch.setattr(gpnn.kernels.gpu, "LIMIT", 20)
     monkeypatch.setattr(gpnn.kernels.gpu, "SEGMENT", 7)
 
 
@@ -55,8 +54,10 @@ def test_factors_of_rows_and_what_is_added() -> None:
     out = torch.randn(25, 5).to(DEVICE)
     expected = row_scale[:, None] * (dense @ (x * source_scale[:, None]))
     expected[:10] += out[:10]
-    scales = {"row_scale": row_scale, "source_scale": source_scale}
-    ours = weighted_sum(operator.ptr, operator.col, None, None, x, **scales, add=out[:10], out=out)
+    diagonal = torch.rand(12).to(DEVICE)
+    expected[:12] += diagonal[:, None] * x[:12]
+    factors = {"row_scale": row_scale, "source_scale": source_scale, "diagonal": diagonal}
+    ours = weighted_sum(operator.ptr, operator.col, None, None, x, **factors, add=out[:10], out=out)
     torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
 
 

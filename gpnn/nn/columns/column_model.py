@@ -113,7 +113,11 @@ def to_scipy(operator: Operator) -> scipy.sparse.csr_array:
     entries = (weight, operator.col.cpu().numpy(), operator.ptr.cpu().numpy())
     matrix = csr_array(entries, operator.shape, copy=True)  # adding up sorts in place
     matrix.sum_duplicates()
-    return matrix if operator.row_scale is None else (diags_array(operator.row_scale.cpu().numpy()) @ matrix).tocsr()
+    if operator.row_scale is not None:
+        matrix = diags_array(operator.row_scale.cpu().numpy()) @ matrix
+    if operator.col_scale is not None:
+        matrix = matrix @ diags_array(operator.col_scale.cpu().numpy())
+    return matrix.tocsr()
 
 
 def _operator(src: Tensor, dst: Tensor, num_nodes: int, device: torch.device | str) -> Operator:
