@@ -10,8 +10,11 @@ twice as many. The training is a gated graph network, d = 32, two rounds, exact 
 
     python benchmarks/stored_train.py --device cuda --nodes 50e6 --edges 364e6 --width 128 --memory 100 --epochs 3
 
-makes the graphs of `gpu_graph.py` on a GPU and trains there, d = 128, three rounds, states in bfloat16, features in
-float16, one node in eighty labelled.
+makes the graphs of `gpu_graph.py` on a GPU and trains there, d = 128, three steps, states in bfloat16, features in
+float16, one node in eighty labelled. Messages are weighed by the command's own rule, symmetric_split with self-loops.
+`--source` is another folder for the arrays, such as one in memory, and `--drop` deletes them after the conversion:
+a disk then need not hold features twice. Several schedules (`--schedule held_cut,synchronous`) train one after the
+other from the same folder.
 """
 
 import argparse
@@ -39,10 +42,12 @@ SETTINGS = (
 )
 ON = {  # a kind of device
     "cpu": ("schedule.rounds=2", "device=cpu"),
-    "cuda": (
-        *("schedule.rounds=3", "schedule.normalization=phase", "schedule.self_loops=false"),  # lowered on the GPU
-        *("model.concat=none", "train.precision=bf16_states", "device=cuda"),
-    ),
+    "cuda": (*("model.concat=none", "train.precision=bf16_states", "device=cuda"),),
+}
+STEPS = {  # three, on a GPU, by schedule
+    "partitioned": ("schedule.name=partitioned", "schedule.rounds=3"),
+    "held_cut": ("schedule.name=held_cut", "schedule.rounds=1", "schedule.intra=3"),
+    "synchronous": ("schedule.name=held_cut", "schedule.rounds=3", "schedule.intra=1"),  # subgraph after subgraph
 }
 
 
@@ -152,18 +157,23 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=WIDTH, help="of features and states")
     parser.add_argument("--threads", type=int, help="of the conversion (default: one per core)")
     parser.add_argument("--only", choices=("convert", "train"), help="stop after the conversion, or do no prediction")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting")
     parser.add_argument("--folder", type=Path, default=Path("scratch/stored"))
+    parser.add_argument("--source", type=Path, help="folder of the arrays before the conversion (default: the same)")
+    parser.add_argument("--drop", action="store_true", help="delete the arrays after the conversion")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    folder = given.folder / f"{given.graph}-{int(given.nodes)}-{int(given.edges)}"
-    if not (folder / "done").exists():
-        start, sizes = time.perf_counter(), (given.graph, int(given.nodes), int(given.edges))
-        write(folder, *sizes) if given.device == "cpu" else write_on_gpu(folder, *sizes, given.width)
-        print(f"the arrays are written in {time.perf_counter() - start:.0f} s", flush=True)
+    name = f"{given.graph}-{int(given.nodes)}-{int(given.edges)}"
+    folder, source = given.folder / name, (given.source or given.folder) / name
     rows, graph = [], folder / "graph"
     if not (graph / "graph.json").exists():
-        files = ["--features", folder / "x.npy", "--labels", folder / "y.npy"]
-        words = ["data", "convert", folder / "edges", graph, *files, "--undirected"]
+        if not (source / "done").exists():
+            start, sizes = time.perf_counter(), (given.graph, int(given.nodes), int(given.edges))
+            write(source, *sizes) if given.device == "cpu" else write_on_gpu(source, *sizes, given.width)
+            print(f"the arrays are written in {time.perf_counter() - start:.0f} s", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = ["--features", source / "x.npy", "--labels", source / "y.npy"]
+        words = ["data", "convert", source / "edges", graph, *files, "--undirected"]
         if given.device == "cuda":
             words += ["--dtype", "float16", "--duplicates", "keep", "--memory", min(64, given.memory)]
         else:
@@ -171,17 +181,13 @@ def main() -> None:
         words += [] if given.threads is None else ["--threads", given.threads]
         rows.append(measured("convert", list(map(str, words))))
         print(rows[-1], flush=True)
-    if given.only == "convert":
-        return
-    run = folder / f"run-{int(time.time())}"
-    words = ["train", graph, *SETTINGS, f"schedule.name={given.schedule}", f"train.epochs={given.epochs}"]
-    words += [*ON[given.device], f"model.hidden_channels={given.width}"]
-    words += [f"train.check_every={given.epochs}"] if given.device == "cuda" else []
-    words += [f"memory={given.memory}", f"disk={folder}", "--out", run, "--no-report"]
-    rows.append(measured(f"train, {given.schedule}", list(map(str, words)), run / "history.jsonl"))
-    epochs = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    rows[-1]["epoch"] = min(each["seconds"] for each in epochs[1:] or epochs)
-    print(rows[-1], flush=True)
+        if given.drop:
+            shutil.rmtree(source / "edges")
+            (source / "x.npy").unlink()
+    for schedule in [] if given.only == "convert" else given.schedule.split(","):
+        run = folder / f"run-{schedule}-{int(time.time())}"
+        rows.append(train(graph, run, schedule, given))
+        print(rows[-1], flush=True)
     if given.only is None:
         rows.append(measured("predict", ["predict", str(run), "--out", str(folder / "predictions.parquet")]))
         print(rows[-1], flush=True)
@@ -191,23 +197,34 @@ def main() -> None:
         given.out.write_text(page)
 
 
+def train(graph: Path, run: Path, schedule: str, given: argparse.Namespace) -> dict:
+    """Train by the command; what :func:`measured` gives, and the seconds of an epoch without validation."""
+    steps = STEPS[schedule] if given.device == "cuda" else (f"schedule.name={schedule}",)
+    words = ["train", graph, *SETTINGS, *steps, *ON[given.device], f"train.epochs={given.epochs}"]
+    words += [f"model.hidden_channels={given.width}", f"memory={given.memory}GB", f"disk={run.parent}", *given.set]
+    words += [f"train.check_every={given.epochs}"] if given.device == "cuda" else []
+    row = measured(f"train, {schedule}", [*map(str, words), "--out", str(run), "--no-report"], run / "history.jsonl")
+    epochs = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    bare = sorted(each["seconds"] for each in epochs[1:] if "val_loss" not in each) or [epochs[-1]["seconds"]]
+    return row | {"epoch": bare[len(bare) // 2], "epochs": [round(each["seconds"], 3) for each in epochs]}
+
+
 def report(rows: list[dict], graph: str, given: argparse.Namespace) -> str:
     """The results as a page; the estimate stands in what the training printed."""
     command = f"python benchmarks/stored_train.py --graph {given.graph} --nodes {given.nodes:g} --edges {given.edges:g}"
     command += f" --memory {given.memory:g} --epochs {given.epochs} --schedule {given.schedule} --width {given.width}"
-    command += f" --device {given.device}"
+    command += f" --device {given.device}" + "".join(f" --set {each}" for each in given.set)
     lines = ["# Training from files on the disk", "", describe_machine(), "", f"`{command}`", ""]
     columns = ("graph", "command", "seconds", "to the first epoch's end", "seconds per epoch")
     columns += ("peak GiB, anonymous", "peak GiB, with mapped pages", "of the GPU")
     lines += [f"| {' | '.join(columns)} |", "|---|---" + "|--:" * (len(columns) - 2) + "|"]
     for row in rows:
         times = [f"{row['seconds']:.0f}", f"{row['first epoch']:.0f}" if "first epoch" in row else ""]
-        times += [f"{row['epoch']:.1f}" if "epoch" in row else ""]
+        times += [f"{row['epoch']:.2f}" if "epoch" in row else ""]
         sizes = [f"{row[name] / 2**30:.2f}" if name in row else "" for name in ("RssAnon", "VmHWM", "device")]
         lines.append(f"| {' | '.join([graph, row['what'], *times, *sizes])} |")
-    trained = next(row for row in rows if row["what"].startswith("train"))
-    converted = [row["output"] for row in rows if row["what"] == "convert"]
-    return "\n".join([*lines, "", "```", *converted, trained["output"], "```", ""])
+    printed = [row["output"] for row in rows if row["what"] != "predict"]
+    return "\n".join([*lines, "", "```", *printed, "```", ""])
 
 
 if __name__ == "__main__":

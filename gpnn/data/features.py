@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 SCALES = ("auto", "none", "rows")
+PIECE_ROWS = 1 << 18  # of features that are looked at at one time
 TYPED: Literal["typed"] = "typed"  # reverses as types of their own
 Undirected = bool | Literal["typed"]
 
@@ -76,7 +77,8 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     if x is None or x.shape[1] == 1:
         return "none"
     values = x if x.layout == torch.strided else x.values()
-    return "none" if values.numel() and values.min() < 0 else "rows"
+    pieces = values.split(PIECE_ROWS) if values.numel() else ()
+    return "none" if any(bool(piece.min() < 0) for piece in pieces) else "rows"  # the first piece tells most often
 
 
 def scale_rows(x: Tensor) -> Tensor:

@@ -209,8 +209,7 @@ def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:
     >>> homophily(torch.tensor([0, 0, 1]), Graph([0, 1], [1, 2], num_nodes=3), torch.tensor([True, True, True]))
     0.5
     """
-    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
-    src, dst = graph.src[both], graph.dst[both]
+    src, dst = _edges_between(graph, known)
     if not src.numel():
         return None
     if y.dim() == 1:
@@ -228,12 +227,22 @@ def assortativity(y: Tensor, graph: Graph, known: Tensor) -> float | None:
     >>> assortativity(torch.tensor([0, 0, 1, 1]), pairs, torch.ones(4, dtype=torch.bool))
     1.0
     """
-    both = known[graph.src] & known[graph.dst] & (graph.src != graph.dst)
-    if int(both.sum()) < LEAST_EDGES:
+    ends = torch.cat(_edges_between(graph, known))
+    if len(ends) < 2 * LEAST_EDGES:
         return None
-    share = torch.bincount(torch.cat([y[graph.src[both]], y[graph.dst[both]]])).double()
+    share = torch.bincount(y[ends]).double()
     alike, chance = homophily(y, graph, known), float((share / share.sum()).square().sum())
     return None if alike is None or chance == 1 else (alike - chance) / (1 - chance)
+
+
+def _edges_between(graph: Graph, known: Tensor) -> tuple[Tensor, Tensor]:
+    """Sender and receiver of the edges between two known nodes, loops aside; the edge list of rows is not made."""
+    found = [torch.empty(2, 0, dtype=torch.int64)]
+    for src, dst in graph.edge_chunks():
+        both = known[src] & known[dst] & (src != dst)
+        found.append(torch.stack([src[both], dst[both]]))
+    src, dst = torch.cat(found, 1)
+    return src, dst
 
 
 def _rows_differ(x: Tensor | None) -> bool:

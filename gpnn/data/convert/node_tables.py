@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.convert.gather import ordered_map
 from gpnn.data.convert.pieces import Piece, parquet_batches, read_batches
 from gpnn.data.npy_file import NpyWriter, read_header, read_rows, write_array
 from gpnn.data.tables import join_tables
@@ -187,8 +188,8 @@ def _write_sparse(folder: Path, blocks: Iterable[Tensor]) -> None:
             files[2].append(block.values().numpy())
 
 
-def array_blocks(path: Path) -> Blocks:
-    """The rows of a `.npy` file `[N, F]`, read as they are needed.
+def array_blocks(path: Path, threads: int) -> Blocks:
+    """The rows of a `.npy` file `[N, F]`, read by threads as they are needed.
 
     Raises:
         ValueError: for an array of other dimensions, or a value that is not finite, with its row.
@@ -198,12 +199,10 @@ def array_blocks(path: Path) -> Blocks:
         raise ValueError(f"{path.name} must have shape [N, F]. Got {list(header.shape)}.")
     rows = max(1, int(BLOCK_BYTES / max(1, 4 * header.shape[1])))
 
-    def blocks() -> Iterator[Tensor]:
-        for start in range(0, max(1, header.shape[0]), rows):
-            values = read_rows(path, header, start, min(start + rows, header.shape[0]))
-            yield _finite(path.name, values, start)
+    def read(start: int) -> Tensor:
+        return _finite(path.name, read_rows(path, header, start, min(start + rows, header.shape[0])), start)
 
-    return blocks
+    return lambda: ordered_map(read, range(0, max(1, header.shape[0]), rows), threads)
 
 
 def list_blocks(pieces: Iterable[Piece], column: str, rows: int, progress: Callable[[], None]) -> Blocks:
@@ -219,6 +218,9 @@ def list_blocks(pieces: Iterable[Piece], column: str, rows: int, progress: Calla
 
 
 def _finite(file: str, values: np.ndarray, first: int) -> Tensor:
+    """The values as float32, or as float16 where they came so."""
+    if values.dtype == np.float16 and bool(torch.from_numpy(values).isfinite().all()):
+        return torch.from_numpy(values)
     with np.errstate(over="ignore"):
         narrow = np.ascontiguousarray(values, np.float32)
     check_finite(Matrix(file, narrow), first)

@@ -29,6 +29,8 @@ from gpnn.data.tables.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+MOST_READERS = 8  # threads that read features, one for each gigabyte of memory
+
 
 @dataclass(frozen=True)
 class NodeStage:
@@ -136,7 +138,8 @@ class NodeStage:
             count = read_header(path).shape[0]
             if count != ids.num_nodes:
                 raise ValueError(f"{path.name} must have one row for each of the {ids.num_nodes} nodes. Got {count}.")
-            return array_blocks(path)
+            settings = self.job.settings
+            return array_blocks(path, min(settings.num_threads, MOST_READERS, max(1, int(settings.memory / 1e9))))
         matrix = read_matrix(path, self.job.choices)
         assert matrix is not None
         check_finite(matrix)
