@@ -18,7 +18,7 @@ from gpnn.check import check_count
 from gpnn.data.arrays import encode_labels, encode_numbers
 from gpnn.data.labels import labelled_nodes
 from gpnn.divide import partition_graph
-from gpnn.node_input import graph_of
+from gpnn.estimator.node_input import graph_of
 from gpnn.partition import Partition
 from gpnn.run.known_nodes import find_nodes
 

@@ -13,7 +13,7 @@ import torch
 
 from gpnn.build.finish import keep_training, write_member
 from gpnn.build.objects import Built, build, build_data
-from gpnn.build.unchanged import adopt_config, check_base, digests_of, record
+from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
 from gpnn.config import Config, sound_config
 from gpnn.data.splits import GraphFacts, count_entries, split_mask
 from gpnn.distributed import ShardedPlan, group_of
@@ -22,7 +22,7 @@ from gpnn.race.halving import CHECKPOINT
 from gpnn.recipes import RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
-from gpnn.storage.read import read_json, shorten, wrong_field
+from gpnn.storage.read import read_json, shorten
 from gpnn.train.fit import Callback
 from gpnn.train.task import task_of
 
@@ -217,12 +217,7 @@ def read_race(path: Path) -> Race:
 
 def parse_race(noted: Any, file: str) -> Race:
     """The race of :meth:`Race.to_mapping`; `file` is where it stands."""
-    kinds = {"base": str, "fixed": list, "record": dict | None, "winner": str | None, "began": dict | None}
-    wrong = wrong_field(noted, kinds)
-    wrong = "fixed" if wrong is None and not all(isinstance(key, str) for key in noted["fixed"]) else wrong
-    if wrong is not None:
-        raise ValueError(f"{file} must note a race. Got another {shorten(wrong)}.")
-    check_base(noted["base"], file)
+    check_noted(noted, {"record": dict | None, "winner": str | None, "began": dict | None}, file, "race")
     record = None if noted.get("record") is None else RaceRecord.from_mapping(noted["record"], file)
     race = Race(noted["base"], tuple(noted["fixed"]), record, noted.get("winner"), noted.get("began"))
     for name in (*(() if record is None else record.costs), race.winner):

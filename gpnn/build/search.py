@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpnn.build.finish import keep_training
 from gpnn.build.objects import Built
-from gpnn.build.unchanged import adopt_config, check_base
+from gpnn.build.unchanged import adopt_config, check_noted
 from gpnn.config import Config, sound_config
 from gpnn.distributed import ShardedPlan
 from gpnn.race.halving import CHECKPOINT
 from gpnn.storage.atomic import make_folder, write_json
-from gpnn.storage.read import read_json, shorten, wrong_field
+from gpnn.storage.read import read_json
 from gpnn.train.fit import Callback, FitResult
 from gpnn.train.metrics import merit
 from gpnn.train.task import task_of
@@ -176,13 +176,8 @@ def read_search(path: Path) -> tuple[Search, dict[str, Any]]:
         ValueError: when it notes something else, or trials that are not this search's.
     """
     noted = read_json(path)
-    kinds = {"num": int, "base": str, "fixed": list, "trials": list}
-    wrong = wrong_field(noted, kinds)
-    wrong = "fixed" if wrong is None and not all(isinstance(key, str) for key in noted["fixed"]) else wrong
-    if wrong is not None:
-        raise ValueError(f"{path.name} must note a search. Got another {shorten(wrong)}.")
+    check_noted(noted, {"num": int, "trials": list}, path.name, "search")
     search = Search(noted["num"], noted["base"], tuple(noted["fixed"]))
-    check_base(search.base, path.name)
     expected = [
         {"trial": number, "settings": each} for number, each in zip(range(len(noted["trials"])), search.trials())
     ]

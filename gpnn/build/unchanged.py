@@ -27,7 +27,7 @@ from gpnn.run.folder import RunFolder
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 from gpnn.storage.atomic import finite, write_json, write_text
-from gpnn.storage.read import flatten, read_json, shorten
+from gpnn.storage.read import flatten, read_json, shorten, wrong_field
 from gpnn.train.columns.settings import METHODS as COLUMN_METHODS
 from gpnn.train.learn_partition import PartitionRecipe
 
@@ -188,6 +188,19 @@ def check_base(base: Any, name: str) -> Config:
     if problems:
         raise ValueError(f"The base in {name} must be a configuration. Got: {shorten(problems[0], 200)}.")
     return config
+
+
+def check_noted(noted: Any, kinds: Mapping[str, Any], name: str, what: str) -> None:
+    """Check what the file `name` notes of a search or a race around a base configuration.
+
+    Raises:
+        ValueError: when a field is missing, unknown or of another kind, or the base is not a configuration.
+    """
+    wrong = wrong_field(noted, {"base": str, "fixed": list, **kinds})
+    wrong = "fixed" if wrong is None and not all(isinstance(key, str) for key in noted["fixed"]) else wrong
+    if wrong is not None:
+        raise ValueError(f"{name} must note a {what}. Got another {shorten(wrong)}.")
+    check_base(noted["base"], name)
 
 
 def digests_of(built: Built) -> dict[str, str]:

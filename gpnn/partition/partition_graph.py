@@ -17,8 +17,7 @@ from gpnn.check import check_choice, check_count
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.partition.clustered import clustered
 from gpnn.partition.flood_fill import flood_fill
-from gpnn.partition.metis import metis
-from gpnn.partition.mtkahypar import mtkahypar
+from gpnn.partition.packages import metis, mtkahypar
 from gpnn.partition.partition import Partition, Quality, as_nodes, training_nodes
 from gpnn.partition.refined import refined
 from gpnn.partition.simple import components, given, random

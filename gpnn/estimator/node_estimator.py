@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,25 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from gpnn.check import check_choice, parse_memory
 from gpnn.data.arrays import hold_out, kind_of_frame, to_frame
-from gpnn.data.features import TYPED, choose_scale, transform_data
-from gpnn.data.files import sha256_of
+from gpnn.data.features import transform_data
 from gpnn.data.labels import check_trainable
-from gpnn.data.splits import GraphFacts
-from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
-from gpnn.explain import Explained
-from gpnn.export import check_program, export_models, save_program
-from gpnn.incremental.follower import Followed, Follower, start_predictor
-from gpnn.kernels.execution import choose_device
-from gpnn.nn import NodeModel
-from gpnn.nn.columns import ColumnModel
-from gpnn.node_input import (
+from gpnn.estimator.node_input import (
     NodeInput,
     apply_columns,
     check_features,
@@ -40,42 +29,30 @@ from gpnn.node_input import (
     read_graph,
     read_nodes,
 )
+from gpnn.estimator.saved import load_estimator, save_estimator
+from gpnn.estimator.training import pipeline_of, train_estimator
+from gpnn.explain import Explained
+from gpnn.export import check_program, export_models, save_program
+from gpnn.incremental.follower import Followed, Follower, start_predictor
+from gpnn.kernels.execution import choose_device
+from gpnn.nn import NodeModel
+from gpnn.nn.columns import ColumnModel
 from gpnn.partition import Partition
-from gpnn.pipeline import Assembly, Auto, Pipeline, Sizes
+from gpnn.pipeline import Auto, Pipeline
 from gpnn.progress import Progress
-from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
-from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
-from gpnn.run.checkpoint import LEAST_BOUND, restore_model
-from gpnn.run.folder import RunFolder
-from gpnn.run.known_nodes import KnownNodes, RowDigests
-from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels, write_predictions
-from gpnn.storage.atomic import make_folder, write_json
-from gpnn.storage.read import read_json, shorten
+from gpnn.race import RaceRecord
+from gpnn.recipes import AUTO
+from gpnn.run.known_nodes import KnownNodes
+from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels
+from gpnn.storage.read import shorten
 from gpnn.text import in_notebook
-from gpnn.train.blend import Blend, blend_predictions
 from gpnn.train.evaluate import predict_outputs
-from gpnn.train.fit import Callback, FitResult, training_html
-from gpnn.train.notes import Note, NoteWarning, take_notes, training_notes
-from gpnn.train.recipe import Recipe
-from gpnn.train.task import Prediction, Task, parse_task
+from gpnn.train.fit import Callback, training_html
+from gpnn.train.notes import NoteWarning
+from gpnn.train.task import Prediction, Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-NODES = "nodes.parquet"  # of a saved estimator
-# the arguments of a pipeline, of its model's options and of a recipe
-STRUCTURE = (
-    "partition",
-    "k",
-    "schedule",
-    "rounds",
-    "schedule_options",
-    "normalization",
-    "self_loops",
-    "hidden_channels",
-)
-CELL = ("cell", "input_dropout", "dropout", "drop_node")
-TRAINING = ("epochs", "learning_rate", "weight_decay", "patience")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -185,7 +162,7 @@ class NodeEstimator(BaseEstimator):
             TemporaryDirectory() as folder,
             Progress("preparing", silent=not (self.verbose or in_notebook())) as progress,
         ):
-            self._train(data, Path(folder), progress, callbacks)
+            train_estimator(self, data, Path(folder), progress, callbacks)
         if graph is not None:
             self.graph_ = graph
         self._learnt_from, self._follower = (X, adjacency, graph), None
@@ -207,118 +184,6 @@ class NodeEstimator(BaseEstimator):
             if name not in names:
                 raise ValueError(f"`class_weight` must name classes among {shorten(names)}. Got {shorten(name)}.")
         return tuple(float(weight.get(name, 1.0)) for name in names)
-
-    def _train(self, data: Data, folder: Path, progress: Progress, callbacks: Sequence[Callback]) -> None:
-        """Train the recipe, or where that is open the best of a race; a blend adds others where that is better."""
-        variants, name = Variants(data), self.recipe or (DEFAULT if self._chooses_model() else AUTO)
-        names = choose_members(GraphFacts.of(data)) if name == AUTO else [name]
-        settings = {each: self._data_settings(each, variants, race=name == AUTO) for each in names}
-        starts = {each: self._start(each, variants.get(**settings[each])) for each in names}
-        finals = self._race(starts, folder, progress)
-        name, *others = finals.names
-        result = self._train_finalist(finals, name, settings[name], progress, callbacks)
-        if result.problem is not None or result.task is None:
-            del self.model_  # what diverged predicts nothing
-            raise ValueError(result.problem)
-        self._warn(training_notes(self.history_, self.task_.chance))
-        if others and self.blend:
-            members = {each: self._member() for each in others}
-            for each, member in members.items():
-                member._train_finalist(finals, each, settings[each], progress)
-            self._blend(members, finals, data)
-        self._print(json.dumps(self.metrics_))
-
-    def _start(self, name: str, data: Data) -> Start[Assembly]:
-        """How the training of a recipe is built."""
-
-        def build(recipe: Recipe) -> Assembly:
-            return self._pipeline(name).assemble(data, recipe, keep_schedule=False).resolve_target_scale()
-
-        return Start(build, self._recipe(name))
-
-    def _race(self, starts: Mapping[str, Start[Assembly]], folder: Path, progress: Progress) -> Finals[Assembly]:
-        """The finalists of a race, or the one recipe that there is."""
-        if len(starts) == 1:
-            return Finals(starts, folder, None)
-        self.race_ = run_race(
-            starts,
-            folder,
-            budget=parse_budget(self.budget),
-            on_record=self._print_race,
-            on_training=progress.rung,
-            on_measure=progress.measure,
-            callbacks=[progress],
-        )
-        return Finals(starts, folder, self.race_)
-
-    def _train_finalist(
-        self,
-        finals: Finals[Assembly],
-        name: str,
-        settings: Mapping[str, Any],
-        progress: Progress,
-        callbacks: Sequence[Callback] = (),
-    ) -> FitResult:
-        """Train the model of a recipe as the estimator's own, over the data with these settings."""
-        self.undirected_, self.scale_features_ = settings["undirected"], settings["scale_features"]
-        self.recipe_, self.members_ = name, {}
-
-        def begin(made: Assembly) -> Sequence[Callback]:
-            self._take_assembly(made)
-            progress.stage("training", made.recipe.epochs)
-            return [progress, *callbacks]
-
-        result = finals.train(name, begin)[1]
-        self.history_, self.metrics_, self.n_iter_ = result.history, result.metrics, len(result.history)
-        if result.task is not None:
-            self.task_ = self.own_task_ = result.task
-        return result
-
-    def _take_assembly(self, made: Assembly) -> None:
-        """Take the objects that are about to be trained."""
-        self.sizes_, self.partition_ = made.pipeline.sizes, made.partition
-        self._take_model(made.model, made.model_arguments)
-        self._print(f"{self.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
-        if made.engine is not None:
-            self._print(f"engine {made.engine}")
-        self.known_ = KnownNodes.of(made.data, self.partition_)
-        self._warn(self._notes(made), 8)
-
-    def _data_settings(self, name: str, variants: Variants, *, race: bool) -> dict[str, Any]:
-        """How a recipe takes the data; reverses are added in a race alone."""
-        recipe = find_recipe(name)
-        own = variants.settings(recipe) if race else recipe.data_settings(one_way=False, num_edge_types=1)
-        scale = own.get("scale_features", "auto") if self.scale_features == "auto" else self.scale_features
-        scale = choose_scale(variants.data.get("x")) if scale == "auto" else scale
-        return {"undirected": own.get("undirected", False), "scale_features": scale}
-
-    def _member(self) -> Self:
-        """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
-        member = clone(self).set_params(verbose=False)
-        vars(member).update({name: value for name, value in vars(self).items() if name.endswith("_")})
-        member.quiet_ = True
-        return member
-
-    def _blend(self, members: Mapping[str, Self], finals: Finals[Assembly], data: Data) -> None:
-        """Predict together with other finalists of a race where that is better on the validation nodes."""
-        self.race_ = finals.choose_blend(data)
-        blend = self.race_.blend
-        self._print(f"race {blend}")
-        if blend is None or not blend.weights:
-            return
-        self.weight_, *weights = blend.weights.values()
-        self.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
-        found = []
-        for name, weight in blend.weights.items():
-            result = finals.train(name)[1]
-            assert result.task is not None
-            assert result.logits is not None
-            found.append(Prediction(weight, result.task, result.logits))
-        self.task_, _, scores = blend_predictions(found, data)
-        self.metrics_ = {**self.metrics_, **scores, "num_members": len(found)}
-
-    def _print_race(self, record: RaceRecord) -> None:
-        self._print(f"race {record.rows[-1]}" if record.rows else f"race {record}")
 
     def _outputs(self, given: NodeInput) -> Tensor:
         """What the model, or the blend, gives for every node requested, `[n, num_outputs]`.
@@ -347,7 +212,7 @@ class NodeEstimator(BaseEstimator):
         if isinstance(self.model_, ColumnModel):
             self.model_.move_labels(torch.from_numpy(row))
         part = None if self.partition_ is None else self.known_.partition(data, row)
-        return data, replace(self._pipeline(), **asdict(self.sizes_)), part
+        return data, replace(pipeline_of(self, self.recipe_), **asdict(self.sizes_)), part
 
     def _transform_columns(self, data: Data) -> Data:
         """Nodes with their features as the model takes them."""
@@ -495,28 +360,7 @@ class NodeEstimator(BaseEstimator):
         Nothing is pickled.
         """
         check_is_fitted(self, "model_")
-        if hasattr(self, "columns_"):
-            raise ValueError("`save` pickles nothing, and so keeps no transformer of scikit-learn. Got `columns`.")
-        run = RunFolder(Path(folder))
-        make_folder(run.path)
-        for name, (_, member) in self.members_.items():
-            member.save(run.members / name)
-        run.write_model(self.model_.state_dict(), self.model_arguments_)
-        nodes, digests = run.path / NODES, self.known_.digests
-        write_predictions([self.known_.to_table()], nodes)
-        learned = {"sizes_": asdict(self.sizes_), "scale_features_": self.scale_features_, **self._learned()}
-        learned |= {"recipe_": self.recipe_, "undirected_": self.undirected_}
-        learned["vocabulary_"] = self.vocabulary_.to_mapping()
-        if self.members_:
-            weights = {self.recipe_: self.weight_, **{name: weight for name, (weight, _) in self.members_.items()}}
-            sealed = {name: sha256_of(run.members / name / f"{self.kind}.json") for name in self.members_}
-            own_task = self.own_task_.to_mapping()
-            learned["blend_"] = {**Blend(weights).to_mapping(), "task": own_task, "sha256": sealed}
-        learned["rows_"] = None if digests is None else digests._asdict()
-        measured = {"metrics_": self.metrics_, "n_iter_": self.n_iter_}
-        # what a kill leaves of two estimators is not an estimator
-        whole = {"model_sha256": sha256_of(run.model), "nodes_sha256": sha256_of(nodes)}
-        write_json(run.path / f"{self.kind}.json", {"parameters": self.get_params(), **learned, **measured, **whole})
+        save_estimator(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -525,46 +369,7 @@ class NodeEstimator(BaseEstimator):
         Raises:
             ValueError: when the folder holds none.
         """
-        path = Path(folder)
-        try:
-            saved = read_json(path / f"{cls.kind}.json")
-            found = cls(**saved["parameters"])
-            found.sizes_ = Sizes(**saved["sizes_"])
-            if not isinstance(found.sizes_.rounds, int) or found.sizes_.rounds > LEAST_BOUND:
-                raise ValueError(f"{shorten(found.sizes_.rounds)} rounds")
-            found.metrics_, found.scale_features_ = saved["metrics_"], saved["scale_features_"]
-            found.n_iter_ = saved["n_iter_"]
-            found.recipe_ = saved.get("recipe_") or found.recipe or DEFAULT  # older versions have no race
-            find_recipe(found.recipe_)
-            found.undirected_ = saved.get("undirected_", False)
-            check_choice("undirected_", found.undirected_, (False, True, TYPED))
-            words = saved.get("vocabulary_")  # older versions have none
-            found.vocabulary_ = Vocabulary() if words is None else Vocabulary.from_mapping(words)
-            found._take_learned(saved)
-            found._take_members(path, saved.get("blend_"))
-            if saved["model_sha256"] != sha256_of(path / "model.safetensors"):
-                raise ValueError("the model of another")
-            found._take_nodes(_read_nodes(path, saved, f"{cls.kind}.json"))
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got: {str(error)[:100]}.") from None
-        weights, arguments = RunFolder(path).read_model()
-        if arguments.get("out_channels") != found.task_.num_outputs:
-            raise ValueError(f"{str(path)!r} must hold a saved {cls.kind}. Got a model with other outputs.")
-        found._take_model(restore_model(arguments, weights, "model.safetensors"), arguments)
-        return found
-
-    def _take_members(self, path: Path, saved: Mapping[str, Any] | None) -> None:
-        """Take the other models of a blend back from a saved estimator, which may have none."""
-        self.members_, self.own_task_ = {}, self.task_
-        if saved is None:
-            return
-        (_, self.weight_), *others = Blend.from_mapping(saved).weights.items()
-        self.own_task_ = parse_task(saved["task"], f"{self.kind}.json")
-        for name, weight in others:
-            find_recipe(name)
-            if saved["sha256"][name] != sha256_of(path / "members" / name / f"{self.kind}.json"):
-                raise ValueError("the member of another")
-            self.members_[name] = weight, type(self).load(path / "members" / name)
+        return load_estimator(cls, Path(folder))
 
     def _take_classes(self, data: Data, classes: np.ndarray | None) -> None:
         """Take the classes of the data to learn from, and their names where labels were arrays."""
@@ -606,43 +411,6 @@ class NodeEstimator(BaseEstimator):
             tags.classifier_tags.multi_label = True
         return tags
 
-    def _notes(self, made: Assembly) -> list[Note]:
-        """What the training does not use; without validation nodes only where some were wanted."""
-        wanted = self.validation_fraction or made.data.get("val_mask") is not None
-        return take_notes(made.facts if wanted else replace(made.facts, num_validation=None))
-
-    def _warn(self, notes: list[Note], stacklevel: int = 4) -> None:
-        for note in () if self.quiet_ else notes:  # at the line that called fit
-            warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=stacklevel)
-
-    def _print(self, text: str) -> None:
-        if self.verbose:
-            print(f"{type(self).__name__}: {text}")
-
-    def _chooses_model(self) -> bool:
-        """Whether an argument chose the model, or how it is trained, so that there is nothing to race for."""
-        open_ones = set(self.train_options or ()) <= set(OPEN)
-        return bool(self._given(*STRUCTURE, *CELL, *TRAINING, "model_options")) or not open_ones
-
-    def _recipe(self, name: str) -> Recipe:
-        weight = {} if self.class_weight_ is None else {"class_weight": self.class_weight_}
-        return replace(find_recipe(name).train, **{**self._given(*TRAINING), **weight, **(self.train_options or {})})
-
-    def _pipeline(self, name: str | None = None) -> Pipeline:
-        pipeline = find_recipe(name or self.recipe_).pipeline
-        options = {**pipeline.model_options, **self._given(*CELL)}
-        options |= self.model_options or {}
-        start = options.pop("embedding_start", pipeline.embedding_start)
-        own = self._given(*STRUCTURE, "seed", "device", "engine", "disk")
-        if pipeline.schedule == "auto":
-            own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
-        own |= {name: parse_memory(name, size) for name, size in self._given("memory", "device_memory").items()}
-        return replace(pipeline, **own, model_options=options, embedding_start=start)
-
-    def _given(self, *names: str) -> dict[str, Any]:
-        """The arguments of these names that are not None."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
     def _take_nodes(self, known: KnownNodes) -> None:
         self.known_, labels = known, known.labels
         self.partition_ = None if labels is None else Partition(torch.from_numpy(labels), int(labels.max()) + 1)
@@ -669,19 +437,3 @@ def _check_meaning(given: Vocabulary | None, learnt: Vocabulary) -> None:
             "Tables must be read with the meaning of those learnt from: `vocabulary=classifier.vocabulary_` of "
             "`gpnn.from_frames` and `gpnn.load_dataset`. Got other columns, classes or edge types."
         )
-
-
-def _read_nodes(path: Path, saved: Mapping[str, Any], file: str) -> KnownNodes:
-    """The nodes of a saved estimator, also of older versions, which knew them by their edges."""
-    if "nodes_sha256" not in saved:
-        import pyarrow
-
-        stored = path / "partition.safetensors"
-        labels = Partition.load(stored).labels.numpy() if stored.exists() else None
-        rows = pyarrow.array(np.arange(0 if labels is None else len(labels)))
-        return KnownNodes(rows, labels, RowDigests(saved["graph_"], ""))
-    if saved["nodes_sha256"] != sha256_of(path / NODES):
-        raise ValueError("the nodes of another")
-    rows = saved["rows_"]
-    digests = None if rows is None else RowDigests.parse(rows, file)
-    return KnownNodes.from_table(read_parquet_columns(path / NODES), digests, NODES)

@@ -10,9 +10,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpnn.data.arrays import encode_labels, encode_numbers
+from gpnn.estimator.node_estimator import NodeEstimator
+from gpnn.estimator.node_input import NodeInput
 from gpnn.explain import Explanation, explain_node, find_node
-from gpnn.node_estimator import NodeEstimator
-from gpnn.node_input import NodeInput
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
 

@@ -1,0 +1,5 @@
+"""Graph partition neural networks under scikit-learn's conventions."""
+
+from gpnn.estimator.estimators import GPNNClassifier, GPNNRegressor
+
+__all__ = ["GPNNClassifier", "GPNNRegressor"]

@@ -1,0 +1,225 @@
+"""The training of an estimator: of one recipe, or of those of a race, of which several may predict together."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sklearn.base import clone
+
+from gpnn.check import parse_memory
+from gpnn.data.features import choose_scale
+from gpnn.data.splits import GraphFacts
+from gpnn.pipeline import Assembly, Pipeline
+from gpnn.progress import Progress
+from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
+from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
+from gpnn.run.known_nodes import KnownNodes
+from gpnn.train.blend import blend_predictions
+from gpnn.train.fit import Callback, FitResult
+from gpnn.train.notes import Note, NoteWarning, take_notes, training_notes
+from gpnn.train.recipe import Recipe
+from gpnn.train.task import Prediction
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gpnn.estimator.node_estimator import NodeEstimator
+
+E = TypeVar("E", bound="NodeEstimator")
+
+# the arguments of a pipeline, of its model's options and of a recipe
+STRUCTURE = (
+    "partition",
+    "k",
+    "schedule",
+    "rounds",
+    "schedule_options",
+    "normalization",
+    "self_loops",
+    "hidden_channels",
+)
+CELL = ("cell", "input_dropout", "dropout", "drop_node")
+TRAINING = ("epochs", "learning_rate", "weight_decay", "patience")
+
+
+def train_estimator(
+    estimator: NodeEstimator, data: Data, folder: Path, progress: Progress, callbacks: Sequence[Callback]
+) -> None:
+    """Train an estimator's recipe, or the best one of a race where none is chosen; others join it in a blend.
+
+    Args:
+        estimator: gets the attributes of a fitted one.
+        data: what to learn from, features as they are given.
+        folder: of a race's checkpoints.
+        progress: shows what is done.
+        callbacks: of the training of the estimator's own model.
+
+    Raises:
+        ValueError: when the training diverged.
+    """
+    name = estimator.recipe or (DEFAULT if _chooses_model(estimator) else AUTO)
+    names, variants = choose_members(GraphFacts.of(data)) if name == AUTO else [name], Variants(data)
+    settings = {each: _data_settings(estimator, each, variants, race=name == AUTO) for each in names}
+    starts = {each: _start(estimator, each, variants.get(**settings[each])) for each in names}
+    finals = _race(estimator, starts, folder, progress)
+    name, *others = finals.names
+    result = _train_finalist(estimator, finals, name, settings[name], progress, callbacks)
+    if result.problem is not None or result.task is None:
+        del estimator.model_  # what diverged predicts nothing
+        raise ValueError(result.problem)
+    _warn(estimator, training_notes(estimator.history_, estimator.task_.chance), 4)
+    if others and estimator.blend:
+        members = {each: _copy(estimator) for each in others}
+        for each, member in members.items():
+            _train_finalist(member, finals, each, settings[each], progress)
+        _blend(estimator, members, finals, data)
+    _print(estimator, json.dumps(estimator.metrics_))
+
+
+def pipeline_of(estimator: NodeEstimator, name: str) -> Pipeline:
+    """The plain arguments of a recipe with those that the estimator was given."""
+    pipeline = find_recipe(name).pipeline
+    options = {**pipeline.model_options, **_given(estimator, *CELL)}
+    options |= estimator.model_options or {}
+    start = options.pop("embedding_start", pipeline.embedding_start)
+    own = _given(estimator, *STRUCTURE, "seed", "device", "engine", "disk")
+    if pipeline.schedule == "auto":
+        own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
+    own |= {each: parse_memory(each, size) for each, size in _given(estimator, "memory", "device_memory").items()}
+    return replace(pipeline, **own, model_options=options, embedding_start=start)
+
+
+def _recipe_of(estimator: NodeEstimator, name: str) -> Recipe:
+    weight = {} if estimator.class_weight_ is None else {"class_weight": estimator.class_weight_}
+    own = {**_given(estimator, *TRAINING), **weight, **(estimator.train_options or {})}
+    return replace(find_recipe(name).train, **own)
+
+
+def _given(estimator: NodeEstimator, *names: str) -> dict[str, Any]:
+    """The arguments of these names that are not None."""
+    return {name: value for name in names if (value := getattr(estimator, name)) is not None}
+
+
+def _chooses_model(estimator: NodeEstimator) -> bool:
+    """Whether an argument chose the model, or how it is trained, so that there is nothing to race for."""
+    open_ones = set(estimator.train_options or ()) <= set(OPEN)
+    return bool(_given(estimator, *STRUCTURE, *CELL, *TRAINING, "model_options")) or not open_ones
+
+
+def _data_settings(estimator: NodeEstimator, name: str, variants: Variants, *, race: bool) -> dict[str, Any]:
+    """How a recipe takes the data; reverses are added in a race alone."""
+    recipe = find_recipe(name)
+    own = variants.settings(recipe) if race else recipe.data_settings(one_way=False, num_edge_types=1)
+    scale = own.get("scale_features", "auto") if estimator.scale_features == "auto" else estimator.scale_features
+    scale = choose_scale(variants.data.get("x")) if scale == "auto" else scale
+    return {"undirected": own.get("undirected", False), "scale_features": scale}
+
+
+def _start(estimator: NodeEstimator, name: str, data: Data) -> Start[Assembly]:
+    """How the training of a recipe is built."""
+    pipeline = pipeline_of(estimator, name)
+
+    def build(recipe: Recipe) -> Assembly:
+        return pipeline.assemble(data, recipe, keep_schedule=False).resolve_target_scale()
+
+    return Start(build, _recipe_of(estimator, name))
+
+
+def _race(
+    estimator: NodeEstimator, starts: Mapping[str, Start[Assembly]], folder: Path, progress: Progress
+) -> Finals[Assembly]:
+    """The finalists of a race, or the one recipe that there is."""
+    if len(starts) == 1:
+        return Finals(starts, folder, None)
+
+    def show(record: RaceRecord) -> None:
+        _print(estimator, f"race {record.rows[-1]}" if record.rows else f"race {record}")
+
+    estimator.race_ = run_race(
+        starts,
+        folder,
+        budget=parse_budget(estimator.budget),
+        on_record=show,
+        on_training=progress.rung,
+        on_measure=progress.measure,
+        callbacks=[progress],
+    )
+    return Finals(starts, folder, estimator.race_)
+
+
+def _train_finalist(
+    estimator: NodeEstimator,
+    finals: Finals[Assembly],
+    name: str,
+    settings: Mapping[str, Any],
+    progress: Progress,
+    callbacks: Sequence[Callback] = (),
+) -> FitResult:
+    """Train the model of a recipe as the estimator's own, over the data with these settings."""
+    estimator.undirected_, estimator.scale_features_ = settings["undirected"], settings["scale_features"]
+    estimator.recipe_, estimator.members_ = name, {}
+
+    def begin(made: Assembly) -> Sequence[Callback]:
+        _take_assembly(estimator, made)
+        progress.stage("training", made.recipe.epochs)
+        return [progress, *callbacks]
+
+    result = finals.train(name, begin)[1]
+    estimator.history_, estimator.metrics_, estimator.n_iter_ = result.history, result.metrics, len(result.history)
+    if result.task is not None:
+        estimator.task_ = estimator.own_task_ = result.task
+    return result
+
+
+def _take_assembly(estimator: NodeEstimator, made: Assembly) -> None:
+    """Take the objects that are about to be trained."""
+    estimator.sizes_ = made.pipeline.sizes
+    estimator._take_model(made.model, made.model_arguments)
+    _print(estimator, f"{estimator.sizes_}, {made.plan.num_messages:,} messages per pass, {made.plan.device}")
+    if made.engine is not None:
+        _print(estimator, f"engine {made.engine}")
+    estimator.partition_, estimator.known_ = made.partition, KnownNodes.of(made.data, made.partition)
+    wanted = estimator.validation_fraction or made.data.get("val_mask") is not None
+    _warn(estimator, take_notes(made.facts if wanted else replace(made.facts, num_validation=None)), 8)
+
+
+def _copy(estimator: E) -> E:
+    """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
+    copied = clone(estimator).set_params(verbose=False)
+    vars(copied).update({name: value for name, value in vars(estimator).items() if name.endswith("_")})
+    copied.quiet_ = True
+    return copied
+
+
+def _blend(estimator: E, members: Mapping[str, E], finals: Finals[Assembly], data: Data) -> None:
+    """Predict together with other finalists of a race where that is better on the validation nodes."""
+    estimator.race_ = finals.choose_blend(data)
+    blend = estimator.race_.blend
+    _print(estimator, f"race {blend}")
+    if blend is None or not blend.weights:
+        return
+    estimator.weight_, *weights = blend.weights.values()
+    estimator.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
+    found = []
+    for name, weight in blend.weights.items():
+        result = finals.train(name)[1]
+        assert result.task is not None
+        assert result.logits is not None
+        found.append(Prediction(weight, result.task, result.logits))
+    estimator.task_, _, scores = blend_predictions(found, data)
+    estimator.metrics_ = {**estimator.metrics_, **scores, "num_members": len(found)}
+
+
+def _warn(estimator: NodeEstimator, notes: list[Note], stacklevel: int) -> None:
+    for note in () if estimator.quiet_ else notes:  # at the line that called fit
+        warnings.warn(f"{note.what}; {note.argument}", NoteWarning, stacklevel=stacklevel)
+
+
+def _print(estimator: NodeEstimator, text: str) -> None:
+    if estimator.verbose:
+        print(f"{type(estimator).__name__}: {text}")
