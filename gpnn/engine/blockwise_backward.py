@@ -18,7 +18,7 @@ from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, step_rows, take_rows, write_rows
-from gpnn.engine.saved_states import SavedState
+from gpnn.engine.saved_states import SavedState, Source
 from gpnn.engine.step import Step
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import differentiated_at_once, for_gradients
@@ -64,6 +64,17 @@ def ends_independently(plan: Plan) -> bool:
 def ends_in_blocks(plan: Plan) -> bool:
     """Whether it :func:`ends_independently` and its blocks are contiguous; builds them."""
     return ends_independently(plan) and all(isinstance(block.rows, slice) for block in plan.rounds[-1][0].chunks)
+
+
+MOST_HELD = 2  # held edges per row, up to which blocks make what they read of each other's rows themselves
+
+
+def is_lone(plan: Plan) -> bool:
+    """Whether its only round :func:`ends_independently`, and blocks read few rows of each other."""
+    if plan.num_rounds != 1 or not ends_independently(plan):
+        return False
+    (phase,) = plan.rounds[0]
+    return phase.num_held <= MOST_HELD * phase.num_rows
 
 
 class Differentiated(Function):
@@ -334,6 +345,37 @@ class BlockwiseBackward:
     def _only_gradients(self) -> AbstractContextManager[None]:
         """Rows whose values nobody reads need not be computed, where the cell hands them on as they are."""
         return for_gradients() if getattr(self.recomputation.cell, "hands_on", False) else nullcontext()
+
+
+def through_only_round(
+    recomputation: Recomputation, source: Source, parameters: tuple[Tensor, ...], loss: RowLoss
+) -> tuple[Tensor, list[Tensor | None]]:
+    """The loss after a lone round in blocks, and the gradients of the source's tensors and of the parameters.
+
+    A block makes the states that it reads, those of other blocks' rows too, and is differentiated at once through them:
+    no state and no gradient of a state is there for all rows. A block without a row of the loss is left out.
+    """
+    ((phase, steps),) = round_steps(recomputation.rounds[0], 0)
+    tensors = tuple(dict.fromkeys((*source.tensors, *parameters)))  # encoder and head may share one
+
+    def through(number: int, block: Block) -> tuple[Tensor, tuple[Tensor | None, ...]] | None:
+        assert isinstance(block.rows, slice)
+        places = loss.places(block.rows)
+        if places.start == places.stop:
+            return None
+        with torch.enable_grad(), differentiated_at_once():
+            last = recomputation.advance(block, number, source.make(block.inputs), steps, None)
+            share = loss.value(last, block.rows, places)
+        return share.detach(), torch.autograd.grad(share, tensors, allow_unused=True)
+
+    totals: dict[Tensor, Tensor | None] = dict.fromkeys(tensors)
+    shares = [torch.zeros((), device=recomputation.plan.device)]
+    for found in recomputation.each(phase, through):
+        if found is not None:
+            shares.append(found[0].float())
+            totals = {each: add_gradient(totals[each], grad) for each, grad in zip(tensors, found[1])}
+    grads = [totals.pop(each, None) for each in (*source.tensors, *parameters)]
+    return torch.stack(shares).sum(), grads
 
 
 def add_gradient(total: Tensor | None, value: Tensor | None) -> Tensor | None:

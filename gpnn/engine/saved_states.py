@@ -235,6 +235,13 @@ class Source(SavedState, Protocol):
     def kept(self) -> bool:
         """Whether the states themselves are what the caller gave, and keeps."""
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether :meth:`make` can be called: single rows are at hand, and nothing is kept of them."""
+
+    def make(self, rows: Tensor | slice) -> Tensor:
+        """The states of some rows, `[m, s]`, as a function of `tensors` where gradients are enabled."""
+
     def new_state(self) -> Tensor:
         """An uninitialised state, `[N + V, s]`, on the device that computes."""
 
@@ -249,7 +256,7 @@ class GivenState:
         state: `[N + V, s]`.
     """
 
-    kept = True
+    kept, by_rows = True, False
 
     def __init__(self, state: Tensor) -> None:
         self.state = state
@@ -275,6 +282,9 @@ class GivenState:
 
     def read(self, rows: Tensor | slice) -> Tensor:
         return read_rows(self.state, rows)
+
+    def make(self, rows: Tensor | slice) -> Tensor:
+        return self.read(rows)
 
     def peek(self) -> Tensor:
         return self.state

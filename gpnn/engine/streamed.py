@@ -21,12 +21,15 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from gpnn.engine.block import Block
 from gpnn.engine.blockwise_backward import (
     BlockwiseBackward,
     Differentiated,
     RowLoss,
     add_gradient,
     ends_in_blocks,
+    is_lone,
+    through_only_round,
     without_hooks,
 )
 from gpnn.engine.plan import Plan
@@ -93,6 +96,8 @@ class Streamed:
         saves = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
         half = _autocast_type(plan.device.type)
+        if rows is not None and not saves and not collect and initial is None and _makes_rows(plan, source):
+            return [_rows_after_lone_round(Recomputation(cell, plan, seed), source, rows)]
         run = _Run(Recomputation(cell, plan, seed), self, source, parameters, collect, rows, saves, half)
         return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
 
@@ -242,6 +247,10 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     working, boundaries, kept = None, [], []
     at_once = ends_in_blocks(run.recomputation.plan)
     before_loss = len(run.recomputation.rounds) - at_once  # rounds
+    if not before_loss:
+        run.source.fetch()
+        if run.source.by_rows and is_lone(run.recomputation.plan):
+            return through_only_round(run.recomputation, run.source, run.parameters, loss)
     for number in range(before_loss):
         working = run.source.new_state() if working is None else working
         boundary, rows = _advance_round(run, number, working, None)
@@ -252,8 +261,6 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     if at_once:
         ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
         del working
-        if not before_loss:
-            ending.fetch()
         backward = BlockwiseBackward(run.recomputation, run.parameters, None, run.source.new_state())
         backward.kept, value = kept, backward.through_last_round(ending, loss)
     else:
@@ -266,6 +273,33 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     for number in reversed(range(before_loss)):
         backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
     return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
+
+
+def _makes_rows(plan: Plan, source: Source) -> bool:
+    """Whether a plan's only round is done block by block, from states that a source makes of their rows."""
+    if source.kept or not is_lone(plan) or not ends_in_blocks(plan):
+        return False
+    source.fetch()
+    return source.by_rows
+
+
+def _rows_after_lone_round(recomputation: Recomputation, source: Source, rows: Tensor) -> Tensor:
+    """The states of some plan rows, `[n, s]`; no more than a block's are there at one time."""
+    ((phase, steps),) = round_steps(recomputation.rounds[0], 0)
+    placed, order = rows.sort()
+    wanted, found = RowLoss(placed, lambda states, places: states.sum(), ()), source.make(slice(0, 1))
+    out = found.new_empty(len(rows), found.shape[1])
+
+    def through(number: int, block: Block) -> None:
+        assert isinstance(block.rows, slice)
+        places = wanted.places(block.rows)
+        if places.start < places.stop:
+            states = recomputation.advance(block, number, source.make(block.inputs), steps, None)
+            out[order[places]] = states.index_select(0, placed[places] - block.rows.start)
+
+    for _ in recomputation.each(phase, through):
+        pass
+    return out
 
 
 def _sum_by_tensor(tensors: Sequence[Tensor], grads: Sequence[Tensor | None]) -> dict[Tensor, Tensor | None]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Streamed
-from gpnn.engine.blockwise_backward import ends_independently
+from gpnn.engine.blockwise_backward import ends_independently, is_lone
 from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
@@ -191,6 +191,10 @@ def source_bytes(
     beside = plan.device.type == "cuda"
     on_host = features if runner.features == "cpu" and beside else 0.0
     fetched = on_host if whole else 0.0
+    if whole and is_lone(plan):  # blocks make what they read; a prediction of all nodes has a state of them
+        (phase,) = plan.rounds[0]
+        piece = piece_bytes(phase, sizes, plan.device) + 4 * (phase.piece_rows + phase.piece_halo) * sizes.state
+        return SourceBytes(0.0, fetched + max(piece, state + phase.piece_rows * sizes.kept), on_host)
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
     stored = [sizes_of[place] for place in places]

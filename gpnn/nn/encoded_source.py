@@ -213,9 +213,18 @@ class EncodedSource:
         """Itself, where single rows can be read."""
         return self if self.features.at_hand else None
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether single rows are at hand, and no wider than states: some are encoded more than once."""
+        first = self.features.first()
+        return self.features.at_hand and first.shape[1] <= self._encode(first, slice(0, 1)).shape[1]
+
+    def make(self, rows: Tensor | slice) -> Tensor:
+        return self._encode(self.features.read(rows), rows)
+
     @torch.no_grad()
     def read(self, rows: Tensor | slice) -> Tensor:
-        return self._encode(self.features.read(rows), rows)
+        return self.make(rows)
 
     @torch.no_grad()
     def load(self, into: Tensor) -> None:

@@ -10,7 +10,7 @@ import gpnn
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.nn import GPNN, MaskKey
-from gpnn.nn.encoded_source import HostFeatures, place_features
+from gpnn.nn.encoded_source import EncodedSource, HostFeatures, place_features
 from gpnn.nn.layers import states_in
 from tests.oracle.parameters import rest_thorough
 
@@ -77,6 +77,27 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
 def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(
     schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    check_loss_by_rows(schedule, cell, rounds, monkeypatch)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradients of a loss by rows, and scores of some nodes, without a state or a gradient of all rows."""
+    monkeypatch.setattr("gpnn.engine.blockwise_backward.MOST_HELD", 100)
+    made, new_state = [], EncodedSource.new_state
+    monkeypatch.setattr(EncodedSource, "new_state", lambda self: made.append(1) or new_state(self))
+    check_loss_by_rows("held_cut", cell, 1, monkeypatch)
+    plan, (x, rows) = plan_of("held_cut", 1), features()
+    for runner in (*RUNNERS.values(), "fused"):
+        model = GPNN(7, 8, 3, cell=cell, runner=runner).eval()
+        with torch.no_grad():
+            found = model(x, plan, rows=rows)
+            assert not made
+            torch.testing.assert_close(found, model(x, plan)[rows])
+            made.clear()
+
+
+def check_loss_by_rows(schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 2)
     plan, (x, rows) = plan_of(schedule, rounds), features()
     options = {**MODELS[cell], "readout": "last"}
