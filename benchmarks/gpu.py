@@ -22,7 +22,7 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # 
 
 PARTS = (
     *("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes"),
-    *("record", "synchronous", "held_cut", "rmat", "capped", "wide_check"),
+    *("record", "synchronous", "held_cut", "rmat", "capped", "wide_check", "eight_bit", "full"),
 )
 LIMITS = {"float32": 1e-5, "bf16": 3e-2}  # relative errors that a check allows
 
@@ -179,6 +179,23 @@ def held_cut(options: argparse.Namespace) -> dict[str, object]:
     return train(options.nodes, options.edges, options.k, "held_cut", epochs=options.epochs, memory=HOST)
 
 
+def full(options: argparse.Namespace) -> dict[str, object]:
+    """269M nodes and 4.0 billion edges, as IGB-full, the cut held, features in 8 bits on the device."""
+    import torch
+
+    sizes = (269_346_174, 3_995_777_034, 512, "held_cut")
+    return train(*sizes, epochs=options.epochs, engine="streamed", feature_type=torch.float8_e4m3fn)
+
+
+def eight_bit(options: argparse.Namespace) -> dict[str, object]:
+    """Gradients of features in 8 bits beside those of 16, 4M nodes."""
+    from gpu_task import compare_features
+
+    found = compare_features(4_000_000, 58_200_000, 128)
+    print(f"  {found}", flush=True)
+    return found
+
+
 def rmat(options: argparse.Namespace) -> dict[str, object]:
     """8M nodes and 120M edges of skewed degrees (R-MAT) under the three schedules, and a planted graph of that size."""
     found = []
@@ -221,7 +238,7 @@ def train(
 
 def train_each(
     nodes: int, edges: int, parts: int, names: tuple[str, ...], *, epochs: int, features: int = 128,
-    graph: str = "planted", **arguments: Any,
+    graph: str = "planted", feature_type: Any = None, **arguments: Any,
 ) -> list[dict[str, object]]:  # fmt: skip
     """The same for several schedules over one graph."""
     import torch
@@ -229,7 +246,7 @@ def train_each(
     from gpu_task import train as train_task
 
     began, found = now(), []
-    task = prepare(nodes, edges, width=features, device="cuda", graph=graph)
+    task = prepare(nodes, edges, width=features, device="cuda", graph=graph, feature_type=feature_type)
     for name in names:
         facts = {"schedule": SCHEDULE_WORDS[name], **train_task(task, parts, name, epochs=epochs, **arguments)}
         facts["all of it"], began = round(now() - began, 1), now()

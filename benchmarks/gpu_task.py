@@ -62,9 +62,10 @@ class Task:
 
 
 def prepare(
-    num_nodes: int, num_edges: int, *, width: int, device: str, labelled: int = 80, graph: str = "planted"
-) -> Task:
-    """Generate a graph of :data:`gpu_graph.PAIRS` and its features.
+    num_nodes: int, num_edges: int, *, width: int, device: str, labelled: int = 80, graph: str = "planted",
+    feature_type: torch.dtype | None = None,
+) -> Task:  # fmt: skip
+    """Generate a graph of :data:`gpu_graph.PAIRS` and its features, in a type; None: bfloat16, on a CPU float32.
 
     One node in `labelled` has a label that is used; a tenth of these validate.
     """
@@ -74,7 +75,8 @@ def prepare(
     facts: dict[str, Any] = {"graph": graph, "nodes": num_nodes, "edges": made.col.numel(), "width": width}
     facts |= {"largest_degree": int(made.ptr.diff().max()), "planted_cut": round(made.mixed, 4)}
     with clock.time("features"):
-        x = _features(made.label, width, device, seed)
+        own = torch.bfloat16 if device == "cuda" else torch.float32
+        x = _features(made.label, width, device, seed, feature_type or own)
     random = torch.Generator(device).manual_seed(seed + 1)
     chosen = torch.randperm(num_nodes, device=device, generator=random)[: max(2, num_nodes // labelled)]
     cut = max(1, len(chosen) * 9 // 10)
@@ -86,10 +88,10 @@ def prepare(
     return Task(data, facts | clock.seconds)
 
 
-def _features(label: Tensor, width: int, device: str, seed: int) -> Tensor:
+def _features(label: Tensor, width: int, device: str, seed: int, dtype: torch.dtype) -> Tensor:
     """A noisy sign of its class at each node: too faint to read at one node, clear in the mean of a neighbourhood."""
     random, centre = feature_centres(width, device, seed)
-    x = torch.empty(len(label), width, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
+    x = torch.empty(len(label), width, dtype=dtype)
     # fresh pages, and those that a GPU cannot copy to itself, come slowly to one thread
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         list(pool.map(torch.Tensor.zero_, x.split(PIECE)))
@@ -169,6 +171,22 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
         "estimated host GiB": gib(made.engine.estimate.host),
         "val_accuracy": round(result.metrics["val_accuracy"], 4),
         "history": [{key: _round(value) for key, value in record.items()} for record in result.history],
+    }
+
+
+def compare_features(num_nodes: int, num_edges: int, width: int, *, device: str = "cuda") -> dict[str, float]:
+    """How far gradients of features in 8 bits are from those of the same features in 16, relative, held cut."""
+    found = []
+    for kind in (torch.bfloat16, torch.float8_e4m3fn):
+        task = prepare(num_nodes, num_edges, width=width, device=device, feature_type=kind)
+        made = assemble(task, max(2, num_nodes >> 19), "held_cut", recipe_of(1), engine="streamed")
+        fit(made.model, made.data, made.plan, recipe=recipe_of(1))
+        found.append([each.grad.double() for each in made.model.parameters() if each.grad is not None])
+    whole = [torch.cat([each.flatten() for each in grads])[None] for grads in found]
+    return {
+        "nodes": num_nodes,
+        "of all gradients": _largest([whole[1]], [whole[0]]),
+        "largest relative difference of gradients": _largest(found[1], found[0]),
     }
 
 

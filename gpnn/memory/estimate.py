@@ -29,7 +29,7 @@ from gpnn.memory.runner import (
 )
 from gpnn.nn import GPNN, MaskKey
 from gpnn.nn.cell import Cell, CellBank, kernel_bytes
-from gpnn.nn.encoded_source import comes_whole
+from gpnn.nn.encoded_source import comes_whole, widened
 from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
 from gpnn.nn.sampled_rows import ENTRIES, ENTRY_BYTES
@@ -256,7 +256,7 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False
         plan: the lowered schedule.
         recomputes: whether the runner computes again what it does not keep (:func:`gpnn.engine.recomputes`).
     """
-    small, few = _ring(plan), None if x is None else _few_rows(x).to(plan.device)
+    small, few = _ring(plan), None if x is None else widened(_few_rows(x)).to(plan.device)
     outside, standing = _outside(model, few, small, recomputes=False)
     inner = 0.0
     if recomputes:

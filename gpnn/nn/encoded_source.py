@@ -50,6 +50,11 @@ def comes_whole(x: Tensor, width: int) -> bool:
     return x.shape[1] <= width
 
 
+def widened(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """Features of 8 bits in another type, None: float32, in which torch can multiply them."""
+    return x.to(dtype or torch.float32) if x.element_size() == 1 else x
+
+
 class NearFeatures:
     """Features on the device that computes, in the user's order.
 
@@ -248,7 +253,7 @@ class EncodedSource:
         if key is not None:
             key = key._replace(nodes=self._nodes(rows))
         with self._products():
-            out = self.function(mark_dense(x), key)
+            out = self.function(mark_dense(widened(x, self.dtype)), key)
         return out if self.dtype is None else out.to(self.dtype)
 
     def _products(self) -> AbstractContextManager[None]:

@@ -113,7 +113,7 @@ def _forget(known: dict[tuple[int, ...], Any], key: tuple[int, ...], _: Any) -> 
 
 def _make_operator(x: Tensor) -> Operator | None:
     if x.layout == torch.strided:
-        if x.count_nonzero() >= SPARSE_BELOW * x.numel():
+        if x.element_size() == 1 or x.count_nonzero() >= SPARSE_BELOW * x.numel():  # 8 bits are for dense ones
             return None
         rows, columns = x.nonzero(as_tuple=True)
         values = x.detach()[rows, columns]

@@ -119,6 +119,20 @@ def check_loss_by_rows(schedule: str, cell: str, rounds: int, monkeypatch: pytes
             torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("schedule", ["held_cut", "partitioned"])
+def test_features_of_8_bits_are_those_that_they_stand_for(schedule: str) -> None:
+    plan, (x, rows) = plan_of(schedule, 1), features()
+    narrow, found = x.to(torch.float8_e4m3fn), []
+    for given in (narrow, narrow.float()):
+        model = GPNN(7, 8, 3, runner=Streamed(), concat="none")
+        loss = model.loss(given, plan, rows, lambda y, at: y.square().sum(), MaskKey(3, 1))
+        assert loss is not None
+        loss.backward()
+        found.append([loss.detach(), *(parameter.grad for parameter in model.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_the_fused_runner_has_no_loss_by_rows() -> None:
     x, rows = features()
     share = lambda y, at: y.sum()  # noqa: E731
