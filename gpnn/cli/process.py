@@ -85,6 +85,7 @@ def load_library(what: str, *, silent: bool) -> None:
     """Import what takes seconds, and show at once that something happens: `what`."""
     if "torch" in sys.modules:
         return
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # states are large, blocks are not
     if not silent and not sys.stderr.isatty():
         typer.echo(what, err=True)
     with Progress(what, silent=silent):
