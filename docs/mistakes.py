@@ -315,7 +315,7 @@ SECTIONS: dict[str, list[Mistake]] = {
         ),
         Mistake(
             "a column of edges that no model takes",
-            "edges.csv may have the columns source, target, type, weight (data.ignore=since leaves it out, data.weight=since makes it the weight). Got since.",
+            "edges.csv may have the columns source, target, type, weight (data.ignore=since leaves it out, data.weight=since makes it the weight, data.type=since makes it the type). Got since.",
             files=edges("source,target,since\nann,cleo,2020\n"),
         ),
         Mistake(
@@ -505,7 +505,7 @@ SECTIONS: dict[str, list[Mistake]] = {
         ),
         Mistake(
             "a column that mixes types",
-            "`nodes` must have columns of one type each. Got: Could not convert 'a' with type str: tried to convert to int64; Conversion failed for column odd with type object.",
+            "`nodes` must have columns of one type each (`astype(str)` makes text of one). Got: Could not convert 'a' with type str: tried to convert to int64; Conversion failed for column odd with type object.",
             call="import gpnn, pandas; gpnn.from_frames(pandas.DataFrame({'id': [0, 1], 'odd': [1, 'a']}), pandas.DataFrame({'source': [0], 'target': [1]}))",
         ),
         Mistake(

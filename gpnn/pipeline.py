@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
+from gpnn.data.check import check_edge_attributes
 from gpnn.data.features import map_features
 from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
 from gpnn.engine import Plan, lower
@@ -200,6 +201,7 @@ class Pipeline:
         Raises:
             ValueError: when the arguments do not suit the data, or the training would not fit in memory.
         """
+        check_edge_attributes(data)
         free = self.k == "auto" and self.partition_file is None
         resolved = self.resolve(data).resolve_schedule(data.num_nodes)
         k = int(resolved.k)

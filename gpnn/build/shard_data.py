@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.check import check_columns, digest_data, digest_labels
+from gpnn.data.check import check_columns, check_edge_attributes, digest_data, digest_labels
 from gpnn.data.diel import gold_pairs
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import NodeOrder, ProcessGroup, Shard, ShardIndex, read_shard, write_shards
@@ -34,6 +34,7 @@ WITHOUT_DIGESTS = Note(
 
 def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, name: str) -> ShardIndex:
     """Write graph, features, labels, masks and names of a dataset as a folder of shards."""
+    check_edge_attributes(data)
     graph = as_graph(data)
     columns = {column: data[column] for column in COLUMNS if data.get(column) is not None}
     names = data.get("node_name")

@@ -18,7 +18,7 @@ from gpnn.data.splits import split_fractions, strata
 from gpnn.data.tables import join_edges
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.binary import plain_table
-from gpnn.data.tables.table import Table, name_columns
+from gpnn.data.tables.table import ARGUMENT, Table, name_columns
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph, as_graph
 
@@ -45,7 +45,8 @@ def data_from_arrays(x: Any, y: Any, adjacency: Any, task: str = "auto") -> tupl
     """
     if adjacency is None:
         raise ValueError(
-            "Arrays must come with `adjacency`, the graph that joins their rows, or be nodes of a `graph`. Got neither."
+            "Arrays must come with `adjacency`, the graph that joins their rows, or be nodes of a `graph` (frames: "
+            f"`gpnn.from_frames(nodes, edges)`; networkx: `gpnn.load_dataset(graph)`). Got {type(x).__name__} alone."
         )
     data = _graph(adjacency).to_data()
     if x is not None:
@@ -245,7 +246,7 @@ def from_frames(
         label, categorical, ignore, numbers, undirected, seed, vocabulary, task,
         id, source, target, type, weight, edge_features,
     )  # fmt: skip
-    rows = None if nodes is None else read_frame("nodes", nodes)
+    rows = None if nodes is None else read_frame("nodes", nodes, choices.ignore)
     data = check_data(assemble(rows, _read_edges(edges, choices), choices))
     first = next(iter(edges.values())) if isinstance(edges, dict) else edges
     data.frame_kind = kind_of_frame(first if nodes is None else nodes)
@@ -254,21 +255,27 @@ def from_frames(
 
 def _read_edges(edges: Any, choices: Choices) -> Table:
     if not isinstance(edges, dict):
-        return read_frame("edges", edges)
+        return read_frame("edges", edges, choices.ignore)
     if not edges:
         raise ValueError("`edges` must hold at least one frame. Got an empty dictionary.")
-    parts = [name_columns(read_frame(f"edges of {name}", each), choices.edge_names) for name, each in edges.items()]
+    parts = [
+        name_columns(read_frame(f"edges of {name}", each, choices.ignore), choices.edge_names, choices.ignore)
+        for name, each in edges.items()
+    ]
     return replace(join_edges(parts, [str(name) for name in edges]), notes=())
 
 
-def read_frame(name: str, frame: Any) -> Table:
-    """A frame as a table of plain columns, which errors call `name`.
+def read_frame(name: str, frame: Any, ignore: Sequence[str] = ()) -> Table:
+    """A frame as a table of plain columns, which errors call `name`; of pandas without objects that are to be ignored.
 
     Raises:
-        ValueError: when it is not a frame, or a column holds neither text nor numbers.
+        ValueError: when it is not a frame, or a column mixes types.
     """
+    if kind_of_frame(frame) == "pandas" and hasattr(frame, "drop"):
+        frame = frame.drop(columns=list(ignore), errors="ignore")
     table = to_arrow(name, frame)
-    return plain_table(name, table.select([each for each in table.column_names if not each.startswith(INDEX)]))
+    kept = table.select([each for each in table.column_names if not each.startswith(INDEX)])
+    return replace(plain_table(name, kept), written=ARGUMENT)
 
 
 def to_arrow(name: str, frame: Any) -> pyarrow.Table:
@@ -291,7 +298,9 @@ def to_arrow(name: str, frame: Any) -> pyarrow.Table:
         if hasattr(frame, "to_arrow_table"):
             return frame.to_arrow_table()
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must have columns of one type each. Got: {_shorten(error)}.") from None
+        raise ValueError(
+            f"`{name}` must have columns of one type each (`astype(str)` makes text of one). Got: {_shorten(error)}."
+        ) from None
     raise ValueError(f"`{name}` must be a data frame of pandas, polars, pyarrow or DuckDB. Got {type(frame).__name__}.")
 
 

@@ -268,7 +268,7 @@ def data_from_hetero(hetero: HeteroData, task: str = "auto") -> Data:
     """
     graph = Graph.from_hetero(hetero)
     for kind in hetero.edge_types:
-        _check_attributes(kind, hetero[kind])
+        check_edge_attributes(hetero[kind], kind)
     data, names = graph.to_data(), hetero.node_types
     sizes = torch.tensor([hetero[name].num_nodes for name in names])
     data.node_type, data.node_type_names = torch.repeat_interleave(torch.arange(len(names)), sizes), list(names)
@@ -280,12 +280,21 @@ def data_from_hetero(hetero: HeteroData, task: str = "auto") -> Data:
     return data
 
 
-def _check_attributes(kind: tuple[str, str, str], store: Any) -> None:
-    if store.get("edge_attr") is not None and edge_weight(store) is not store.edge_attr:
-        raise ValueError(
-            f"`edge_attr` of {kind} must be a weight, one floating-point number per edge (`del data[{kind}].edge_attr` "
-            f"leaves it out). Got {kind_of(store.edge_attr)} of shape {list(store.edge_attr.shape)}."
-        )
+def check_edge_attributes(store: Any, kind: tuple[str, str, str] | None = None) -> None:
+    """Raise ValueError for an `edge_attr` that no model takes: all but a weight, one floating-point number per edge.
+
+    Args:
+        store: a PyG `Data`, or the edges of one kind of a `HeteroData`.
+        kind: the kind.
+    """
+    attributes = store.get("edge_attr")
+    if attributes is None or attributes is edge_weight(store):
+        return
+    of, place = ("", "data") if kind is None else (f" of {kind}", f"data[{kind}]")
+    raise ValueError(
+        f"`edge_attr`{of} must be a weight, one floating-point number per edge (`del {place}.edge_attr` leaves it out, "
+        f"gpnn.nn.Scheduled takes it). Got {kind_of(attributes)} of shape {list(attributes.shape)}."
+    )
 
 
 def _features(hetero: HeteroData, node_type: Tensor) -> Tensor | None:

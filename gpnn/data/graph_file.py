@@ -1,12 +1,13 @@
 """A graph in one file (METIS, GraphML, GEXF, a saved PyG `Data`), or a graph of networkx in memory.
 
-Of a graph of networkx attributes of nodes are columns, attributes `type` and `weight` of edges likewise.
+Of a graph of networkx attributes of nodes and edges are columns.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
@@ -21,7 +22,7 @@ from gpnn.data.splits import draw_split
 from gpnn.data.tables.assemble import assemble
 from gpnn.data.tables.column import python_column
 from gpnn.data.tables.metis import read_metis
-from gpnn.data.tables.table import Table
+from gpnn.data.tables.table import ARGUMENT, Table
 from gpnn.data.tables.vocabulary import ATTRIBUTES, Choices, with_choices
 from gpnn.storage.read import check_size, undamaged
 
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 EXPANSION = 40  # bytes of Python objects per byte of XML, roughly
-EDGE_COLUMNS = ("type", "weight")
+EDGE_OPTIONS = ("type", "weight", "edge_features")
+GEXF_NAMES = ("label", "viz", "start", "end", "pid", "networkx_key")  # what GEXF has for display, and networkx adds
 
 
-@with_choices(ATTRIBUTES)
+@with_choices((*EDGE_OPTIONS, *ATTRIBUTES))
 def graph_file(path: str | Path, choices: Choices) -> Data:
     """The graph that a file holds, by its ending; the options are those of :func:`gpnn.data.tables.tables`.
 
-    What is a column there is an attribute of the nodes here.
+    What is a column there is an attribute of the nodes or edges here.
 
     Args:
         path: the file, whose ending is in `GRAPH_READERS`.
@@ -60,7 +62,7 @@ def _metis(path: Path, choices: Choices) -> Data:
 
 def _xml(path: Path, choices: Choices) -> Data:
     read = read_graphml if path.suffix.lower() == ".graphml" else read_gexf
-    return assemble(*read(path), choices)
+    return assemble(*read(path, choices.weight), choices)
 
 
 def _pyg(path: Path, choices: Choices) -> Data:
@@ -83,22 +85,22 @@ GRAPH_READERS: dict[str, Callable[[Path, Choices], Data]] = {
 }
 
 
-def read_graphml(path: Path) -> tuple[Table, Table]:
-    """The nodes and edges of a GraphML file; attributes of nodes are columns, of edges `type` and `weight`.
+def read_graphml(path: Path, weight: str = "weight") -> tuple[Table, Table]:
+    """The nodes and edges of a GraphML file, whose attributes are columns; an edge without `weight` has 1.
 
     Raises:
         ValueError: when it is not such a file.
     """
     graph = _read(path, "GraphML", lambda networkx: networkx.read_graphml(path))
-    return node_table(path.name, graph), edge_table(path.name, graph)
+    return node_table(path.name, graph), edge_table(path.name, graph, weight)
 
 
-def read_gexf(path: Path) -> tuple[Table, Table]:
+def read_gexf(path: Path, weight: str = "weight") -> tuple[Table, Table]:
     """The same of a GEXF file; `label` is a display name there, so the class is the attribute `class`."""
     graph = _read(path, "GEXF", lambda networkx: networkx.read_gexf(path))
-    nodes = node_table(path.name, graph, drop=("label", "viz", "start", "end", "pid"))
+    nodes = node_table(path.name, graph, drop=GEXF_NAMES)
     columns = {"label" if name == "class" else name: values for name, values in nodes.columns.items()}
-    return Table(nodes.file, columns, nodes.place), edge_table(path.name, graph)
+    return Table(nodes.file, columns, nodes.place), edge_table(path.name, graph, weight, drop=GEXF_NAMES)
 
 
 def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> networkx.Graph:
@@ -115,12 +117,11 @@ def _read(path: Path, name: str, read: Callable[[Any], networkx.Graph]) -> netwo
         return read(networkx)
 
 
-@with_choices(ATTRIBUTES)
+@with_choices((*EDGE_OPTIONS, *ATTRIBUTES))
 def networkx_graph(graph: networkx.Graph, choices: Choices) -> Data:
     """The graph, features and labels of a networkx graph; the options are those of :func:`gpnn.data.tables.tables`.
 
-    Nodes may have any names and keep their order. An undirected edge becomes two. Attributes of edges other than `type`
-    and `weight` are not used, which `notes` says.
+    Nodes may have any names and keep their order. An undirected edge becomes two.
 
     Raises:
         ValueError: in one sentence that names the node or the edge, the attribute and the value.
@@ -132,14 +133,8 @@ def networkx_graph(graph: networkx.Graph, choices: Choices) -> Data:
     >>> data.node_name.tolist(), data.y.tolist(), data.feature_names
     (['ann', 'bob'], [0, -1], ['age'])
     """
-    data = assemble(node_table("The graph", graph), edge_table("The graph", graph), choices)
-    unused = dict.fromkeys(
-        str(name) for _, _, attributes in graph.edges(data=True) for name in attributes if name not in EDGE_COLUMNS
-    )
-    if unused:
-        shown = ", ".join(list(unused)[:12])
-        data.notes.append(f"attributes of edges other than type and weight are not used: {shown}")
-    return data
+    nodes, edges = node_table("The graph", graph), edge_table("The graph", graph, choices.weight)
+    return assemble(replace(nodes, written=ARGUMENT), replace(edges, written=ARGUMENT), choices)
 
 
 def is_networkx(graph: Any) -> bool:
@@ -157,14 +152,14 @@ def node_table(file: str, graph: networkx.Graph, drop: Sequence[str] = ()) -> Ta
     return Table(file, columns, lambda row: f"node {rows[row][0]}")
 
 
-def edge_table(file: str, graph: networkx.Graph) -> Table:
-    """Each edge, and of an undirected graph its reverse."""
+def edge_table(file: str, graph: networkx.Graph, weight: str = "weight", drop: Sequence[str] = ()) -> Table:
+    """Each edge, and of an undirected graph its reverse, with its attributes; one without `weight` has 1."""
     rows = list(graph.edges(data=True))
     if not graph.is_directed():
         rows += [(target, source, attributes) for source, target, attributes in rows if source != target]
     columns = {end: python_column([row[side] for row in rows]) for side, end in enumerate(("source", "target"))}
-    for name in EDGE_COLUMNS:
-        if any(name in attributes for _, _, attributes in rows):
-            missing = 1.0 if name == "weight" else None
-            columns[name] = python_column([attributes.get(name, missing) for _, _, attributes in rows])
+    unnamed = (*drop, *columns, "id")
+    for name in dict.fromkeys(name for *_, attributes in rows for name in attributes if name not in unnamed):
+        missing = 1.0 if name == weight else None
+        columns[str(name)] = python_column([attributes.get(name, missing) for *_, attributes in rows])
     return Table(file, columns, lambda row: f"edge {rows[row][0]} to {rows[row][1]}")

@@ -108,7 +108,8 @@ def change_from_tables(tables: Mapping[str, Any], choices: Choices) -> ReadChang
     tables = dict(tables)
     for name in NODE_TABLES:
         if name in tables:
-            tables[name] = name_columns(tables[name], {"id": choices.id})
+            names = choices.node_names if name == "nodes" else {"id": choices.id}
+            tables[name] = name_columns(tables[name], names, choices.ignore)
             tables[name].require(("id",))
     nodes, gone, data = tables.get("nodes"), tables.get("removed_nodes"), None
     if nodes is not None:
@@ -152,12 +153,13 @@ def read_change(
     tables: dict[str, Any] = {}
     for name, value in (("edges", edges), ("removed_edges", removed_edges)):
         if value is not None:
-            tables[name] = _array_edges(name, value, choices) if _is_array(value) else read_frame(name, value)
+            is_array = _is_array(value)
+            tables[name] = _array_edges(name, value, choices) if is_array else read_frame(name, value, choices.ignore)
     if removed_nodes is not None:
         tables["removed_nodes"] = _column_table("removed_nodes", {choices.id: removed_nodes})
     if nodes is None or not _is_array(nodes):
         if nodes is not None:
-            tables["nodes"] = read_frame("nodes", nodes)
+            tables["nodes"] = read_frame("nodes", nodes, choices.ignore)
         return change_from_tables(tables, choices)
     return _with_features(change_from_tables(tables, choices).change, nodes, ids, next_id)
 

@@ -137,7 +137,7 @@ def _unused_attributes(facts: Facts) -> Note | None:
     if not facts.num_edge_attributes:
         return None
     mend = "edge_weight takes one number per edge, edge_type one type, and gpnn.nn.Scheduled(conv) takes edge_attr"
-    return Note(f"edge_attr, of {facts.num_edge_attributes:,} columns, is not used", mend, mend)
+    return Note(f"edge_attr, of {facts.num_edge_attributes:,} columns, is refused by a training", mend, mend)
 
 
 def _no_validation(facts: Facts) -> Note | None:

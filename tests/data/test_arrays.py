@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 import scipy.sparse
 import torch
+from pyarrow import parquet
 from torch_geometric.data import Data
 
 import gpnn
@@ -262,8 +263,48 @@ def test_what_is_no_frame_is_refused():
         ValueError, match=r"`nodes` must be a data frame of pandas, polars, pyarrow or DuckDB\. Got list"
     ):
         gpnn.from_frames([1], edges)
-    with pytest.raises(ValueError, match=r"nodes, column tags: must hold text or numbers\. Got list"):
-        gpnn.from_frames(pyarrow.table({"id": [0, 1], "tags": [[1], [2]]}), edges)
+
+
+def test_columns_of_any_type_can_be_ignored(make, tmp_path):
+    """A list, a duration: they were refused though they were to be ignored."""
+    nodes, edges = {"id": [0, 1], "tags": [[1], [2]], "age": [3, 4]}, {"source": [0], "target": [1], "when": [[0]]}
+    with pytest.raises(
+        ValueError, match=r"^nodes, column tags: must hold text or numbers \(ignore='tags' leaves .* Got"
+    ):
+        gpnn.from_frames(make(nodes), make(edges), ignore="when")
+    with pytest.raises(
+        ValueError, match=r"^edges, column when: must hold text or numbers \(ignore='when' leaves .* Got"
+    ):
+        gpnn.from_frames(make(nodes), make(edges), ignore="tags")
+    assert gpnn.from_frames(make(nodes), make(edges), ignore="Tags,when").feature_names == ["age"]
+    parts = {"likes": make(edges), "knows": make(edges)}
+    assert gpnn.from_frames(make(nodes), parts, ignore=["tags", "when"]).num_edges == 2
+    for name, table in (("nodes", nodes), ("edges", edges)):
+        parquet.write_table(pyarrow.table(table), tmp_path / f"{name}.parquet")
+    with pytest.raises(
+        ValueError, match=r"^nodes\.parquet, column tags: .* \(data\.ignore=tags leaves it out\)\. Got list"
+    ):
+        gpnn.load_dataset(tmp_path, ignore="when")
+    assert gpnn.load_dataset(tmp_path, ignore="tags,when").feature_names == ["age"]
+
+
+def test_hints_name_arguments():
+    """In Python an option is an argument, not a setting of the command line."""
+    nodes = pyarrow.table({"id": ["a", "b"], "size": ["XL", "38"], "club": ["x", "y"]})
+    edges = pyarrow.table({"von": ["a"], "nach": ["b"]})
+    with pytest.raises(
+        ValueError, match=r"^edges must have a column source \(source='NAME' takes another for it\)\. Got von"
+    ):
+        gpnn.from_frames(nodes, edges)
+    ends = {"source": "von", "target": "nach"}
+    with pytest.raises(
+        ValueError, match=r"column size: must be .* \(categorical='size' makes all of them categories\)"
+    ):
+        gpnn.from_frames(nodes, edges, **ends)
+    with pytest.raises(ValueError, match=r"^nodes must have a column klub\. Got id, size, club\.$"):
+        gpnn.from_frames(nodes, edges, label="klub", **ends)
+    both = edges.append_column("source", [["b"]])
+    assert gpnn.from_frames(nodes, both, categorical="size", ignore="source", **ends).edge_index.tolist() == [[0], [1]]
 
 
 class TestPandas:
@@ -287,8 +328,9 @@ class TestPandas:
 
     def test_a_column_that_mixes_types_is_named(self, pandas):
         frame = pandas.DataFrame(NODES | {"odd": [1, "a", 2]})
-        with pytest.raises(ValueError, match=r"`nodes` must have columns of one type each\. Got: .*column odd"):
+        with pytest.raises(ValueError, match=r"`nodes` must have columns of one type each \(.*\)\. Got: .*column odd"):
             gpnn.from_frames(frame, pandas.DataFrame(EDGES))
+        assert gpnn.from_frames(frame, pandas.DataFrame(EDGES), ignore="odd").feature_names == ["age"]
 
 
 class TestPolars:

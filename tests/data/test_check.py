@@ -253,7 +253,7 @@ def test_what_is_wrong_is_named():
     data = hetero()
     data["author", "writes", "paper"].edge_attr = torch.ones(2, 3)
     with pytest.raises(
-        ValueError, match=r"must be a weight, .*edge_attr` leaves it out\)\. Got float32 of shape \[2, 3\]"
+        ValueError, match=r"must be a weight, .*edge_attr` leaves it out, .*\)\. Got float32 of shape \[2, 3\]"
     ):
         load_dataset(data)
     data["author", "writes", "paper"].edge_attr = torch.tensor([2.0, 3.0])

@@ -104,14 +104,24 @@ def test_options_and_vocabulary():
     graph.add_node("dan", label="red", age=60, city="Lima")
     later = load_dataset(graph, vocabulary=load_dataset(people()).vocabulary)
     assert later.x.shape == (4, 3)
-    with pytest.raises(ValueError, match=r"An option of a networkx graph must be one of label, .* Got labels"):
+    with pytest.raises(ValueError, match=r"An option of a networkx graph must be one of type, .* Got labels"):
         load_dataset(people(), labels="city")
 
 
-def test_other_attributes_of_edges_are_noted():
+def test_other_attributes_of_edges_are_used_or_refused(tmp_path):
     graph = people()
     graph.edges["anna", "bert"]["since"] = 1999
-    assert "attributes of edges other than type and weight are not used: since" in load_dataset(graph).notes
+    with pytest.raises(ValueError, match=r"may have the columns .* \(ignore='since' leaves it out\)\. Got since\."):
+        load_dataset(graph)
+    assert load_dataset(graph, ignore="since").edge_index.equal(load_dataset(people()).edge_index)
+    assert load_dataset(graph, edge_features="since").edge_attr.shape == (graph.number_of_edges() * 2, 2)
+    assert load_dataset(graph, ignore="weight", weight="since").edge_weight.tolist().count(1999.0) == 2
+    networkx.write_graphml(graph, tmp_path / "people.graphml")
+    networkx.write_gexf(graph, tmp_path / "people.gexf")
+    for file in ("people.graphml", "people.gexf"):
+        with pytest.raises(ValueError, match=r"\(data\.ignore=since leaves it out.*\)\. Got since\."):
+            load_dataset(tmp_path / file)
+        assert load_dataset(tmp_path / file, ignore="since").num_edges == 2 * graph.number_of_edges()
 
 
 def test_what_is_wrong_names_the_node():

@@ -1,4 +1,5 @@
 import json
+from copy import copy
 
 import networkx
 import numpy as np
@@ -314,7 +315,7 @@ def test_the_size_of_measurements_is_learnt_and_later_graphs_are_scaled_alike(tm
 
 
 def test_what_is_not_used_is_warned_of(data):
-    """Edge types, attributes, and a validation set that came out empty; each with the argument that mends it."""
+    """Edge types and a validation set that came out empty; each with the argument that mends it."""
     two = torch.zeros(120, dtype=torch.bool)
     two[[int((data.y == label).nonzero()[0]) for label in range(3)]] = True
     types = torch.arange(data.num_edges) % 2
@@ -324,20 +325,26 @@ def test_what_is_not_used_is_warned_of(data):
         train_mask=two,
         edge_index=data.edge_index,
         edge_type=types,
-        edge_attr=torch.ones(data.num_edges, 2),
     )
     with pytest.warns(NoteWarning) as caught:
         small(epochs=1).fit(odd)
     notes = [each for each in caught if each.category is NoteWarning]  # torch has warnings of its own
     assert [str(each.message).split(";")[0][:24] for each in notes] == [
         "2 edge types count as on",
-        "edge_attr, of 2 columns,",
         "no node validates: the w",
     ]
     assert notes[0].filename == __file__
     assert 'model_options={"message": "linear"}' in str(notes[0].message)
-    del odd.edge_attr, odd.edge_type
+    del odd.edge_type
     small(epochs=1, validation_fraction=0).fit(odd)  # none were wanted
+
+
+@pytest.mark.parametrize("attributes", [torch.ones(2), torch.tensor([0, 1])])
+def test_edge_attributes_are_used_or_refused(data, attributes):
+    odd = copy(data)
+    odd.edge_attr = attributes.expand(data.num_edges, 2)
+    with pytest.raises(ValueError, match=r"`edge_attr` must be a weight, .*`del data\.edge_attr` leaves it out.* Got"):
+        small(epochs=1).fit(odd)
 
 
 def test_a_training_that_diverged_is_refused(data):

@@ -27,7 +27,7 @@ NOTED = {
     "unused edge attributes": (
         {"num_edge_attributes": 2},
         {"num_edge_attributes": 0},
-        "edge_attr, of 2 columns, is not used",
+        "edge_attr, of 2 columns, is refused by a training",
         "edge_weight",
     ),
     "no validation": ({"num_validation": 0}, {"num_validation": None}, "no node validates", "split"),

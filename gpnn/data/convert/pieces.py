@@ -21,7 +21,7 @@ from gpnn.data.tables import EDGE_READERS, find_inputs
 from gpnn.data.tables.binary import array_column, open_parquet, place, plain_columns
 from gpnn.data.tables.delimited import parse_lines, read_names, stream_delimited
 from gpnn.data.tables.dialect import TEXT, ending, find_dialect
-from gpnn.data.tables.table import Table, apply_names, name_columns, shifted
+from gpnn.data.tables.table import FLAG, Table, apply_names, name_columns, shifted
 from gpnn.data.tables.vocabulary import Choices
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def read_batches(
 
 def read_header_names(path: Path, names: Mapping[str, str]) -> Table:
     """The columns of a file by our names, without values."""
-    return name_columns(Table(path.name, dict.fromkeys(column_names(path), None), str), names)
+    return name_columns(Table(path.name, dict.fromkeys(column_names(path), None), str, written=FLAG), names)
 
 
 def _read(piece: Piece, rows: int, columns: Collection[str] | None) -> Iterator[Table]:
@@ -298,7 +298,9 @@ def _pair(path: Path, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
 
 def _parquet(piece: Piece, rows: int, columns: Collection[str] | None) -> Iterator[Table]:
     for first, batch in parquet_batches(piece, rows, columns):
-        yield Table(piece.path.name, plain_columns(piece.path.name, batch), partial(shifted, place, first))
+        plain, others = plain_columns(batch)
+        place_of = partial(shifted, place, first)
+        yield name_columns(Table(piece.path.name, plain, place_of, others=others, written=FLAG), {})
 
 
 def parquet_batches(

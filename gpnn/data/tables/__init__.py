@@ -209,7 +209,7 @@ def read_matrix(path: Path | None, choices: Choices) -> Matrix | None:
 
 def read_edges(paths: Sequence[Path], choices: Choices) -> Table:
     """The edges of one file, or of several together."""
-    parts = [name_columns(read_part(path, "edges"), choices.edge_names) for path in paths]
+    parts = [name_columns(read_part(path, "edges"), choices.edge_names, choices.ignore) for path in paths]
     typed = choices.vocabulary is not None and choices.vocabulary.edge_types is not None
     return join_edges(parts, file_types(paths, 1 if typed else 2))
 
@@ -284,7 +284,8 @@ def join_tables(parts: Sequence[Table], file: str) -> Table:
     columns = {name: pyarrow.concat_arrays(alike([part.columns[name] for part in parts])) for name in parts[0].columns}
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     commas = any(part.decimal_comma for part in parts)
-    return Table(file if several else parts[0].file, columns, place, parts[0].given, notes, commas)
+    one = replace(parts[0], columns=columns, place=place, notes=notes, decimal_comma=commas)
+    return replace(one, file=file) if several else one
 
 
 def _add_column(table: Table, name: str, value: str | float) -> Table:

@@ -62,18 +62,20 @@ def assemble(
 
 
 def prepare_nodes(nodes: Table, choices: Choices) -> Table:
-    """The table of nodes with our names for its columns, and points for decimal commas.
+    """The table of nodes with our names for its columns, without those to ignore, and points for decimal commas.
 
     Raises:
-        ValueError: when a column that the user named is missing.
+        ValueError: when a column that the user named is missing, or one has no use and is not to be ignored.
     """
-    nodes = name_columns(nodes, choices.node_names)
+    nodes = name_columns(nodes, choices.node_names, choices.ignore)
+    if choices.label != "label" and choices.vocabulary is None:
+        nodes.require((choices.label,))
     return read_commas(nodes, comma_columns(nodes, choices))
 
 
 def comma_columns(nodes: Table, choices: Choices) -> list[str]:
     """The columns of the nodes whose values may be numbers with decimal commas."""
-    others = ["id", "split", *choices.categorical, *choices.ignore]
+    others = ["id", "split", *choices.categorical]
     if choices.task == "classification":
         others.append(choices.label)
     return [name for name in nodes.columns if name not in others]
@@ -85,11 +87,10 @@ def prepare_edges(edges: Table, choices: Choices) -> Table:
     Raises:
         ValueError: when there is a column that has no use and is not to be ignored.
     """
-    edges = name_columns(edges, choices.edge_names)
-    edges.require(("source", "target", *choices.edge_columns), ("type", "weight", *choices.ignore))
-    used = {name: values for name, values in edges.columns.items() if name not in choices.ignore}
-    numbers = [name for name in ("weight", *choices.edge_columns) if name in used]
-    return read_commas(replace(edges, columns=used), [name for name in numbers if name not in choices.categorical])
+    edges = name_columns(edges, choices.edge_names, choices.ignore)
+    edges.require(("source", "target", *choices.edge_columns), ("type", "weight"))
+    numbers = [name for name in ("weight", *choices.edge_columns) if name in edges.columns]
+    return read_commas(edges, [name for name in numbers if name not in choices.categorical])
 
 
 def _named_by(edges: Table) -> Table:
@@ -161,8 +162,6 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
         raise ValueError(
             f"Labels must be either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
         )
-    if choices.label != "label" and choices.vocabulary is None:
-        nodes.require((choices.label,))
     if labels is not None:
         values = matrix_rows(labels, names, nodes.file, data.notes).to_dense()
         if values.shape[1] < 2:

@@ -125,7 +125,7 @@ def read_parquet(path: Path) -> Table:
     """A table of columns of text and numbers.
 
     Raises:
-        ValueError: when it is not a Parquet file, holds other columns, or unpacks to too much.
+        ValueError: when it is not a Parquet file, or unpacks to too much.
     """
     return plain_table(path.name, read_parquet_columns(path))
 
@@ -134,23 +134,24 @@ def plain_table(file: str, table: pyarrow.Table) -> Table:
     """An arrow table as plain columns; `file` is what errors call it.
 
     Raises:
-        ValueError: when a column holds neither text nor numbers, or has no name of its own.
+        ValueError: when a column has no name of its own.
     """
     check_distinct(file, table.column_names)
-    return Table(file, plain_columns(file, table), place)
+    columns, others = plain_columns(table)
+    return Table(file, columns, place, others=others)
 
 
-def plain_columns(file: str, table: pyarrow.Table | pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
-    """The columns of an arrow table or a batch of one, in plain kinds, by name."""
+def plain_columns(table: pyarrow.Table | pyarrow.RecordBatch) -> tuple[dict[str, pyarrow.Array], dict[str, str]]:
+    """The columns of an arrow table or a batch of one, in plain kinds, by name; and the types of those of no such."""
     import pyarrow
 
-    columns = {}
+    columns, others = {}, {}
     for name, values in zip(table.schema.names, table.columns):
         try:
             columns[name] = plain_column(values)
         except (TypeError, ValueError, pyarrow.ArrowException):
-            raise ValueError(f"{file}, column {name[:80]}: must hold text or numbers. Got {values.type}.") from None
-    return columns
+            others[name] = str(values.type)
+    return columns, others
 
 
 def check_distinct(file: str, names: list[str]) -> None:

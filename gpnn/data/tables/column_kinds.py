@@ -60,7 +60,7 @@ def choose_column(nodes: Table, name: str, *, categorical: Sequence[str] = (), n
         return _number_column(nodes, name, numbers)
     if compute.any(alike).as_py():
         whole = compute.or_(compute.match_substring_regex(values, NUMBER), missing_text(values))
-        hint = f", like the others (data.categorical={name} makes all of them categories)"
+        hint = f", like the others ({nodes.option('categorical', name)} makes all of them categories)"
         nodes.refuse(name, whole.index(False).as_py(), f"must be a finite number{hint}")
     if len(known) and compute.all(compute.match_substring_regex(known, DATE)).as_py():
         return _number_column(nodes, name, numbers, date=True)
@@ -77,7 +77,7 @@ def choose_categories(nodes: Table, name: str) -> CategoryColumn:
     if len(names) > MOST_CATEGORIES:
         raise ValueError(
             f"{nodes.file}, column {name[:80]}: must hold numbers or at most {MOST_CATEGORIES:,} categories "
-            f"(data.ignore={name} leaves it out). Got {len(names):,}."
+            f"({nodes.option('ignore', name)} leaves it out). Got {len(names):,}."
         )
     return CategoryColumn(name, tuple(names))
 
@@ -212,7 +212,8 @@ def _has_decimal_commas(table: Table, name: str, known: pyarrow.Array) -> bool:
         return True
     if len(with_comma) and grouped and _all(known.filter(compute.invert(_with_comma(known))), PLAIN):
         row = compute.match_substring(table.columns[name], ",").index(True).as_py()
-        way_out = f"(data.categorical={name} makes the column categories, data.ignore={name} leaves it out)"
+        categories, without = table.option("categorical", name), table.option("ignore", name)
+        way_out = f"({categories} makes the column categories, {without} leaves it out)"
         table.refuse(name, row, f"must be a number without separators of thousands {way_out}")
     return False
 

@@ -41,13 +41,13 @@ def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix 
     Raises:
         ValueError: when both places have features, or a value cannot be one.
     """
-    further = [name for name in nodes.columns if name not in ("id", choices.label, "split", *choices.ignore)]
+    further = [name for name in nodes.columns if name not in ("id", choices.label, "split")]
     if matrix is not None:
         if further and choices.vocabulary is None:
             shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in further[:12]]
             raise ValueError(
                 f"Features must be either in {matrix.file} or in columns of {nodes.file} "
-                f"(data.ignore={','.join(shown[:5])} leaves columns out). Got both: {', '.join(shown)}."
+                f"({nodes.option('ignore', ','.join(shown[:5]))} leaves columns out). Got both: {', '.join(shown)}."
             )
         check_finite(matrix)
         data.x = matrix_rows(matrix, names, nodes.file, data.notes)
@@ -111,7 +111,8 @@ def choose_columns(
             notes.append(f"column {name} is empty and left out")
             continue
         if isinstance(column, CategoryColumn) and len(column.categories) == nodes.num_rows > 20:
-            notes.append(f"column {name} has a category for every node, so it has no information: data.ignore={name}")
+            way_out = nodes.option("ignore", name)
+            notes.append(f"column {name} has a category for every node, so it has no information: {way_out}")
         columns.append(column)
     return tuple(columns)
 

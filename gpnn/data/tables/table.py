@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SHOWN = 80  # characters of a value that an error repeats
+SETTING, ARGUMENT, FLAG = "data.{name}={value}", "{name}={value!r}", "--{name} {value}"
 NEO4J = {"id": "ID", "source": "START_ID", "target": "END_ID", "type": "TYPE", "label": "LABEL"}  # `name:ID(Space)`
 
 
@@ -30,6 +31,8 @@ class Table:
         given: the user's own name of a column that :func:`gpnn.data.tables.table.name_columns` gave another.
         notes: what the user should know of the reading.
         decimal_comma: whether a comma in a number can only be a decimal one.
+        others: column that holds neither text nor numbers -> its type; :func:`name_columns` refuses or leaves out.
+        written: how the user writes an option of the reader: as a setting, an argument or a flag.
     """
 
     file: str
@@ -38,22 +41,28 @@ class Table:
     given: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     decimal_comma: bool = False
+    others: Mapping[str, str] = field(default_factory=dict)
+    written: str = SETTING
 
     @property
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
+    def option(self, name: str, value: str) -> str:
+        """An option of the reader as the user writes it."""
+        return self.written.format(name=name, value=value)
+
     def require(self, required: Sequence[str], optional: Sequence[str] | None = None) -> None:
         """Raise ValueError unless the columns are these; `optional` None admits any others."""
         for column in required:
             if column not in self.columns:
-                hint = _hint(column, self.columns)
+                hint = _hint(self, column)
                 raise ValueError(f"{self.file} must have a column {column}{hint}. Got {_listed(self.columns)}.")
         for column in self.columns:
             if optional is not None and column not in (*required, *optional):
                 choices = ", ".join((*required, *optional))
                 name = column[:SHOWN]
-                raise ValueError(f"{self.file} may have the columns {choices}{_way_out(name, optional)}. Got {name}.")
+                raise ValueError(f"{self.file} may have the columns {choices}{_way_out(self, name)}. Got {name}.")
 
     def numbers(self, column: str) -> np.ndarray:
         """The values of a column as finite numbers, `[R]` float64."""
@@ -244,19 +253,20 @@ SYNONYMS = {
 }
 
 
-def _hint(column: str, names: Collection[str]) -> str:
+def _hint(table: Table, column: str) -> str:
     """What may be wrong with a header, where it shows."""
-    likely = next((name for name in names if name.lower() in SYNONYMS.get(column, ())), None)
+    likely = next((name for name in table.columns if name.lower() in SYNONYMS.get(column, ())), None)
     if likely is not None:
-        return f" (data.{column}={likely} takes that for it)"
-    if any(name.lstrip("-").isdigit() for name in names):
+        return f" ({table.option(column, likely)} takes that for it)"
+    if any(name.lstrip("-").isdigit() for name in table.columns):
         return ", named in its first line"
-    return ""
+    return f" ({table.option(column, 'NAME')} takes another for it)" if column in SYNONYMS else ""
 
 
-def _way_out(name: str, optional: Sequence[str]) -> str:
-    weight = f", data.weight={name} makes it the weight" if "weight" in optional else ""
-    return f" (data.ignore={name} leaves it out{weight})"
+def _way_out(table: Table, name: str) -> str:
+    ways = [f"{table.option('ignore', name)} leaves it out"]
+    ways += [f"{table.option(use, name)} makes it the {use}" for use in ("weight", "type") if use not in table.columns]
+    return f" ({', '.join(ways)})"
 
 
 def _listed(names: Sequence[str] | dict[str, Any]) -> str:
@@ -269,20 +279,23 @@ def shifted(place: Callable[[int], str], start: int, row: int) -> str:
     return place(start + row)
 
 
-def name_columns(table: Table, names: Mapping[str, str]) -> Table:
-    """The table with our names for the columns that the user calls by others.
+def name_columns(table: Table, names: Mapping[str, str], ignore: Collection[str] = ()) -> Table:
+    """The table with our names for the columns that the user calls by others, without those to ignore.
 
     A column is found by its exact name, else by the name in any case, else by Neo4j's mark for it (`:START_ID`).
 
     Args:
         table: as it was read.
         names: our name -> the user's; where they are equal the table need not have the column.
+        ignore: columns to leave out, of any type, by the user's names.
 
     Raises:
-        ValueError: when a column that the user named is missing, or another one has our name.
+        ValueError: when a column that the user named is missing, or another one has our name; or when one that is not
+            to be ignored holds neither text nor numbers.
     """
     if table.given:  # named already
         return table
+    table = _leave_out(table, ignore)
     found = {ours: find_column(table.columns, theirs) for ours, theirs in names.items()}
     table.require([theirs for ours, theirs in names.items() if ours != theirs and found[ours] is None])
     others = {ours: name for ours, name in found.items() if name is not None and name != ours}
@@ -290,6 +303,16 @@ def name_columns(table: Table, names: Mapping[str, str]) -> Table:
         if ours in table.columns and ours not in others.values():
             raise ValueError(f"{table.file} must not have a column {ours} where it is called {theirs}. Got both.")
     return apply_names(table, others)
+
+
+def _leave_out(table: Table, ignore: Collection[str]) -> Table:
+    ignored = {find_column((*table.columns, *table.others), name) for name in ignore}
+    for name, kind in table.others.items():
+        if name not in ignored:
+            way_out = f"({table.option('ignore', name[:SHOWN])} leaves it out)"
+            raise ValueError(f"{table.file}, column {name[:SHOWN]}: must hold text or numbers {way_out}. Got {kind}.")
+    kept = {name: values for name, values in table.columns.items() if name not in ignored}
+    return replace(table, columns=kept, others={})
 
 
 def apply_names(table: Table, given: Mapping[str, str]) -> Table:

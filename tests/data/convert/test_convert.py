@@ -243,7 +243,7 @@ MISTAKES = {
     ),
     "no such column": (
         {"from": [0], "target": [0]},
-        r"edges.parquet must have a column source \(data.source=from takes that for it\). Got from, target.",
+        r"edges.parquet must have a column source \(--source from takes that for it\). Got from, target.",
     ),
     "another column": (
         {"source": [0], "target": [0], "colour": [0]},
@@ -285,7 +285,9 @@ def test_mistakes_of_nodes(table, tmp_path, small_pieces):
     texts = table("nodes.csv", id=["a", "", "b"], size=[1, 2, 3])
     with pytest.raises(ValueError, match=r"nodes.csv, line 3, column id: must not be empty"):
         convert(edges, texts, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"nodes.csv must have a column id. Got who"):
+    with pytest.raises(
+        ValueError, match=r"nodes.csv must have a column id \(--id NAME takes another for it\). Got who"
+    ):
         convert(edges, table("nodes.csv", who=[0]), tmp_path / "out")
     mixed = table("nodes.csv", id=range(9), size=["1"] * 7 + ["red", "blue"])
     with pytest.raises(ValueError, match=r"nodes.csv, line 9, column size: must be a finite number, like the others"):

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from gpnn.data.tables.binary import read_archive, read_array, read_npz, read_parquet
+from gpnn.data.tables.table import name_columns
 from gpnn.storage import read
 
 
@@ -88,8 +89,10 @@ def test_arrays_that_are_no_table(tmp_path: Path, arrays: dict[str, Any], messag
 
 def test_columns_that_are_no_values(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"id": [[1]]}), tmp_path / "n.parquet")
-    with pytest.raises(ValueError, match=r"n\.parquet, column id: must hold text or numbers\. Got list"):
-        read_parquet(tmp_path / "n.parquet")
+    table = read_parquet(tmp_path / "n.parquet")
+    assert (table.columns, table.others) == ({}, {"id": "list<element: int64>"})
+    with pytest.raises(ValueError, match=r"n\.parquet, column id: must hold text or numbers \(.*\)\. Got list"):
+        name_columns(table, {"id": "id"})
 
 
 @pytest.mark.thorough
