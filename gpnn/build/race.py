@@ -116,8 +116,9 @@ def race_run(
     if noted is None or noted["winner"] is not None:
         return begun
     race = parse_race(noted, run.race.name)
-    names = _members(begun) if race.record is None else list(race.record.costs)
-    starts, folder = _starts(names, race, begun), run.path / "race"
+    variants = _variants(begun)
+    names = _members(race, begun, variants) if race.record is None else list(race.record.costs)
+    starts, folder = _starts(names, race, begun, variants), run.path / "race"
 
     def keep(record: RaceRecord) -> None:
         nonlocal race
@@ -165,23 +166,28 @@ def _adopt_winner(run: RunFolder, race: Race, finals: Finals[Built]) -> Built:
     return built
 
 
-def _starts(names: Sequence[str], race: Race, begun: Built) -> dict[str, Start[Built]]:
-    """How the training of each recipe is built, over the run's data as the recipe takes them."""
-    given, sharded = begun.config.data, isinstance(begun.plan, ShardedPlan)
+def _variants(begun: Built) -> Variants:
+    """The run's data as recipes take them; features of another scale are read again."""
+    given = begun.config.data
 
     def rescale(scale: Any) -> Data:
         return build_data(replace(begun.config, data=replace(given, scale_features=scale)))
 
-    variants = Variants(begun.data, given.undirected, given.scale_features, rescale)
+    return Variants(begun.data, given.undirected, given.scale_features, rescale)
+
+
+def _starts(names: Sequence[str], race: Race, begun: Built, variants: Variants) -> dict[str, Start[Built]]:
+    """How the training of each recipe is built, over the run's data as the recipe takes them."""
 
     def build_variant(config: Config) -> Built:
         own = config.data
-        if own == given:
+        if own == begun.config.data:
             return begun.build_other(config)
         return build(config, variants.get(undirected=own.undirected, scale_features=own.scale_features))
 
     def start(name: str) -> Start[Built]:
-        config = race.config(name, {} if sharded else variants.settings(RECIPES[name]))  # shards stay as they are
+        sharded = isinstance(begun.plan, ShardedPlan)  # shards stay as they are
+        config = race.config(name, {} if sharded else variants.settings(RECIPES[name]))
         return Start(lambda recipe: build_variant(replace(config, train=recipe)), config.train)
 
     return {name: start(name) for name in names}
@@ -226,11 +232,11 @@ def parse_race(noted: Any, file: str) -> Race:
     return race
 
 
-def _members(begun: Built) -> list[str]:
+def _members(race: Race, begun: Built, variants: Variants) -> list[str]:
     """The recipes that can be tried; collective."""
     if isinstance(begun.plan, ShardedPlan):
         return choose_members(_shard_facts(begun), in_shards=True)
-    return choose_members(GraphFacts.of(begun.data))
+    return choose_members(variants.facts(scale_is_set="data.scale_features" in race.fixed))
 
 
 def _shard_facts(begun: Built) -> GraphFacts:

@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 from gpnn.check import parse_memory
 from gpnn.data.features import choose_scale
-from gpnn.data.splits import GraphFacts
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.progress import Progress
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
@@ -63,7 +62,8 @@ def train_estimator(
         ValueError: when the training diverged.
     """
     name = estimator.recipe or (DEFAULT if _chooses_model(estimator) else AUTO)
-    names, variants = choose_members(GraphFacts.of(data)) if name == AUTO else [name], Variants(data)
+    variants, scale_is_set = Variants(data), estimator.scale_features != "auto"
+    names = choose_members(variants.facts(scale_is_set=scale_is_set)) if name == AUTO else [name]
     settings = {each: _data_settings(estimator, each, variants, race=name == AUTO) for each in names}
     starts = {each: _start(estimator, each, variants.get(**settings[each])) for each in names}
     finals = _race(estimator, starts, folder, progress)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from torch import nn
 
 from gpnn.data.features import Undirected, transform_data
+from gpnn.data.splits import GraphFacts
 from gpnn.graph import as_graph
 from gpnn.recipes import NamedRecipe
 from gpnn.train.fit import Callback, FitResult, fit
@@ -103,6 +104,15 @@ class Variants:
         self._rescale = rescale or (lambda scale: transform_data(data, scale_features=scale))
         self._scaled = {scale_features: data}
         self._made: dict[tuple[Any, str], Data] = {}
+
+    def facts(self, *, scale_is_set: bool) -> GraphFacts:
+        """The facts that choose recipes, of the features before they were scaled.
+
+        Where a scale is set for all recipes, those for another one are no choice: no row counts as different.
+        """
+        if scale_is_set:
+            return replace(GraphFacts.of(self.data), rows_differ=False)
+        return GraphFacts.of(self.get(undirected=self.undirected, scale_features="none"))
 
     def settings(self, recipe: NamedRecipe) -> dict[str, Any]:
         """What a recipe sets of the data: `undirected`, `scale_features`, where they are its own."""

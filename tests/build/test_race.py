@@ -158,6 +158,25 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(given) == classifier.predict_proba(given)).all()
 
 
+@pytest.mark.parametrize("scale", ["auto", "rows"])
+def test_command_line_and_estimator_race_the_same_recipes_where_rows_differ(tmp_path, monkeypatch, scale):
+    for name in set(RECIPES) - {"spread", "raw"}:
+        monkeypatch.delitem(RECIPES, name)
+    folder = one_way(tmp_path / "graph")
+    people = [f"{node},{'ab'[node % 2]},{node % 2},{node * node}" for node in range(60)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,age,words", *people]) + "\n")
+    data = replace(base().data, name=str(folder), options={"numbers": "raw"}, scale_features=scale)
+    fixed = () if scale == "auto" else ("data.scale_features",)
+    before = lambda config: Race(config.to_toml(), fixed)  # noqa: E731
+    run, begun = begin_run(lambda: replace(base(), data=data), tmp_path / "run", before=before)
+    race_run(run, begun)
+    record = read_race(run.race).record
+    raced = ["spread", "raw"] if scale == "auto" else None  # one scale for all: the two are the same recipe
+    assert (record and list(record.costs)) == raced
+    estimator = GPNNClassifier(scale_features=scale).fit(load_dataset(folder, numbers="raw"))
+    assert (list(estimator.race_.costs) if hasattr(estimator, "race_") else None) == raced
+
+
 @pytest.mark.thorough
 def test_a_race_of_one_way_edges_that_was_stopped_goes_on_from_its_own_data(tmp_path):
     config = replace(base(), data=replace(base().data, name=str(one_way(tmp_path / "graph")), options={}))
