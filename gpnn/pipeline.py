@@ -37,7 +37,7 @@ from gpnn.schedule.make_schedule import (
     needs_partition,
 )
 from gpnn.schedule.partitioned import KINDS
-from gpnn.train.columns.settings import column_arguments
+from gpnn.train.column_settings import column_arguments
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
@@ -123,7 +123,7 @@ class Pipeline:
         hidden_channels: width d of the states, or "auto".
         model: a name of :data:`gpnn.nn.MODELS`.
         model_options: further arguments of :class:`gpnn.nn.GPNN`, where those at "auto" follow the cell and the graph,
-            or of :func:`gpnn.train.columns.settings.column_arguments`.
+            or of :func:`gpnn.train.column_settings.column_arguments`.
         embedding_start: "features": embeddings start from the features where there are any; "random".
         seed: of partition, schedule and weights.
         device: "auto", "cpu", "cuda" or "cuda:N".

@@ -11,7 +11,7 @@ from gpnn.build.objects import (
     resolve,
     resolve_structure,
 )
-from gpnn.build.predict import Trained, predict_run, predict_tables, predict_trained, read_trained, with_graph
+from gpnn.build.predict import Trained, predict_tables, predict_trained, read_trained, with_graph
 from gpnn.build.race import Race, race_run
 from gpnn.build.report import explain_run, export_run, report_run
 from gpnn.build.run import adopt_extension, begin_run, create_run, open_run, train_run
@@ -41,7 +41,6 @@ __all__ = [
     "load_run_config",
     "open_run",
     "pipeline_of",
-    "predict_run",
     "predict_tables",
     "predict_trained",
     "race_run",

@@ -23,7 +23,7 @@ from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.engine import Plan
 from gpnn.graph import Graph, as_graph
 from gpnn.nn import NodeModel
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
 from gpnn.partition import Partition
 from gpnn.recipes import RECIPES
@@ -212,22 +212,17 @@ def with_graph(config: Config, given: DataConfig) -> Config:
     return replace(config, data=given)
 
 
-def predict_run(run: RunFolder, config: Config, data: Data) -> pyarrow.Table:
+def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
     """The predictions of a finished run's model on a graph, its own or another, a row per node.
 
     Args:
-        run: a finished run.
+        trained: the run's model.
         config: the run's configuration.
         data: the graph as :meth:`Trained.as_read` has it; with features as the run had them, where its model takes any.
 
     Raises:
-        ValueError: when the run is not finished or the graph does not suit its model.
+        ValueError: when the graph does not suit the model.
     """
-    return predict_trained(read_trained(run), config, data)
-
-
-def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:
-    """The same with a model that has been read already, as one table; see :func:`predict_tables`."""
     return concat(predict_tables(trained, config, data))
 
 

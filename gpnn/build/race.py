@@ -15,7 +15,7 @@ from gpnn.build.finish import keep_training, write_member
 from gpnn.build.objects import Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
 from gpnn.config import Config, sound_config
-from gpnn.data.splits import GraphFacts, count_entries, split_mask
+from gpnn.data.splits import GraphFacts, split_mask
 from gpnn.distributed import ShardedPlan, group_of
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
@@ -241,18 +241,14 @@ def _members(race: Race, begun: Built, variants: Variants) -> list[str]:
 
 def _shard_facts(begun: Built) -> GraphFacts:
     """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
-    data, totals, x = begun.data, begun.totals, begun.data.get("x")
-    own = [int(split_mask(data, "train").sum()), int(split_mask(data, "val").sum()), count_entries(x)]
-    num_labels, num_validation, entries = group_of(begun.plan).all_reduce(torch.tensor(own)).tolist()
-    width = 0 if x is None else x.shape[1]
+    data, x = begun.data, begun.data.get("x")
+    own = [int(split_mask(data, split).sum()) for split in ("train", "val")]
+    num_labels, num_validation = group_of(begun.plan).all_reduce(torch.tensor(own)).tolist()
     return GraphFacts(
-        num_nodes=totals.num_nodes,
-        num_columns=width,
-        density=entries / max(1, totals.num_nodes * width),
-        mean_degree=totals.num_edges / totals.num_nodes,
+        num_nodes=begun.totals.num_nodes,
+        num_columns=0 if x is None else x.shape[1],
         num_labels=num_labels,
         labels_per_class=num_labels / task_of(data).num_outputs,
-        homophily=None,
         num_validation=num_validation,
     )
 

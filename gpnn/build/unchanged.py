@@ -28,7 +28,7 @@ from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten, wrong_field
-from gpnn.train.columns.settings import METHODS as COLUMN_METHODS
+from gpnn.train.column_settings import METHODS as COLUMN_METHODS
 from gpnn.train.learn_partition import PartitionRecipe
 
 

@@ -71,7 +71,7 @@ class ScheduleConfig:
 class ModelConfig:
     """[model]: the model, a name of :data:`gpnn.nn.MODELS`, and its arguments that the graph does not give.
 
-    `method` and `labels` are those of "columns" (:func:`gpnn.train.columns.settings.column_arguments`), all others of
+    `method` and `labels` are those of "columns" (:func:`gpnn.train.column_settings.column_arguments`), all others of
     :class:`gpnn.nn.GPNN`.
 
     Settings at "auto" are chosen by the cell and by what the graph has: :func:`gpnn.pipeline.resolve_options`.

@@ -151,27 +151,20 @@ class GraphFacts:
     Attributes:
         num_nodes: N.
         num_columns: columns of the features, 0 without.
-        density: share of the features that are not zero.
-        mean_degree: edges per node.
         num_labels: labelled training nodes.
         labels_per_class: of them, by class; all of them where numbers are predicted.
-        homophily: share of the edges between two training nodes whose ends share a class (any of their labels); None
-            where there is no such edge, or numbers are predicted.
         num_validation: labelled validation nodes.
-        assortativity: how far the homophily is above that of classes at random among the same ends, 1 at most and 0 for
-            chance (adjusted homophily, Platonov et al. 2023); None where there are too few such edges to tell, or nodes
-            have several labels.
+        assortativity: how far the homophily of the edges between training nodes is above that of classes at random
+            among the same ends, 1 at most and 0 for chance (adjusted homophily, Platonov et al. 2023); None where there
+            are too few such edges to tell, numbers are predicted, or nodes have several labels.
         rows_differ: whether scaling each row to sum one takes away what its length may tell: no feature is negative,
             and the standard deviation of the rows' sums is more than 0.4 of their mean.
     """
 
     num_nodes: int
     num_columns: int
-    density: float
-    mean_degree: float
     num_labels: int
     labels_per_class: float
-    homophily: float | None
     num_validation: int
     assortativity: float | None = None
     rows_differ: bool = False
@@ -186,11 +179,8 @@ class GraphFacts:
         return cls(
             num_nodes=graph.num_nodes,
             num_columns=width,
-            density=count_entries(x) / max(1, graph.num_nodes * width),
-            mean_degree=graph.num_edges / max(1, graph.num_nodes),
             num_labels=num_labels,
             labels_per_class=num_labels / max(1, classes),
-            homophily=None if are_numbers(y) else homophily(y, graph, train),
             num_validation=int(split_mask(data, "val").sum()),
             assortativity=None if are_numbers(y) or y.dim() == 2 else assortativity(y, graph, train),
             rows_differ=_rows_differ(x),

@@ -36,7 +36,7 @@ from gpnn.export import check_program, export_models, save_program
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.kernels.execution import choose_device
 from gpnn.nn import NodeModel
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline
 from gpnn.progress import Progress

@@ -18,7 +18,7 @@ from gpnn.incremental.rows import distinct
 from gpnn.kernels.execution import choose_device, one_thread
 from gpnn.memory.runner import available_bytes
 from gpnn.nn import GPNN, NodeModel
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.pipeline import Pipeline
 from gpnn.train.evaluate import predict_outputs
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from gpnn.check import check_choice
 from gpnn.nn.cell import MESSAGES, Cell, CellBank
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.encoder import READOUTS
 from gpnn.nn.ggsnn import GGSNN, GRAPH_HEADS, GatedSum, NodeSelection, mark_questions
 from gpnn.nn.gpnn import GPNN

@@ -38,7 +38,7 @@ def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
     validation nodes it is the default alone; `in_shards` leaves out what several processes cannot train.
 
     >>> from dataclasses import replace
-    >>> facts = GraphFacts(10, 4, 1.0, 2.0, 6, 3.0, 0.9, 2, assortativity=0.8)
+    >>> facts = GraphFacts(10, 4, 6, 3.0, 2, assortativity=0.8)
     >>> choose_members(facts)[0], choose_members(replace(facts, assortativity=0.0))[-1]
     ('spread', 'spread')
     """

@@ -13,11 +13,11 @@ from torch import Tensor
 from gpnn.data.splits import count_entries
 from gpnn.engine import lower
 from gpnn.graph import as_graph
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.schedule import synchronous
 from gpnn.text import metric_text
-from gpnn.train.columns import ColumnSolver
-from gpnn.train.columns.settings import Setting, column_arguments
+from gpnn.train.column_settings import Setting, column_arguments
+from gpnn.train.column_solver import ColumnSolver
 from gpnn.train.evaluate import calibrated_scores, score
 from gpnn.train.metrics import merit
 from gpnn.train.notes import Note

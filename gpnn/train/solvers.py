@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from gpnn.distributed import SINGLE
 from gpnn.nn import GPNN, MaskKey
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import mark_dense
 from gpnn.nn.sampled_rows import SampledRows
-from gpnn.train.columns import ColumnSolver
+from gpnn.train.column_solver import ColumnSolver
 from gpnn.train.loss import Weighing
 from gpnn.train.objective import Examples
 from gpnn.train.optimizer import clip_gradients

@@ -13,7 +13,7 @@ from gpnn.build import (
     explain_run,
     load_run_config,
     open_run,
-    predict_run,
+    predict_trained,
     race_run,
     read_trained,
     report_run,
@@ -83,8 +83,9 @@ def test_a_blended_run_is_a_run_like_any_other(tmp_path):
 
     data = build_data(trained.as_read(config))
     shares = [predictions(each)["p_a"].to_numpy() for each in (run, member)]
-    again = predict_run(run, config, data)["p_a"].to_numpy()
-    alone = predict_run(member, load_run_config(member), build_data(load_run_config(member)))["p_a"].to_numpy()
+    again = predict_trained(read_trained(run), config, data)["p_a"].to_numpy()
+    own = load_run_config(member)
+    alone = predict_trained(read_trained(member), own, build_data(own))["p_a"].to_numpy()
     assert again.tolist() == shares[0].tolist()
     assert alone.tolist() == shares[1].tolist()
     assert again.tolist() != alone.tolist()
@@ -186,6 +187,6 @@ def test_several_processes_race_stop_go_on_and_blend(processes, tmp_path):
     assert predictions(run).equals(predictions(RunFolder.open(tmp_path / "parts")))
     config, trained = load_run_config(run), read_trained(run)
     assert len(trained.members) == 1
-    again = predict_run(run, config, build_data(trained.as_read(config)))
+    again = predict_trained(read_trained(run), config, build_data(trained.as_read(config)))
     table = predictions(run)
     assert again["p_0"].to_pylist() == pytest.approx(table["p_0"].to_pylist(), abs=1e-4)

@@ -5,7 +5,17 @@ import pytest
 import torch
 
 from gpnn import GPNNClassifier, load_dataset
-from gpnn.build import Race, begin_run, build_data, load_run_config, open_run, predict_run, race_run, train_run
+from gpnn.build import (
+    Race,
+    begin_run,
+    build_data,
+    load_run_config,
+    open_run,
+    predict_trained,
+    race_run,
+    read_trained,
+    train_run,
+)
 from gpnn.build.race import read_race
 from gpnn.config import Config, parse_config
 from gpnn.recipes import RECIPES
@@ -85,7 +95,8 @@ def test_an_interrupted_race_goes_on(tmp_path):
 
 
 def test_without_validation_nodes_the_default_is_taken(tmp_path):
-    run, begun = begin(tmp_path / "run")
+    before = lambda config: Race(config.to_toml(), ("data.scale_features",))  # noqa: E731  so that nothing is read again
+    run, begun = begin_run(base, tmp_path / "run", before=before)
     begun.data.val_mask[:] = False
     built = race_run(run, begun)
     assert built.config.recipe == "spread"
@@ -118,7 +129,7 @@ def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, 
     run, again = open_run(run.path)  # the digest is that of the edges of both ways
     assert again.data.num_edges == 240
     train_run(run, again, report=False)
-    assert predict_run(run, again.config, again.data).num_rows == 60
+    assert predict_trained(read_trained(run), again.config, again.data).num_rows == 60
     race = Race(config.to_toml(), ("data.undirected",))
     assert not race.config("spread", {"undirected": True}).data.undirected  # the user has said so
     classifier = GPNNClassifier().fit(load_dataset(tmp_path / "graph"))
@@ -148,7 +159,7 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     assert built.model_arguments["message"] == "linear"
     run, again = open_run(run.path)
     train_run(run, again, report=False)
-    assert predict_run(run, again.config, again.data).num_rows == 60
+    assert predict_trained(read_trained(run), again.config, again.data).num_rows == 60
     given = load_dataset(folder)
     classifier = GPNNClassifier(recipe="auto", epochs=3).fit(given)
     assert (classifier.undirected_, classifier.scale_features_) == ("typed", "none")
@@ -186,7 +197,7 @@ def test_a_race_of_one_way_edges_that_was_stopped_goes_on_from_its_own_data(tmp_
     assert kept.data.undirected  # that of the first recipe, whose predictions the run has
     assert run.has_results
     assert not run.finished
-    assert predict_run(run, kept, build_data(kept)).num_rows == 60
+    assert predict_trained(read_trained(run), kept, build_data(kept)).num_rows == 60
     run, again = open_run(run.path)
     assert again.data.num_edges == begun.data.num_edges == 120
     run.reopen()

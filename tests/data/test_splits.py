@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gpnn.data.splits import GraphFacts, split_fractions, split_per_class
+from gpnn.data.splits import GraphFacts, homophily, split_fractions, split_mask, split_per_class
+from gpnn.graph import as_graph
 
 LABELS = torch.tensor([0] * 10 + [1] * 6 + [-1] * 4 + [2] * 5)
 
@@ -87,11 +88,8 @@ def test_facts_by_hand():
     assert GraphFacts.of(graph()) == GraphFacts(
         num_nodes=4,
         num_columns=2,
-        density=0.5,
-        mean_degree=1.25,
         num_labels=3,
         labels_per_class=1.5,
-        homophily=1 / 3,
         num_validation=1,
         rows_differ=True,
     )
@@ -110,13 +108,15 @@ def test_labels_outside_the_training_nodes_change_nothing():
 
 def test_without_features_or_splits():
     facts = GraphFacts.of(Data(edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]), num_nodes=2))
-    assert (facts.num_columns, facts.density, facts.num_labels, facts.num_validation) == (0, 0.0, 0, 0)
-    assert facts.homophily is None
+    assert (facts.num_columns, facts.num_labels, facts.num_validation) == (0, 0, 0)
+    assert facts.assortativity is None
 
 
 def test_several_labels_and_numbers():
     several = torch.tensor([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]])
-    assert GraphFacts.of(graph(y=several)).homophily == 2 / 3
+    data = graph(y=several)
+    assert homophily(several, as_graph(data), split_mask(data, "train")) == 2 / 3
+    assert GraphFacts.of(data).assortativity is None
     numbers = GraphFacts.of(graph(y=torch.tensor([0.5, 1.5, 2.5, float("nan")], dtype=torch.float64)))
-    assert numbers.homophily is None
+    assert numbers.assortativity is None
     assert (numbers.labels_per_class, numbers.num_validation) == (3.0, 0)

@@ -9,7 +9,7 @@ from gpnn.race import choose_members
 from gpnn.race.budget import MOST, allot, default_budget, measured_seconds, nominal_seconds, parse_budget
 from gpnn.recipes import RECIPES
 
-FACTS = GraphFacts(100, 8, 1.0, 4.0, 30, 10.0, 0.8, 20)
+FACTS = GraphFacts(100, 8, 30, 10.0, 20)
 
 
 def test_members_are_recipes_of_several_families(monkeypatch):

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
 from gpnn.train.baselines import baseline_note, plain_baselines
-from gpnn.train.columns import ColumnSolver
+from gpnn.train.column_solver import ColumnSolver
 from tests.oracle.number_graph import number_graph
 from tests.oracle.planted import planted_graph
 

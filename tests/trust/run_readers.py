@@ -60,13 +60,13 @@ def _write_run(folder: Path) -> None:
 
 def _read_run(folder: Path) -> Any:
     """All that `gpnn predict` reads of a run, and its metrics; config.toml has a reader of its own."""
-    from gpnn.build import predict_run
+    from gpnn.build import predict_trained, read_trained
     from gpnn.storage.read import read_json
     from gpnn.train import RunFolder
 
     run = RunFolder.open(folder / "run")
     read_json(run.environment)
-    return run.read_history(), run.read_metrics(), predict_run(run, _built().config, _built().data)
+    return run.read_history(), run.read_metrics(), predict_trained(read_trained(run), _built().config, _built().data)
 
 
 def _sound_run(answer: Any) -> None:

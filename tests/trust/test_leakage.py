@@ -75,7 +75,7 @@ def run_folder(path: Path, shuffled: str) -> Any:
     train_run(run, race_run(run, begun), report=False)
     record = read_race(run.race).record
     rows = [{name: value for name, value in row.items() if name != "seconds"} for row in record.rows]
-    table = gpnn.build.predict_run(run, load_config(run.config), begun.data).drop_columns(["label"])
+    table = gpnn.build.predict_trained(read_trained(run), load_config(run.config), begun.data).drop_columns(["label"])
     return read_trained(run).model.state_dict(), (rows, record.blend, read_trained(run).task), table
 
 

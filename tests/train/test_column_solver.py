@@ -8,9 +8,9 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.data.features import from_scipy
-from gpnn.nn.columns import ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import feature_operator
-from gpnn.train.columns.settings import Setting, column_arguments
+from gpnn.train.column_settings import Setting, column_arguments
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
 from tests.oracle.number_graph import number_graph

@@ -12,13 +12,12 @@ from torch import Tensor
 
 from gpnn.distributed import group_of
 from gpnn.kernels import Operator
-from gpnn.nn.columns import ColumnModel
-from gpnn.nn.columns.column_model import to_scipy
-from gpnn.nn.columns.fitted import Columns
+from gpnn.nn.column_fitted import Columns
+from gpnn.nn.column_model import ColumnModel, to_scipy
 from gpnn.nn.layers import feature_operator
-from gpnn.train.columns.boosting import Boosted, boost, join
-from gpnn.train.columns.linear import LinearProblem
-from gpnn.train.columns.settings import Setting, next_setting
+from gpnn.train.column_boosting import Boosted, boost, join
+from gpnn.train.column_linear import LinearProblem
+from gpnn.train.column_settings import Setting, next_setting
 from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression

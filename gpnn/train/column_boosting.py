@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.nn.columns.fitted import Trees
+from gpnn.nn.column_fitted import Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Boosted:
     """An ensemble of decision trees.
 
     Attributes:
-        arrays: by the names of :attr:`gpnn.nn.columns.fitted.Trees.ARRAYS`, `[T, L]` each.
+        arrays: by the names of :attr:`gpnn.nn.column_fitted.Trees.ARRAYS`, `[T, L]` each.
         output: the output that each tree adds to, `[T]`.
         baseline: the outputs before the first tree, `[C]`.
         per_iteration: trees of an iteration.

@@ -17,7 +17,7 @@ from gpnn.engine import Plan
 from gpnn.graph import Graph
 from gpnn.kernels import Operator, aggregate
 from gpnn.kernels.autograd import constants
-from gpnn.nn.columns.fitted import Columns, LinearColumns, Trees
+from gpnn.nn.column_fitted import Columns, LinearColumns, Trees
 from gpnn.nn.layers import MaskKey
 
 if TYPE_CHECKING:
@@ -167,12 +167,12 @@ KINDS = ("all", "unlabelled", "own")  # columns that count: all, all but the lab
 class ColumnModel(nn.Module):
     """Scores from a node's own columns and its neighbours', by edge type and direction.
 
-    Many features are the X of :class:`~gpnn.nn.columns.fitted.LinearColumns`. Its dense columns are the degrees
-    and the training labels around a node (:func:`~gpnn.nn.columns.column_model.label_columns`) and, where features are
+    Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees
+    and the training labels around a node (:func:`~gpnn.nn.column_model.label_columns`) and, where features are
     few, these and their mean, maximum and minimum over the neighbours. Decision trees may read the dense columns
     instead.
 
-    Nothing here is trained by gradients: :mod:`gpnn.train.columns` solves for the weights.
+    Nothing here is trained by gradients: :mod:`gpnn.train.column_solver` solves for the weights.
 
     Args:
         in_channels: number of features F.

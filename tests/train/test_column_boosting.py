@@ -3,8 +3,8 @@ import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from gpnn.nn.columns.fitted import Trees
-from gpnn.train.columns.boosting import boost, join
+from gpnn.nn.column_fitted import Trees
+from gpnn.train.column_boosting import boost, join
 
 SETTINGS = {"max_leaf_nodes": 7, "l2_regularization": 1.0, "max_features": 0.5, "early_stopping": False}
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gpnn.nn.columns.fitted import Trees
+from gpnn.nn.column_fitted import Trees
 
 
 def stump(column: int, threshold: float, low: float, high: float) -> dict[str, torch.Tensor]:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gpnn.data.features import from_scipy
 from gpnn.kernels import Operator, aggregate
-from gpnn.nn.columns.column_model import to_scipy
-from gpnn.nn.columns.fitted import Columns, LinearColumns
+from gpnn.nn.column_fitted import Columns, LinearColumns
+from gpnn.nn.column_model import to_scipy
 from gpnn.nn.layers import feature_operator
 
 MEMORY = 2e8  # bytes of the pairs that L-BFGS remembers, about

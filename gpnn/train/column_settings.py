@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpnn.check import check_choice
 from gpnn.graph import as_graph
-from gpnn.nn.columns.column_model import KINDS, MOST_TYPES, is_directed
+from gpnn.nn.column_model import KINDS, MOST_TYPES, is_directed
 from gpnn.train.metrics import merit
 from gpnn.train.objective import Examples
 from gpnn.train.task import task_of
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
 
     Attributes:
         solver: "linear" or "trees".
-        columns: which count, of :data:`gpnn.nn.columns.column_model.KINDS`.
+        columns: which count, of :data:`gpnn.nn.column_model.KINDS`.
         strength: C of the ridge; 0 for trees.
     """
 
@@ -114,7 +114,7 @@ KIND = {"classification": "class", "multi_label": "several", "regression": "numb
 
 
 def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels: bool = True) -> dict[str, Any]:
-    """The arguments of :class:`gpnn.nn.columns.ColumnModel` for a graph, as JSON holds them.
+    """The arguments of :class:`gpnn.nn.column_model.ColumnModel` for a graph, as JSON holds them.
 
     Args:
         data: features, labels and masks.

@@ -1,6 +1,6 @@
 import pytest
 
-from gpnn.train.columns.settings import FIRST, STRENGTHS, Setting, next_setting
+from gpnn.train.column_settings import FIRST, STRENGTHS, Setting, next_setting
 
 
 def walk(value, *, kinds=("all", "own"), solvers=("linear", "trees"), validated=True):

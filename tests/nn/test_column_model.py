@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gpnn.graph import Graph
-from gpnn.nn.columns.column_model import Relations, closed_walks, is_directed, label_columns, to_scipy
+from gpnn.nn.column_model import Relations, closed_walks, is_directed, label_columns, to_scipy
 
 
 @pytest.fixture

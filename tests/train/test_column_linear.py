@@ -6,9 +6,9 @@ from torch.nn.functional import cross_entropy
 
 from gpnn.data.features import from_scipy
 from gpnn.graph import Graph
-from gpnn.nn.columns.column_model import Relations, to_scipy
-from gpnn.nn.columns.fitted import Columns, LinearColumns
-from gpnn.train.columns.linear import LinearProblem
+from gpnn.nn.column_fitted import Columns, LinearColumns
+from gpnn.nn.column_model import Relations, to_scipy
+from gpnn.train.column_linear import LinearProblem
 
 N, F = 80, 12
 
