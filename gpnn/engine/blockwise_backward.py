@@ -17,7 +17,7 @@ from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.rows import HeldRows, Rows, add_rows, read_rows, step_rows, take_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, RowsByBlock, add_rows, read_rows, step_rows, take_rows, write_rows
 from gpnn.engine.saved_states import SavedState, Source
 from gpnn.engine.step import Step
 from gpnn.kernels.autograd import first_order
@@ -40,17 +40,8 @@ class RowLoss:
     tensors: tuple[Tensor, ...]
 
     @cached_property
-    def _rows_on_host(self) -> Tensor:
-        return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
-
-    def places(self, rows: slice) -> slice:
-        """Where those of a contiguous range of plan rows stand in `rows`."""
-        first, last = torch.searchsorted(self._rows_on_host, torch.tensor([rows.start, rows.stop])).tolist()
-        return slice(first, last)
-
-    def value(self, states: Tensor, block: slice, places: slice) -> Tensor:
-        """The share of a block, given the states of all its rows, `[k, s]`."""
-        return self.share(states.index_select(0, self.rows[places] - block.start), places)
+    def by_block(self) -> RowsByBlock:
+        return RowsByBlock(self.rows)
 
 
 def ends_independently(plan: Plan) -> bool:
@@ -216,13 +207,13 @@ class BlockwiseBackward:
         That of its own rows takes their place.
         """
         assert isinstance(block.rows, slice)
-        places = loss.places(block.rows)
+        places, wanted = loss.by_block.of(block.rows)
         if places.start == places.stop:
             self.grad[block.rows] = 0
             return None, None, [None] * len(self.parameters)
         with torch.enable_grad(), differentiated_at_once():
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
-            share = loss.value(self.recomputation.advance(block, number, inputs, steps, None), block.rows, places)
+            share = loss.share(self.recomputation.advance(block, number, inputs, steps, None, wanted), places)
         grads: list[Tensor | None] = list(torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True))
         grad = grads.pop(0)
         self.grad[block.rows] = 0 if grad is None else grad[: block.num_rows]
@@ -360,12 +351,12 @@ def through_only_round(
 
     def through(number: int, block: Block) -> tuple[Tensor, tuple[Tensor | None, ...]] | None:
         assert isinstance(block.rows, slice)
-        places = loss.places(block.rows)
+        places, wanted = loss.by_block.of(block.rows)
         if places.start == places.stop:
             return None
         with torch.enable_grad(), differentiated_at_once():
-            last = recomputation.advance(block, number, source.make(block.inputs), steps, None)
-            share = loss.value(last, block.rows, places)
+            last = recomputation.advance(block, number, source.make(block.inputs), steps, None, wanted)
+            share = loss.share(last, places)
         return share.detach(), torch.autograd.grad(share, tensors, allow_unused=True)
 
     totals: dict[Tensor, Tensor | None] = dict.fromkeys(tensors)

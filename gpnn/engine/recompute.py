@@ -110,10 +110,21 @@ class Recomputation:
             for number, block in enumerate(self.pieces(phase)):
                 write_rows(state, block.rows, updated.pop(number))
 
-    def advance(self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None) -> Tensor:
-        """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`."""
+    def advance(
+        self,
+        block: Block,
+        number: int,
+        inputs: Tensor,
+        steps: list[Step],
+        initial: Tensor | None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`.
+
+        With `wanted`, `[w]`, those of them alone, `[w, s]`: the last step need not be taken for others.
+        """
         together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 else None
-        whole = None if together is None else together(block, inputs, steps)
+        whole = None if together is None else together(block, inputs, steps, wanted)
         if whole is not None:
             return whole
         rows, others, dtype = inputs[: block.num_rows], inputs[block.num_rows :], inputs.dtype
@@ -125,7 +136,7 @@ class Recomputation:
             with self._seeded(step, number), nullcontext() if last else for_gradients(alone=False):
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             rows = rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
-        return rows
+        return rows if wanted is None else rows.index_select(0, wanted)
 
     @contextmanager
     def _seeded(self, step: Step, number: int) -> Iterator[None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +30,27 @@ class Rows(Protocol):
 
     def read(self, rows: Tensor | slice) -> Tensor:
         """Some rows, `[m, s]`, on the device that computes."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByBlock:
+    """Some plan rows of which each block of contiguous rows has its own.
+
+    Attributes:
+        rows: distinct, rising, `[n]`, on the device of the states.
+    """
+
+    rows: Tensor
+
+    def of(self, block: slice) -> tuple[slice, Tensor | None]:
+        """Where those of a block stand among them, and which of its rows they are, `[w]`; None: all."""
+        first, last = torch.searchsorted(self._on_host, torch.tensor([block.start, block.stop])).tolist()
+        places = slice(first, last)
+        return places, None if last - first == block.stop - block.start else self.rows[places] - block.start
+
+    @cached_property
+    def _on_host(self) -> Tensor:
+        return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
 
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:

@@ -33,11 +33,12 @@ from gpnn.engine.blockwise_backward import (
     without_hooks,
 )
 from gpnn.engine.plan import Plan
-from gpnn.engine.recompute import Recomputation, round_steps
-from gpnn.engine.rows import read_rows
+from gpnn.engine.recompute import Recomputation, own_rows, round_steps
+from gpnn.engine.rows import Rows, RowsByBlock, read_rows, write_rows
 from gpnn.engine.saved_states import Boundary, GivenState, HostState, SavedState, Source
 from gpnn.engine.step import CellLike, Step
 from gpnn.kernels.autograd import first_order
+from gpnn.pages import empty_like
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,10 @@ class Streamed:
         saves = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
         half = _autocast_type(plan.device.type)
-        if rows is not None and not saves and not collect and initial is None and _makes_rows(plan, source):
-            return [_rows_after_lone_round(Recomputation(cell, plan, seed), source, rows)]
         run = _Run(Recomputation(cell, plan, seed), self, source, parameters, collect, rows, saves, half)
+        if rows is not None and not saves and not collect and ends_in_blocks(plan):
+            with torch.no_grad():
+                return [_compute_rows(run, rows, initial)]
         return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
 
     def differentiate(self, cell: CellLike, plan: Plan, source: Source, loss: RowLoss) -> Tensor:
@@ -242,6 +244,41 @@ def _advance_round(
     return stored, kept
 
 
+def _compute_rows(run: _Run, rows: Tensor, initial: Tensor | None) -> Tensor:
+    """Some plan rows after the last round, `[n, s]`, whose blocks need not take the last step for others."""
+    rounds, state = run.recomputation.rounds, _before_last_round(run, initial)
+    ((phase, steps),) = round_steps(rounds[-1], len(rounds) - 1)
+    placed, order = rows.sort()
+    by_block, found = RowsByBlock(placed), empty_like(read_rows(state, slice(0, 1)).expand(len(rows), -1))
+
+    def compute(number: int, block: Block) -> None:
+        assert isinstance(block.rows, slice)
+        places, wanted = by_block.of(block.rows)
+        if places.start < places.stop:
+            inputs, own = read_rows(state, block.inputs), own_rows(initial, block)
+            write_rows(found, order[places], run.recomputation.advance(block, number, inputs, steps, own, wanted))
+
+    for _ in run.recomputation.each(phase, compute):
+        pass
+    return found
+
+
+def _before_last_round(run: _Run, initial: Tensor | None) -> Tensor | Rows:
+    """The state before the last round; before a lone one the source itself, where it makes single rows."""
+    source, before = run.source, len(run.recomputation.rounds) - 1
+    if not before and not source.kept and is_lone(run.recomputation.plan):
+        source.fetch()
+    state = None if before else source.peek()
+    if state is None:
+        state = source.new_state()
+        if not before:
+            source.load(state)
+        for number in range(before):
+            _advance_round(run, number, state, initial)
+        source.release()
+    return state
+
+
 def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:
     """The loss, and the gradients of the source's tensors and of the parameters."""
     working, boundaries, kept = None, [], []
@@ -273,33 +310,6 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     for number in reversed(range(before_loss)):
         backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
     return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
-
-
-def _makes_rows(plan: Plan, source: Source) -> bool:
-    """Whether a plan's only round is done block by block, from states that a source makes of their rows."""
-    if source.kept or not is_lone(plan) or not ends_in_blocks(plan):
-        return False
-    source.fetch()
-    return source.by_rows
-
-
-def _rows_after_lone_round(recomputation: Recomputation, source: Source, rows: Tensor) -> Tensor:
-    """The states of some plan rows, `[n, s]`; no more than a block's are there at one time."""
-    ((phase, steps),) = round_steps(recomputation.rounds[0], 0)
-    placed, order = rows.sort()
-    wanted, found = RowLoss(placed, lambda states, places: states.sum(), ()), source.make(slice(0, 1))
-    out = found.new_empty(len(rows), found.shape[1])
-
-    def through(number: int, block: Block) -> None:
-        assert isinstance(block.rows, slice)
-        places = wanted.places(block.rows)
-        if places.start < places.stop:
-            states = recomputation.advance(block, number, source.make(block.inputs), steps, None)
-            out[order[places]] = states.index_select(0, placed[places] - block.rows.start)
-
-    for _ in recomputation.each(phase, through):
-        pass
-    return out
 
 
 def _sum_by_tensor(tensors: Sequence[Tensor], grads: Sequence[Tensor | None]) -> dict[Tensor, Tensor | None]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.kernels.autograd import first_order
-from gpnn.kernels.cpu import add_rows, add_weighted_sum, factors, gather_rows, weighted_sum
+from gpnn.kernels.cpu import add_rows, add_weighted_sum, factors, gather_rows, put_rows, weighted_sum
 from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, update_rows
 from gpnn.kernels.execution import share_calls
 from gpnn.kernels.gated import Piece, StepUse
@@ -48,12 +48,12 @@ class GatedSteps(Function):
         *parameters: Tensor,
     ) -> Tensor:
         inputs = inputs.detach().contiguous()
-        ctx.operator, ctx.diagonal, ctx.repeat = operator, diagonal, repeat
+        ctx.operator, ctx.diagonal, ctx.repeat, ctx.rows = operator, diagonal, repeat, use.rows
         ctx.save_for_backward(inputs, *parameters)
         if not use.values:
-            ctx.done = None
-            return inputs.new_zeros(1, 1).expand_as(inputs[: operator.shape[0]])
-        out, ctx.done = _advance(_Steps(operator, diagonal, inputs, parameters), use, repeat)
+            ctx.done, num_rows = None, operator.shape[0] if use.rows is None else len(use.rows)
+            return inputs.new_zeros(1, 1).expand(num_rows, inputs.shape[1])
+        out, ctx.done = _advance(_Steps(operator, diagonal, inputs, parameters, use.rows), use, repeat)
         return out
 
     @staticmethod
@@ -62,8 +62,7 @@ class GatedSteps(Function):
         inputs, *parameters = ctx.saved_tensors
         done, ctx.done = ctx.done, None  # it is overwritten
         if done is None:
-            steps = _Steps(ctx.operator, ctx.diagonal, inputs, parameters)
-            done = _Done(steps, *steps.compute(ctx.repeat))
+            done = _Steps(ctx.operator, ctx.diagonal, inputs, parameters, ctx.rows).compute(ctx.repeat)
         grad_inputs, totals = _differentiate(done, grad)
         return None, None, None, None, grad_inputs, *totals.as_parameters()
 
@@ -102,8 +101,7 @@ class GatedBlocks(Function):
         def do(number: int) -> tuple[Tensor, GateGradients]:
             done, finished[number] = finished[number], None
             if done is None:
-                steps = _steps_of(pieces[number], state, parameters)
-                done = _Done(steps, *steps.compute(ctx.repeat))
+                done = _steps_of(pieces[number], state, parameters).compute(ctx.repeat)
             return _differentiate(done, received[number])
 
         grad_state = empty_large(*state.shape, dtype=state.dtype).zero_()
@@ -124,26 +122,33 @@ def _advance(steps: _Steps, use: StepUse, repeat: int) -> tuple[Tensor, _Done | 
     """The rows after all steps, `[n, d]`, and what their backward pass overwrites; None: it makes the steps again."""
     state = steps.inputs[: steps.num_rows]
     if use.gradients and (use.at_once or use.stored):
-        last = torch.empty_like(state)
-        return last, _Done(steps, *steps.compute(repeat, last, buffered=use.at_once))
+        last = torch.empty_like(state) if steps.rows is None else state.new_empty(len(steps.rows), state.shape[1])
+        return last, steps.compute(repeat, last, buffered=use.at_once)
     messages, out = torch.empty_like(state), [torch.empty_like(state) for _ in range(min(repeat, 2))]
     sums = state.new_empty(min(len(state), steps.chunk), 4 * state.shape[1])
     for step in range(repeat):
         steps.aggregate(state, messages)
-        steps.update(messages, state, sums, out[step % 2])
-        state = out[step % 2]
+        own, received = steps.choose(step + 1 == repeat, state, messages)
+        state = out[step % 2][: len(own)]
+        steps.update(received, own, sums, state)
     return state, None
 
 
 def _differentiate(done: _Done, grad: Tensor) -> tuple[Tensor, GateGradients]:
     """The gradients of a block's inputs, `[m, d]`, and of the parameters, given that of its rows after all steps."""
-    steps, states, messages, sums = done
+    steps, states, messages, sums, last = done
     grad_inputs, totals, grad = torch.empty_like(steps.inputs), steps.gates.totals(), grad.contiguous()
     for step in reversed(range(len(states))):
-        passed = torch.empty_like(grad) if step else grad_inputs[: steps.num_rows]
-        arrays = (sums[step], messages[step], states[step], grad, passed)
-        for gates, received, own, incoming, outgoing in zip(*(each.split(steps.chunk) for each in arrays)):
-            steps.gates.backpropagate(gates, received, own, incoming, outgoing, totals)
+        passed = torch.empty_like(states[step]) if step else grad_inputs[: steps.num_rows]
+        rows = steps.rows if step + 1 == len(states) else None
+        own, received = (states[step], messages[step]) if rows is None else last
+        to_own = passed if rows is None else torch.empty_like(grad)
+        arrays = (sums[step, : len(own)], received, own, grad, to_own)
+        for gates, messages_of, states_of, incoming, outgoing in zip(*(each.split(steps.chunk) for each in arrays)):
+            steps.gates.backpropagate(gates, messages_of, states_of, incoming, outgoing, totals)
+        if rows is not None:
+            put_rows(passed.zero_(), rows, to_own)
+            put_rows(messages[step].zero_(), rows, received)
         steps.add_transposed(messages[step], passed)  # their gradient has taken their place
         grad = passed
     steps.send_back(messages, grad_inputs[steps.num_rows :])
@@ -162,21 +167,33 @@ def _buffer(size: int, like: Tensor) -> Tensor:
 
 
 class _Done(NamedTuple):
-    """Steps that were taken: the states before each, its messages, `[T, n, d]`, and sums of gates, `[T, n, 4d]`."""
+    """Steps that were taken: the states before each, its messages, `[T, n, d]`, and sums of gates, `[T, n, 4d]`.
+
+    The last one's states and messages are also there for the rows that it was taken for, `[w, d]`.
+    """
 
     steps: _Steps
     states: list[Tensor]
     messages: Tensor
     sums: Tensor
+    last: tuple[Tensor, Tensor]
 
 
 class _Steps:
-    """The arithmetic of the steps of one block; rows beyond the first R of the inputs are held."""
+    """The arithmetic of the steps of one block; rows beyond the first R of the inputs are held.
+
+    With `rows`, `[w]`, the last step is taken for those alone.
+    """
 
     def __init__(
-        self, operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...] | list[Tensor]
+        self,
+        operator: Operator,
+        diagonal: Tensor | None,
+        inputs: Tensor,
+        parameters: tuple[Tensor, ...] | list[Tensor],
+        rows: Tensor | None = None,
     ) -> None:
-        self.inputs, self.num_rows = inputs, operator.shape[0]
+        self.inputs, self.num_rows, self.rows = inputs, operator.shape[0], rows
         self.gates = Gates(GateWeights.of(*parameters), inputs.dtype, 0)
         self.chunk, self.bias = chunk_rows(self.gates.weights), self.gates.weights.bias.numpy()
         self.diagonal = None if diagonal is None else diagonal.detach()[:, None].to(inputs.dtype)
@@ -196,9 +213,13 @@ class _Steps:
         if self.diagonal is not None:
             messages.addcmul_(self.diagonal, state)
 
+    def choose(self, last: bool, *arrays: Tensor) -> tuple[Tensor, ...]:
+        """Of arrays by row, `[n, d]`, the rows that a step is taken for."""
+        return tuple(gather_rows(each, self.rows) for each in arrays) if last and self.rows is not None else arrays
+
     def update(self, messages: Tensor, state: Tensor, sums: Tensor, out: Tensor) -> None:
         """Put the next state of every row into `out`, `[n, d]`; `sums` is a buffer for a chunk of gates, or for all."""
-        whole = len(sums) == len(state)
+        whole = len(sums) >= len(state)
         pieces = zip(*(each.split(self.chunk) for each in (messages, state, out)))
         for number, (received, own, new) in enumerate(pieces):
             first = number * self.chunk if whole else 0
@@ -206,13 +227,10 @@ class _Steps:
             self.gates.sum(received, own, gates)
             update_rows(gates.numpy(), self.bias, own.numpy(), new.numpy())
 
-    def compute(
-        self, repeat: int, last: Tensor | None = None, *, buffered: bool = True
-    ) -> tuple[list[Tensor], Tensor, Tensor]:
-        """The states before each step, its messages `[T, n, d]`, and the sums of its gates `[T, n, 4d]`.
+    def compute(self, repeat: int, last: Tensor | None = None, *, buffered: bool = True) -> _Done:
+        """Take all steps; what the backward pass needs is in the thread's buffer, or in memory of its own.
 
-        They are in the thread's buffer, or in memory of their own. The state after the last step is written to `last`,
-        `[n, d]`, if given.
+        The state after the last step, of the rows that it is taken for, is written to `last`, if given.
         """
         shape = (repeat, self.num_rows, self.inputs.shape[1])
         size, like = math.prod(shape), self.inputs
@@ -222,12 +240,14 @@ class _Steps:
         states = [self.inputs[: self.num_rows], *parts[0].view(shape)[1:]]
         for step, (state, following) in enumerate(zip(states, [*states[1:], last])):
             self.aggregate(state, messages[step])
+            own, received = self.choose(step + 1 == repeat, state, messages[step])
+            gates = sums[step, : len(own)]
             if following is not None:
-                self.update(messages[step], state, sums[step], following)
+                self.update(received, own, gates, following)
             else:
-                for parts in zip(*(each.split(self.chunk) for each in (messages[step], state, sums[step]))):
-                    self.gates.sum(*parts)
-        return states, messages, sums
+                for pieces in zip(*(each.split(self.chunk) for each in (received, own, gates))):
+                    self.gates.sum(*pieces)
+        return _Done(self, states, messages, sums, (own, received))
 
     def add_transposed(self, grad: Tensor, out: Tensor) -> None:
         """Add what the messages' gradient, `[n, d]`, sends back to the rows themselves to `out`, `[n, d]`."""

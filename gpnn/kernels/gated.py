@@ -27,6 +27,7 @@ class StepUse(NamedTuple):
         kept: whether others keep its result until then.
         at_once: whether its backward pass follows before any other step, so that what it needs may stay in a buffer.
         stored: whether all steps of a block store their gates, so that the backward pass computes nothing again.
+        rows: which of a block's rows are wanted after its last step, `[w]`; None: all.
     """
 
     values: bool
@@ -34,6 +35,7 @@ class StepUse(NamedTuple):
     kept: bool
     at_once: bool = False
     stored: bool = False
+    rows: Tensor | None = None
 
 
 class Piece(NamedTuple):
@@ -93,24 +95,33 @@ def gated_step(
 
 
 def gated_steps(
-    operator: Operator, diagonal: Tensor | None, inputs: Tensor, parameters: tuple[Tensor, ...], repeat: int
+    operator: Operator,
+    diagonal: Tensor | None,
+    inputs: Tensor,
+    parameters: tuple[Tensor, ...],
+    repeat: int,
+    rows: Tensor | None = None,
 ) -> Tensor | None:
     """`repeat` times :func:`gated_step` of the first n rows, while the others stay as they are, `[n, d]`.
 
-    None where no kernel takes all steps in one go: on a GPU where the operator is not split, on a CPU in half precision
-    and where a block is too large.
+    With `rows`, `[w]`, distinct, those alone, `[w, d]`: on a CPU the last step is not taken for others. None where no
+    kernel takes all steps in one go: on a GPU where the operator is not split, on a CPU in half precision and where a
+    block is too large.
     """
+    use = _use(inputs, parameters, kept=False)
     if inputs.is_cuda:
         if operator.split is None:
             return None
         from gpnn.kernels.gpu_gru import GatedSteps
-    else:
-        from gpnn.kernels.cpu_steps import GatedSteps, fits  # type: ignore[assignment]
 
-        if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
-            return None
-    use = _use(inputs, parameters, kept=False)
-    return GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
+        whole = GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
+        return whole if rows is None else whole.index_select(0, rows)
+    from gpnn.kernels.cpu_steps import GatedSteps as StepsOnCPU
+    from gpnn.kernels.cpu_steps import fits
+
+    if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
+        return None
+    return StepsOnCPU.apply(operator, diagonal, use._replace(rows=rows), repeat, inputs, *parameters)
 
 
 def gated_blocks(pieces: Sequence[Piece], state: Tensor, parameters: tuple[Tensor, ...], repeat: int) -> Tensor:

@@ -157,9 +157,14 @@ class Cell(nn.Module):
         own, visible = inputs[: block.num_rows], self.update.visible(inputs)
         return self(own, aggregate_messages(block, visible, self.message, self.aggregate), step)
 
-    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
-        """The working state after all steps, where one kernel takes them; None where :meth:`advance` must."""
-        return advance_gated_steps(self, block, inputs, len(steps)) if self.hands_on else None
+    def advance_steps(
+        self, block: Block, inputs: Tensor, steps: Sequence[Step], rows: Tensor | None = None
+    ) -> Tensor | None:
+        """The working state after all steps, where one kernel takes them; None where :meth:`advance` must.
+
+        With `rows`, `[w]`, that of those among the rows of the block, `[w, s]`.
+        """
+        return advance_gated_steps(self, block, inputs, len(steps), rows) if self.hands_on else None
 
     @property
     def takes_blocks(self) -> bool:
@@ -226,9 +231,11 @@ class CellBank(nn.Module):
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
         return self.cells[self.choose(step)].advance(block, inputs, step)  # type: ignore[operator]
 
-    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
+    def advance_steps(
+        self, block: Block, inputs: Tensor, steps: Sequence[Step], rows: Tensor | None = None
+    ) -> Tensor | None:
         """As :meth:`Cell.advance_steps`; the steps are those of one phase, which has one cell."""
-        return self.cells[self.choose(steps[0])].advance_steps(block, inputs, steps)  # type: ignore[operator]
+        return self.cells[self.choose(steps[0])].advance_steps(block, inputs, steps, rows)  # type: ignore[operator]
 
     @property
     def takes_blocks(self) -> bool:
@@ -296,9 +303,11 @@ def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tenso
     return gated_step(*_arguments(cell, block, inputs), kept=step.synchronous)
 
 
-def advance_gated_steps(cell: Cell, block: Block, inputs: Tensor, repeat: int) -> Tensor | None:
+def advance_gated_steps(
+    cell: Cell, block: Block, inputs: Tensor, repeat: int, rows: Tensor | None = None
+) -> Tensor | None:
     """The same after `repeat` steps, by :func:`gpnn.kernels.gated.gated_steps`; None where it cannot."""
-    return gated_steps(*_arguments(cell, block, inputs), repeat) if _applies(cell, block, inputs) else None
+    return gated_steps(*_arguments(cell, block, inputs), repeat, rows) if _applies(cell, block, inputs) else None
 
 
 def _arguments(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tensor | None, Tensor, tuple[Tensor, ...]]:

@@ -161,10 +161,12 @@ class _TimedCell:
         with self._clock.phase(step.kind):
             return self._cell.advance(block, inputs, step)
 
-    def advance_steps(self, block: Block, inputs: Tensor, steps: Sequence[Step]) -> Tensor | None:
+    def advance_steps(
+        self, block: Block, inputs: Tensor, steps: Sequence[Step], rows: Tensor | None = None
+    ) -> Tensor | None:
         together = getattr(self._cell, "advance_steps", None)
         with self._clock.phase(steps[0].kind):
-            return None if together is None else together(block, inputs, steps)
+            return None if together is None else together(block, inputs, steps, rows)
 
 
 def _storages(tensors: list[Tensor]) -> dict[int, int]:

@@ -180,18 +180,23 @@ def test_a_built_plan_counts_and_runs_alike(runner):
         torch.testing.assert_close(propagate(cell, built, state, runner=name), propagate(cell, plan, state))
 
 
+SOME = torch.tensor([0, 2, 3, 5])  # plan rows: two of the three of one subgraph and of another, none of the third
+
+
+@pytest.mark.parametrize("rows", [torch.arange(10), SOME], ids=["all", "some"])
 @pytest.mark.parametrize(("rounds", "intra"), [(1, 4), (2, 3)])
-def test_a_loss_of_rows_is_differentiated_with_the_last_round(rounds, intra, way):
+def test_a_loss_of_rows_is_differentiated_with_the_last_round(rounds, intra, rows, way):
     """The value and the gradients of a pass forward and one back, where blocks are differentiated as they are done."""
     graph, cell, state = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1), states().requires_grad_()
     plan = gpnn.lower(held_cut(graph, LABELS, rounds, intra))
     slope = states(seed=7)
-    by_row = slope[plan.order]
+    by_row = slope[plan.order[rows]]
+    slope[[node for node in range(10) if node not in plan.order[rows]]] = 0
 
     def share(final, places):
         return (final * by_row[places]).sum()
 
-    loss = RowLoss(torch.arange(10), share, ())
+    loss = RowLoss(rows, share, ())
     together = Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss)
     apart = (propagate(cell, plan, state) * slope).sum()
     torch.testing.assert_close(together, apart, rtol=0, atol=1e-11)
@@ -199,6 +204,35 @@ def test_a_loss_of_rows_is_differentiated_with_the_last_round(rounds, intra, way
     for one, other in zip(*(torch.autograd.grad(value, wanted, allow_unused=True) for value in (together, apart))):
         if other is not None:
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("cell", [make_cell(num_edge_types=1), make_cell(num_edge_types=1, update="max_plus")])
+@pytest.mark.parametrize(("rounds", "intra"), [(1, 1), (1, 4), (2, 3)])
+def test_some_rows_after_the_last_round(cell, rounds, intra, way):
+    plan = gpnn.lower(held_cut(multigraph(weighted=False, num_types=1), LABELS, rounds, intra))
+    source, rows = GivenState(plan.to_plan_order(states())), SOME.flip(0)
+    whole = propagate(cell, plan, states())
+    (some,) = Streamed().run(cell, plan, source, rows=rows)
+    torch.testing.assert_close(some, whole[plan.order[rows]].detach(), rtol=0, atol=1e-12)
+    with torch.no_grad():
+        (plain,) = Streamed().run(cell, plan, GivenState(plan.to_plan_order(states())), rows=rows)
+    torch.testing.assert_close(plain, some.detach(), rtol=0, atol=1e-12)
+
+
+def test_the_last_step_is_taken_for_rows_that_are_wanted_alone(monkeypatch):
+    """And no step for a subgraph that has none of them."""
+    from gpnn.kernels import cpu_steps
+
+    updated, update = [], cpu_steps._Steps.update
+    counted = lambda steps, *given: updated.append(len(given[1])) or update(steps, *given)  # noqa: E731
+    monkeypatch.setattr(cpu_steps._Steps, "update", counted)
+    graph, cell = multigraph(weighted=False, num_types=1), make_cell(num_edge_types=1)
+    plan = gpnn.lower(held_cut(graph, LABELS, 1, 3))
+    with torch.no_grad():
+        Streamed().run(cell, plan, GivenState(plan.to_plan_order(states())), rows=SOME)
+    sizes = [block.num_rows for block in plan.rounds[0][0].chunks]
+    assert sizes == [3, 3, 4]
+    assert updated == [3, 3, 2, 3, 3, 2]
 
 
 def test_steps_differentiated_at_once_are_computed_once(monkeypatch):

@@ -1,5 +1,6 @@
 """A whole gated step gives what aggregation and PyTorch's GRU give one after the other, gradients included."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpnn.kernels import Operator, aggregate, cpu_gates
-from gpnn.kernels.gated import for_gradients, gated_step
+from gpnn.kernels.gated import differentiated_at_once, for_gradients, gated_step, gated_steps
 
 Leaves = tuple[Tensor, ...]
 kept_step = partial(gated_step, kept=True)
@@ -99,6 +100,35 @@ def test_gates_that_are_shut_let_nothing_through(step):
 def test_gradients_are_those_of_finite_differences(step):
     operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=6, width=2)
     assert torch.autograd.gradcheck(lambda *leaves: step(operator, diagonal, leaves[0], leaves[1:]), leaves)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_several_steps_of_some_rows(repeat, at_once):
+    """The last step is taken for 130 of 150 rows, in chunks of 64; values and gradients are those of all rows."""
+    operator, diagonal, leaves = problem(torch.float64)
+    rows = torch.randperm(150, generator=torch.Generator().manual_seed(0))[:130]
+
+    def by_definition(operator, diagonal, inputs, parameters):
+        own, others = inputs[:150], inputs[150:]
+        for _ in range(repeat):
+            own = by_parts(operator, diagonal, torch.cat([own, others]), parameters)
+        return own[rows]
+
+    def at_first(*given):
+        with differentiated_at_once() if at_once else nullcontext():
+            return gated_steps(*given, repeat, rows)
+
+    for ours, slow in zip(*(results(step, operator, diagonal, leaves) for step in (at_first, by_definition))):
+        torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-10)
+
+
+def test_gradients_of_several_steps_of_some_rows_are_those_of_finite_differences():
+    operator, diagonal, leaves = problem(torch.float64, num_rows=4, num_inputs=6, width=2)
+    rows = torch.tensor([3, 1])
+    assert torch.autograd.gradcheck(
+        lambda *leaves: gated_steps(operator, diagonal, leaves[0], leaves[1:], 2, rows), leaves
+    )
 
 
 def test_states_in_bfloat16_are_rounded_and_nothing_else_is():
