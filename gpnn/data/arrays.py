@@ -162,10 +162,14 @@ def to_features(x: Any) -> Tensor:
     Raises:
         ValueError: when it does not hold numbers.
     """
-    if hasattr(x, "tocsr"):
-        return from_scipy(x.tocsr(), sparse=True)
     try:
-        return torch.from_numpy(np.require(x, np.float32, ["C", "W"]))  # pandas gives arrays that may not be written
+        given = x.tocsr() if hasattr(x, "tocsr") else np.asarray(x)
+        if np.iscomplexobj(given):
+            raise TypeError(f"complex numbers, {given.dtype}")
+        if hasattr(x, "tocsr"):
+            return from_scipy(given, sparse=True)
+        # pandas gives arrays that may not be written
+        return torch.from_numpy(np.require(given, np.float32, ["C", "W"]))
     except (ValueError, TypeError) as error:
         raise ValueError(f"`X` must hold numbers; {TEXT_HINT}. Got {first_text(x) or str(error)[:100]}.") from None
 

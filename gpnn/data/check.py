@@ -16,6 +16,7 @@ from gpnn.data.splits import MASKS
 from gpnn.data.tables.node_features import SPARSE_BELOW
 from gpnn.graph import Graph
 from gpnn.graph.convert import edge_weight
+from gpnn.graph.edges import check_dense
 from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def check_columns(data: Data, task: str = "auto") -> Data:
     from copy import copy
 
     _check_features(data.get("x"), data.num_nodes)
+    for name in ("y", *MASKS, "sample_weight"):
+        check_dense(name, data.get(name))
     checked = copy(data)
     if data.get("x") is not None and data.x.dtype == torch.bfloat16 and data.x.layout == torch.sparse_csr:
         checked.x = data.x.float()  # sparse features go through numpy, which has no such type
@@ -136,19 +139,21 @@ def _check_features(x: Any, num_nodes: int) -> None:
     if not x.is_floating_point():
         raise ValueError(f"`x` must be floating point (`x.float()`). Got {kind_of(x)}.")
     values = x if x.layout == torch.strided else x.values()
-    if values.numel() and not all(bound.isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
+    if values.numel() and not all(bound.float().isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
         _name_infinite(x)
 
 
 def _name_infinite(x: Tensor) -> None:
+    """Raise ValueError that names the first value that is not finite, or not in 32 bits, as models take it."""
     if x.layout == torch.strided:
-        node, column = (~x.isfinite()).nonzero()[0].tolist()
+        node, column = (~x.float().isfinite()).nonzero()[0].tolist()
         value = x[node, column].item()
     else:
-        entry = int((~x.values().isfinite()).nonzero()[0])
+        entry = int((~x.values().float().isfinite()).nonzero()[0])
         node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
         column, value = int(x.col_indices()[entry]), x.values()[entry].item()
-    raise ValueError(f"`x` must be finite. Got {value} at node {node}, column {column}.")
+    kind = " in 32 bits" if np.isfinite(value) else ""
+    raise ValueError(f"`x` must be finite{kind}. Got {value} at node {node}, column {column}.")
 
 
 def _check_masks(data: Data) -> None:

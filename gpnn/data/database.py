@@ -21,7 +21,7 @@ from gpnn.data.tables.column import alike, as_text, python_column
 from gpnn.data.tables.table import Table, find_column
 from gpnn.data.tables.vocabulary import COLUMNS, Choices, with_choices
 from gpnn.storage.atomic import make_folder, replace_file
-from gpnn.storage.read import check_expansion, check_ratio, check_size, digest_json, memory_limit, undamaged
+from gpnn.storage.read import check_expansion, check_ratio, digest_json, memory_limit, undamaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -254,7 +254,7 @@ class DuckDBFile:
 
     def __init__(self, path: Path) -> None:
         self._duckdb = import_extra("duckdb", "duckdb", f"The file {path.name}")
-        self.name = path.name
+        self.name, self._size = path.name, path.stat().st_size
         config = {**CONFINED, "memory_limit": f"{memory_limit()}B"}
         with undamaged(self.name, "be an undamaged DuckDB database", (self._duckdb.Error,)):
             self._connection = self._duckdb.connect(str(path), read_only=True, config=config)
@@ -275,7 +275,7 @@ class DuckDBFile:
         parts, size = [], 0
         for part in self.batches(query):
             size += part.nbytes
-            check_size(self.name, size)
+            check_expansion(self.name, size, self._size)
             parts.append(part)
         return pyarrow.concat_tables(parts)
 
@@ -283,7 +283,7 @@ class DuckDBFile:
         """What a query selects, at least one table."""
         import pyarrow
 
-        with undamaged(self.name, SELECTS, (self._duckdb.Error, pyarrow.ArrowException)):
+        with undamaged(self.name, SELECTS, (self._duckdb.Error, pyarrow.ArrowException, OSError)):
             kinds = [each.type for each in self._connection.extract_statements(query)]
             if kinds != [self._duckdb.StatementType.SELECT]:
                 raise ValueError(f"{self.name} must {SELECTS}. Got another statement.")

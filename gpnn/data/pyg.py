@@ -197,8 +197,9 @@ def _graph(path: Path, fields: dict[str, Any]) -> Data:
         num_nodes = _count(path.name, fields)
         _check_count(path.name, path, num_nodes)
     data.num_nodes = num_nodes
-    if data.get("x") is not None and data.x.layout == torch.strided and not data.x.is_floating_point():
-        data.x = data.x.float()
+    x = data.get("x")
+    if x is not None and x.layout == torch.strided and not (x.is_floating_point() or x.is_complex()):
+        data.x = x.float()
     return data
 
 

@@ -41,6 +41,10 @@ KINDS: dict[str, type] = {  # of the facts that every graph has
     "vocabulary": dict,
 }
 TYPES = {  # of arrays
+    "in_ptr": ("<i8",),
+    "in_col": ("<i4", "<i8"),
+    "out_ptr": ("<i8",),
+    "out_col": ("<i4", "<i8"),
     "edge_type": ("<i4",),
     "edge_weight": ("<f4",),
     "x": ("<f4", "<f2", "|i1"),
@@ -130,6 +134,8 @@ def _first_wrong(facts: Mapping[str, Any]) -> Any:
     for name, array in facts["arrays"].items():
         if not name.isidentifier() or not isinstance(array, dict) or not {"dtype", "shape", "digests"} <= set(array):
             return name
+        if not isinstance(array["digests"], list) or not all(isinstance(block, str) for block in array["digests"]):
+            return f"digests of {name}"
     return _wrong_array(facts) or _wrong_text(facts)
 
 
@@ -268,6 +274,8 @@ def stored_rows(stored: StoredGraph) -> Graph:
 
 def stored_names(stored: StoredGraph) -> np.ndarray | None:
     """The id of each node, `[N]`, int64 or text; None where they are the numbers of the rows."""
+    if not {"ids", "id_ptr"} & set(stored.facts["arrays"]):
+        return None
     names = read_ids(stored.folder, stored.num_nodes)
     return None if names is None else names.to_numpy(zero_copy_only=False)
 

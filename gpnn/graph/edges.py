@@ -62,9 +62,17 @@ def _tensor(name: str, values: Any) -> Tensor:
     if getattr(getattr(values, "flags", None), "writeable", True) is False:
         values = values.copy()  # torch warns of numpy arrays that it could write to by mistake
     try:
-        return torch.as_tensor(values)
+        found = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"`{name}` must be numbers of one dimension. Got {type(values).__name__}.") from None
+    check_dense(name, found)
+    return found
+
+
+def check_dense(name: str, values: Any) -> None:
+    """Raise ValueError where a tensor is sparse."""
+    if isinstance(values, Tensor) and values.layout != torch.strided:
+        raise ValueError(f"`{name}` must be a dense tensor. Got {str(values.layout).removeprefix('torch.')}.")
 
 
 def weights(values: Any) -> Tensor:

@@ -53,6 +53,12 @@ def test_labels_of_any_kind(labels, numbers, classes):
     assert (encoded.tolist(), found.tolist()) == (numbers, classes)
 
 
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_matrix])
+def test_complex_numbers_are_no_features(make):
+    with pytest.raises(ValueError, match=r"`X` must hold numbers; .*\. Got complex numbers, complex128\."):
+        data_from_arrays(make(np.eye(3) * 1j), [0, 1, 0], PATH)
+
+
 def test_mistakes_name_the_lengths():
     with pytest.raises(ValueError, match="Arrays must come with `adjacency`"):
         data_from_arrays(np.eye(3), [0, 1, 0], None)

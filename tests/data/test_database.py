@@ -146,6 +146,18 @@ def test_duckdb_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
         endless(path)
 
 
+def test_a_small_duckdb_file_takes_little_memory(tmp_path: Path):
+    path = duckdb_file(tmp_path, TABLES)
+    with pytest.raises(ValueError, match=r"^graph\.duckdb must unpack to at most 1,000 times its size\. Got"):
+        gpnn.load_dataset(path, nodes="SELECT range AS id FROM range(1000000000000)")
+
+
+def test_duckdb_may_fail_while_it_answers(tmp_path: Path):
+    query = "SELECT CASE WHEN range > 200000 THEN error('late') ELSE range END AS id FROM range(300000)"
+    with pytest.raises(ValueError, match=r"^graph\.duckdb must answer a query that only selects\. Got: .*late"):
+        gpnn.load_dataset(duckdb_file(tmp_path, TABLES), nodes=query)
+
+
 def test_sqlite_values_that_are_no_text(tmp_path: Path):
     path = sqlite_file(
         tmp_path, "CREATE TABLE edges (source BLOB, target BLOB); INSERT INTO edges VALUES (x'ff', x'00');"

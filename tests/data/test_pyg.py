@@ -172,6 +172,11 @@ def test_mistakes(tmp_path: Path, content: Any, message: str) -> None:
         read_pyg(save(content, tmp_path))
 
 
+def test_complex_features_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`x` must be floating point .*\. Got complex64\."):
+        load_dataset(save(Data(x=torch.eye(2) * 1j, edge_index=torch.tensor([[0], [1]])), tmp_path))
+
+
 def test_classes_are_bounded(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^`num_classes` must be at most 10,000 for 3 nodes\. Got 1,000,000,000\.$"):
         load_dataset(save(small(num_classes=10**9), tmp_path))

@@ -80,6 +80,21 @@ def test_facts_that_do_not_fit(graphs: Path, tmp_path: Path, facts: dict[str, An
         load_dataset(tmp_path / "graph")
 
 
+@pytest.mark.parametrize("digests", [[1, 2], {"a": "b"}, "0123", [["a"]]])
+def test_digests_are_texts(graphs: Path, tmp_path: Path, digests: Any) -> None:
+    shutil.copytree(graphs / "dense", tmp_path / "graph")
+    arrays = read_json(tmp_path / "graph" / "graph.json")["arrays"]
+    forge(tmp_path / "graph", {"arrays": arrays | {"y": arrays["y"] | {"digests": digests}}}, {})
+    with pytest.raises(ValueError, match=r"graph\.json must hold a graph\. Got another 'digests of y'\.$"):
+        load_dataset(tmp_path / "graph")
+
+
+def test_ids_that_the_index_does_not_name_are_not_read(graphs: Path, tmp_path: Path) -> None:
+    shutil.copytree(graphs / "dense", tmp_path / "graph")
+    write_array(tmp_path / "graph" / "ids.npy", np.zeros(NUM_NODES, np.int64))
+    assert load_dataset(tmp_path / "graph").get("node_name") is None
+
+
 def test_classes_are_bounded(graphs: Path, tmp_path: Path) -> None:
     shutil.copytree(graphs / "dense", tmp_path / "graph")
     forge(tmp_path / "graph", {"num_classes": 10**9}, {})
@@ -98,6 +113,8 @@ def test_classes_are_bounded(graphs: Path, tmp_path: Path) -> None:
         ("dense", "edge_type", lambda types: types + 10**9, "edge_type` must hold types from 0 to 1. Got 1000000001"),
         ("dense", "edge_type", lambda types: types.astype(np.float32), "another 'edge_type'"),
         ("dense", "edge_weight", lambda weight: weight.astype(np.int64), "another 'edge_weight'"),
+        ("dense", "in_col", lambda col: col.astype(np.int16), "another 'in_col'"),
+        ("dense", "in_ptr", lambda ptr: ptr.astype(np.float64), "another 'in_ptr'"),
         ("dense", "in_col", None, "another 'in_col'"),
         ("dense", "out_ptr", None, "another 'out_ptr'"),
         ("int8", "x_scale", lambda scale: np.ones((3, 3), np.float32), "another 'x_scale'"),

@@ -98,6 +98,40 @@ def _sound_explained(answer: Any) -> None:
     assert picture.startswith("<svg")
 
 
+def _write_updated(folder: Path) -> None:
+    """A run on tables, and tables of what changed in them."""
+    from gpnn.build import build, create_run, load_config, train_run
+
+    tables, change = folder / "tables", folder / "change"
+    tables.mkdir()
+    change.mkdir()
+    rows = [f"n{n},{'ab'[n % 2]},{n / 4},{'red' if n % 3 else ''}" for n in range(40)]
+    (tables / "nodes.csv").write_text("id,label,size,colour\n" + "\n".join(rows) + "\n")
+    edges = [f"n{n},n{(n * 7 + 2) % 40},{'xy'[n % 2]},{n / 8}" for n in range(40)]
+    (tables / "edges.csv").write_text("source,target,type,weight\n" + "\n".join(edges) + "\n")
+    built = build(load_config(overrides=[f"data.name={tables}", "data.undirected=true", *SETTINGS[5:]]))
+    train_run(create_run(built, folder / "run"), built, report=False)
+    (change / "nodes.csv").write_text("id,label,size,colour\nn3,,7.5,red\nfirst,a,1.25,\nsecond,,0.5,red\n")
+    (change / "edges.csv").write_text("source,target,type,weight\nfirst,n8,x,1\nn2,second,y,0.5\nn5,n5,x,2\n")
+    (change / "removed_nodes.csv").write_text("id\nn11\nn12\n")
+    (change / "removed_edges.csv").write_text("source,target,type\nn4,n30,x\n")
+
+
+def _read_updated(folder: Path) -> Any:
+    """What `gpnn predict RUN --update CHANGE` answers."""
+    from gpnn.build import load_run_config, read_trained, update_trained
+    from gpnn.train import RunFolder
+
+    run = RunFolder.open(folder / "run")
+    return update_trained(read_trained(run), load_run_config(run), folder / "change").table
+
+
+def _sound_updated(table: Any) -> None:
+    """Each node has one row and a probability of each class."""
+    assert len(set(table["node"].to_pylist())) == table.num_rows >= 1
+    assert all(0 <= value <= 1 for value in table["confidence"].to_pylist())
+
+
 def _read_checkpoint(folder: Path) -> Any:
     from gpnn.run.checkpoint import load_checkpoint
     from gpnn.train.optimizer import make_optimizer
@@ -287,6 +321,7 @@ RUN_READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, _sound_config),
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
     "explained": Reader(_write_explained, _read_explained, _sound_explained, "run/[!c]*.*"),
+    "updated": Reader(_write_updated, _read_updated, _sound_updated, "change/*"),
     "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*", sealed=True),
     "sharded checkpoint": Reader(
         write_sharded_checkpoint,
