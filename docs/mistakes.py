@@ -34,7 +34,7 @@ fay,,33,Rome
 ```
 
 A sentence in the last column ends the command; the exit code is 2 and nothing is written. A note is printed, and the
-command goes on.
+command continues.
 """
 
 

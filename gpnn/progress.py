@@ -83,7 +83,7 @@ class Progress:
         self.stage(f"race, measuring an epoch of {name}")
 
     def start(self, history: list[dict[str, Any]]) -> None:
-        """A training begins; it goes on after the epochs of `history`."""
+        """A training begins; `history` holds the epochs of before, where it is resumed."""
         if not history:
             return
         best = history[-1].get("best_epoch")
@@ -192,7 +192,7 @@ def _validation(record: Record) -> tuple[str, float]:
 class TensorBoard:
     """The callback that writes every metric of every epoch as scalars; look at them with `tensorboard --logdir FOLDER`.
 
-    A training that goes on from a checkpoint has its curves drawn anew from its history, so that neither what a kill
+    A training that is resumed from a checkpoint has its curves drawn anew from its history, so that neither what a kill
     lost nor what it left behind the checkpoint shows. Whoever makes one closes it.
 
     Args:

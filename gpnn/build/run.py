@@ -123,7 +123,7 @@ def open_run(path: Path, processes: Processes = ONE_PROCESS, words: Sequence[str
     Args:
         path: the run folder.
         processes: those that train.
-        words: settings `key=value` that say for how long it goes on: :func:`gpnn.build.run.extend_config`.
+        words: settings `key=value` that extend the training: :func:`gpnn.build.run.extend_config`.
 
     Raises:
         ValueError: when there is none, it failed, or its data, its file of subgraphs or a setting is not what it began
@@ -225,7 +225,7 @@ def _create(start: Start, built: Built, before: Search | Race | None, index: Sha
 
 
 def _reopen(path: Path, processes: Processes, words: Sequence[str]) -> Start:
-    """The start of a run that goes on; one that began without shards gets them where several processes need them."""
+    """The start of a resumed run; one that began without shards gets them where several processes need them."""
     run, own = RunFolder.open(path), path / SHARDS
     run.check_succeeded()
     config = extend_config(run, _began_as(run), words)
@@ -244,7 +244,7 @@ def _reopen(path: Path, processes: Processes, words: Sequence[str]) -> Start:
 
 
 def _began_as(run: RunFolder) -> Config:
-    """The configuration that a run goes on with; one whose race is not over began with that race's base."""
+    """The configuration that a run is resumed with; where its race is not over, that race's base."""
     race, config = unfinished_race(run), load_trained_config(run)
     return config if race is None or race.began is None else race.base_config()
 
@@ -278,10 +278,10 @@ EXTENDABLE = ("train.epochs", "train.patience", "budget")
 
 
 def extend_config(run: RunFolder, config: Config, words: Sequence[str]) -> Config:
-    """The configuration of a run that goes on, with `train.epochs`, `train.patience` or `budget` as the words have it.
+    """The configuration of a resumed run, with `train.epochs`, `train.patience` or `budget` as the words have it.
 
     Args:
-        run: the run; where it is finished, the words must let it go on.
+        run: the run; where it is finished, the words must extend it.
         config: as it is.
         words: settings `key=value`.
 
@@ -303,7 +303,7 @@ def extend_config(run: RunFolder, config: Config, words: Sequence[str]) -> Confi
 
 
 def adopt_extension(run: RunFolder, config: Config) -> bool:
-    """Note in a run that goes on for how long, as `config` has it; whether that is another than before."""
+    """Write to a resumed run how long it trains, as `config` has it; True where that has changed."""
     race = unfinished_race(run)
     if race is not None:
         if race.base_config().budget == config.budget:
@@ -324,7 +324,7 @@ def _check_names(names: Sequence[str]) -> None:
             raise ValueError(unknown_settings([name])[0])
         if name not in EXTENDABLE:
             raise ValueError(
-                "A run goes on with the settings that it began with; only train.epochs, train.patience and budget may "
+                "A resumed run keeps the settings that it began with; only train.epochs, train.patience and budget may "
                 f"change. Got {name}."
             )
 
@@ -333,7 +333,7 @@ def _check_moment(run: RunFolder, given: Mapping[str, Any]) -> None:
     """Raise ValueError for a budget without a race to do, and for the length of a training that is not chosen yet."""
     race = unfinished_race(run)
     if race is None and "budget" in given:
-        raise ValueError("`budget` is of a race that is not over. This run has none: train.epochs lets it go on.")
+        raise ValueError("`budget` is of a race that is not over. This run has none: train.epochs extends it.")
     if race is not None and "train" in given:
         raise ValueError("The race of this run is not over: until then `budget` may change, train.epochs afterwards.")
     if race is None and run.search.exists():

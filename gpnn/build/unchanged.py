@@ -1,10 +1,11 @@
-"""Names and options of a configuration, checked; and what of a run stays as it was when it goes on."""
+"""Names and options of a configuration, checked; and what must not change when a run is resumed."""
 
 from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +84,23 @@ def check_names(config: Config) -> list[str]:
         problems.append(f"`seed` must be at least 0. Got {config.seed}.")
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
-    for name, size in (("memory", config.memory), ("device_memory", config.device_memory)):
-        try:
-            parse_memory(name, size)
-        except ValueError as error:
-            problems.append(str(error))
-    try:
-        parse_budget(config.budget)
-    except ValueError as error:
-        problems.append(str(error))
-    try:
-        check_engine(config.engine, config.disk or None)
-    except ValueError as error:
-        problems.append(str(error))
+    for check in (
+        partial(parse_memory, "memory", config.memory),
+        partial(parse_memory, "device_memory", config.device_memory),
+        partial(parse_budget, config.budget),
+        partial(check_engine, config.engine, config.disk or None),
+    ):
+        problems += _problems_of(check)
     return problems + _check_model(config)
+
+
+def _problems_of(check: Callable[[], object]) -> list[str]:
+    """The sentence of the ValueError that a check raises; none where it raises none."""
+    try:
+        check()
+    except ValueError as error:
+        return [str(error)]
+    return []
 
 
 def dataset_options(name: str) -> dict[str, inspect.Parameter]:
@@ -146,11 +150,8 @@ def _check_model(config: Config) -> list[str]:
     if config.model.name != "gpnn":
         return []
     options = resolve_options(model_options(config), has_features=True)
-    try:
-        GPNN(1, 1, 1, **options, num_nodes=1, num_rounds=1)
-    except ValueError as error:
-        return [str(error).replace("`", "`model.", 1)]
-    return []
+    problems = _problems_of(partial(GPNN, 1, 1, 1, **options, num_nodes=1, num_rounds=1))
+    return [problem.replace("`", "`model.", 1) for problem in problems]
 
 
 HOW_LONG = ("train.epochs", "train.patience", "train.checkpoint_every", "train.checkpoint_seconds")
@@ -212,7 +213,7 @@ def digests_of(built: Built) -> dict[str, str]:
 
 
 def record(run: RunFolder, **values: Any) -> None:
-    """Note what a run goes on with from now on."""
+    """Write these values to the run's environment."""
     write_json(run.environment, {**read_json(run.environment), **values})
 
 
@@ -223,7 +224,7 @@ def load_run_config(run: RunFolder) -> Config:
         ValueError: when it is not one, or a setting is not the one that the run began with.
     """
     config = load_config(run.config)
-    if run.has_results or not (run.search.exists() or run.race.exists()):  # one that goes on writes config.toml anew
+    if run.has_results or not (run.search.exists() or run.race.exists()):  # a resumed one writes config.toml anew
         _check_settings(run, settings_of(config))
     return config
 
@@ -281,4 +282,4 @@ def check_unchanged(
         if began.get(name) not in (None, digest):
             file = {"partition_sha256": config.partition.file, "shards_sha256": shards}.get(name)
             what = file or config.data.name
-            raise ValueError(f"A run must go on with what it began with. {what!r} has changed since; train anew.")
+            raise ValueError(f"A run must keep the data that it began with. {what!r} has changed since; train anew.")

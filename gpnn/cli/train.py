@@ -109,8 +109,8 @@ def _find(here: Launched, resume: Path | None, out: Path | None, *, alone: bool,
         check_tensorboard()
     if resume is not None and not alone:
         raise ValueError(
-            "`--resume` must stand alone, or with train.epochs=…, train.patience=… or budget=…: a run goes on with the "
-            "settings it began with."
+            "`--resume` must stand alone, or with train.epochs=…, train.patience=… or budget=…: a resumed run keeps "
+            "the settings it began with."
         )
     launch = here.processes.launch
     if resume is None and out is None and launch.max_restarts:
@@ -159,7 +159,7 @@ def _read(
 
 
 def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Built | None]:
-    """A run to continue; one that is finished has nothing left to build, unless words let it go on."""
+    """A run to continue; one that is finished has nothing left to build, unless words extend it."""
     from gpnn.build import open_run
     from gpnn.run.folder import remove_unfinished
     from gpnn.train import RunFolder
@@ -218,7 +218,7 @@ def _train(
 
 
 def _hold(run: RunFolder, built: Built, stack: ExitStack) -> bool:
-    """Lock the run folder and let the run go on, for as long as its objects say.
+    """Lock the run folder and let the run continue, for as long as its objects have it.
 
     Returns:
         Whether another process finished the run while this one read the graph.

@@ -151,7 +151,7 @@ def fetch_files(files: Iterable[DataFile], root: Path, progress: Progress | None
 
 
 def download(url: str, path: Path, sha256: str, progress: Progress | None = None) -> Path:
-    """Fetch `url` to `path`, going on from `path.part` where an earlier try left one.
+    """Fetch `url` to `path`, continuing `path.part` where an earlier try left one.
 
     Raises:
         ConnectionError: when the address cannot be reached, or the connection was cut at every attempt.
@@ -183,7 +183,7 @@ def _complete(url: str, part: Path, progress: Progress) -> None:
             return
     raise ConnectionError(
         f"{url} was cut off {ATTEMPTS} times; {part.stat().st_size} bytes are kept in {part.name}. "
-        "Run it again to go on from there."
+        "Run it again to continue from there."
     )
 
 

@@ -236,7 +236,7 @@ def fetch_dataset(name: str, root: str | Path | None = None, progress: Progress 
 
     Raises:
         ValueError: for an unknown name, bytes with another sha256, or a dataset without a public copy.
-        ConnectionError: when a file cannot be reached; what came is kept, to go on from.
+        ConnectionError: when a file cannot be reached; what came is kept, to continue from.
     """
     check_name(name)
     folder = data_folder(root)

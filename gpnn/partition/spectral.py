@@ -131,7 +131,7 @@ def released_spectral(weights: csr_matrix, k: int, seed: int = 0) -> np.ndarray:
 
     The released code draws its start anew in every run; here it comes from the seed. Rounding decides, too: another
     machine or version of SciPy gives another partition for the same seed. Where an iteration has not
-    converged after 300 restarts another start is tried; the released code goes on, which at K = 30 on NELL lasted an
+    converged after 300 restarts another start is tried; the released code continues, which at K = 30 on NELL lasted an
     hour.
 
     Args:

@@ -1,4 +1,4 @@
-"""run_race: recipes trained in rungs; after each rung the better ones go on from where they were."""
+"""run_race: recipes trained in rungs; after each rung the better ones continue from their checkpoints."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def run_race(
 ) -> RaceRecord:
     """The record of a race; where it was interrupted, `finalists` are empty and `leader` is best so far; collective.
 
-    In each rung a training goes on to a share of its epochs, as far as the budget allows, and the better ones stay
-    (successive halving: Jamieson and Talwalkar 2016). A training goes on from its checkpoint, so that it comes to
-    the same bits as alone.
+    In each rung a training continues to a share of its epochs, as far as the budget allows, and the better ones stay
+    (successive halving: Jamieson and Talwalkar 2016). A training continues from its checkpoint, so that it
+    comes to the same bits as alone.
 
     Args:
         starts: makes each training anew, by the name of its recipe.
         folder: of checkpoints, a folder per name.
         budget: seconds, or None: :func:`gpnn.race.budget.default_budget`.
-        record: of an earlier part of this race, which then goes on.
+        record: of an earlier part of this race, which is then continued.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, its name and the epoch it goes to.
         on_measure: called with a name before an epoch of it is measured, which on a large graph takes its time.

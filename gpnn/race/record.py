@@ -42,7 +42,7 @@ class RaceRecord:
         epochs: the most epochs of each.
         rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `earlier` (the
             same after half of the epochs), `val_loss`, ….
-        interrupted: the row of a training that a callback ended, which no file holds: it goes on.
+        interrupted: the row of a training that a callback ended, which no file holds: it will be continued.
         blend: what became of a blend of the finalists; None before it was tried.
         left_out: seconds of an epoch of each recipe whose epochs take too long for the budget.
     """

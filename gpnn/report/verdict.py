@@ -59,7 +59,7 @@ def _gap(record: Record, split: str, name: str) -> str:
 def _stopped(record: Record) -> str:
     if record.metrics.get("stopped") != "interrupted":
         return ""
-    return f"The training was stopped after epoch {record.metrics.get('epochs', 0):,} and can go on."
+    return f"The training was stopped after epoch {record.metrics.get('epochs', 0):,} and can be resumed."
 
 
 def _table(record: Record, split: str, names: list[str]) -> Table:
@@ -99,7 +99,7 @@ def race(record: Record) -> Section | None:
     best, metric = raced.finalists[0], raced.metric.replace("_", " ")
     how = "as measured" if raced.measured else "by the sizes of graph and model"
     lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
-    lead += f"after each rung the better ones went on. {best} was kept: no other has a better validation {metric}."
+    lead += f"after each rung the better ones continued. {best} was kept: no other has a better validation {metric}."
     if raced.blend is not None and raced.blend.gain is not None:
         lead += f" {_blend_text(raced, raced.blend)}"
     rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]

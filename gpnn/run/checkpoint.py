@@ -148,7 +148,7 @@ def load_newest(paths: Sequence[Path], read: Callable[[Path], T]) -> T:
         for each in older:
             with contextlib.suppress(ValueError):
                 found = read(each)
-                warnings.warn(f"{error} The training goes on from {each.name}.", DamageWarning, stacklevel=4)
+                warnings.warn(f"{error} The training resumes from {each.name}.", DamageWarning, stacklevel=4)
                 return found
         raise
 

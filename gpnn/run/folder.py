@@ -100,7 +100,7 @@ class RunFolder:
         shutil.rmtree(folder.parent, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Let the training go on: the run has no results until it ends, but its model still serves predictions."""
+        """Resume the training: the run has no results until it ends, but its model still serves predictions."""
         self.metrics.unlink(missing_ok=True)
         self.report.unlink(missing_ok=True)
         self.model_card.unlink(missing_ok=True)
@@ -151,7 +151,7 @@ class RunFolder:
         write_json(self.failed, {"problem": problem})
 
     def check_succeeded(self) -> None:
-        """Raise ValueError, with the reason, when the training failed: it cannot go on and has no predictions."""
+        """Raise ValueError, with the reason, when the training failed: it cannot be resumed and has no predictions."""
         if self.failed.is_file():
             problem = read_json(self.failed).get("problem")
             raise ValueError(f"The training of {str(self.path)!r} failed. {str(problem)[:600]}")
@@ -162,7 +162,7 @@ class RunFolder:
             file.write(_line(record))
 
     def rewrite_history(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Make the history these records: what a checkpoint knows, when a run goes on from it."""
+        """Make the history these records: what a checkpoint holds, when a run is resumed from it."""
         write_text(self.history, "".join(map(_line, records)))
 
     def read_history(self) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ class Callback(Protocol):
     """What follows a training: a progress bar, a history file, a plot."""
 
     def start(self, history: list[Record]) -> bool | None:
-        """Training begins; `history` holds the epochs done before, when it goes on from a checkpoint.
+        """Training begins; `history` holds the epochs done before, when it is resumed from a checkpoint.
 
         True ends the training here.
         """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Solver(Protocol):
     """Finds weights, one setting or some mini-batches per epoch; `fit` validates each and keeps the best.
 
-    What is next follows from the history alone, so that a training goes on from a checkpoint.
+    What is next follows from the history alone, so that a training can be resumed.
     """
 
     def next(self, history: Sequence[dict[str, Any]]) -> Any | None:

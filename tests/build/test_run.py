@@ -67,7 +67,7 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path, monkeypatch, file):
         "parts.part.2": ("0\n0\n1", "0\n1\n1"),
     }
     (tmp_path / file).write_text(text.replace(*changed[file]))
-    with pytest.raises(ValueError, match=r"must go on with what it began with\. '.*' has changed since; train anew\."):
+    with pytest.raises(ValueError, match=r"must keep the data that it began with\. '.*' has changed since; train"):
         open_run(run.path)
     (tmp_path / file).write_text(text)
     open_run(run.path)

@@ -34,7 +34,7 @@ def test_a_run_that_is_worse_or_stopped_is_said_to_be(record):
     metrics = {**METRICS, "test_accuracy": 0.6, "stopped": "interrupted"}
     lead = verdict(replace(record, metrics=metrics, baselines=FOUND)).lead
     assert "That is not better than the best plain method, other (75.0 %)." in lead
-    assert lead.endswith("The training was stopped after epoch 30 and can go on.")
+    assert lead.endswith("The training was stopped after epoch 30 and can be resumed.")
 
 
 def test_numbers_have_no_points(record):

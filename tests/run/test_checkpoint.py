@@ -146,7 +146,7 @@ def test_the_checkpoint_before_replaces_a_damaged_one(tmp_path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.warns(DamageWarning, match=r"The training goes on from previous\.safetensors\."):
+    with pytest.warns(DamageWarning, match=r"The training resumes from previous\.safetensors\."):
         assert load_checkpoint(path, *trained(1)).epoch == 2
     previous(path).write_bytes(b"")
     with pytest.raises(ValueError, match=r"training\.safetensors must be a checkpoint"):

@@ -248,7 +248,7 @@ def test_a_run_does_not_go_on_with_shards_that_were_signed_anew(folder: Path) ->
     sign(folder / "shards")
     code, error = run("train", "--resume", "run")
     assert code == 2
-    assert error == "gpnn: A run must go on with what it began with. 'shards' has changed since; train anew.\n"
+    assert error == "gpnn: A run must keep the data that it began with. 'shards' has changed since; train anew.\n"
 
 
 def test_only_blocks_that_are_read_are_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
