@@ -175,7 +175,7 @@ def main() -> None:
         files = ["--features", source / "x.npy", "--labels", source / "y.npy"]
         words = ["data", "convert", source / "edges", graph, *files, "--undirected"]
         if given.device == "cuda":
-            words += ["--dtype", "float16", "--duplicates", "keep", "--memory", min(64, given.memory)]
+            words += ["--dtype", "float16", "--duplicates", "keep", "--memory", min(40, given.memory)]
         else:
             words += ["--memory", min(4, given.memory)]
         words += [] if given.threads is None else ["--threads", given.threads]

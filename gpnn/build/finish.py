@@ -141,7 +141,7 @@ def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow
     plan, classes, subgraph = built.plan, built.data.get("class_names"), _subgraphs(built)
     number = np.arange(plan.num_nodes) if plan.nodes is None else plan.nodes.cpu().numpy()
     for rows, some in _pieces(built, logits):
-        columns = task.columns(task.predict(some).cpu(), classes)
+        columns = task.columns(task.predict(some), classes, each=logits is not None)
         data = data_rows(built.data, rows)
         also = {"split": split_names(data)}
         if isinstance(plan, ShardedPlan):
@@ -149,7 +149,7 @@ def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow
         if subgraph is not None:
             also["subgraph"] = subgraph[rows]
         yield predictions_table(
-            columns if logits is not None else (columns[0], {}),
+            columns,
             nodes=data.get("node_name", number[rows]),
             labelled=known_labels(data),
             label=true_labels(data, classes),

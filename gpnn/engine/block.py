@@ -67,10 +67,14 @@ class Block:
     def operators_for(self, dtype: torch.dtype) -> tuple[Operator, ...]:
         """`operators` with weights as exact as states of this type need.
 
-        What stands once per row is kept in float64. Weights of edges are kept in the graph's own type, else in float32,
-        and are computed in float64 when states of that type come.
+        What stands once per row is kept in float64, and rounded once for narrower states. Weights of edges are kept in
+        the graph's own type, else in float32, and are computed in float64 when states of that type come.
         """
-        return self._exact_operators if dtype == torch.float64 else self.operators
+        return self._exact_operators if dtype == torch.float64 else self._narrow_operators
+
+    @cached_property
+    def _narrow_operators(self) -> tuple[Operator, ...]:
+        return tuple(operator.narrowed() for operator in self.operators)
 
     @cached_property
     def _exact_operators(self) -> tuple[Operator, ...]:

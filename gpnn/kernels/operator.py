@@ -111,6 +111,14 @@ class Operator:
         t_entry = self.t_entry[:0] if weight is None else self.entry_of
         return Operator(self.shape, self.ptr, self.col, weight, self.t_ptr, self.t_row, t_entry)
 
+    def narrowed(self) -> Operator:
+        """The same operator, its factors of rows and columns in float32 at most."""
+        if self.row_scale is None and self.col_scale is None:
+            return self
+        rows, columns = (None if each is None else each.float() for each in (self.row_scale, self.col_scale))
+        split = None if self.split is None else (self.split[0].narrowed(), self.split[1].narrowed())
+        return replace(self, row_scale=rows, col_scale=columns, split=split)
+
     def to(self, device: torch.device | str) -> Operator:
         """The same operator on another device; arrays that serve twice do so there too."""
         moved = {id(tensor): tensor.to(device) for tensor in self._tensors() if tensor is not None}

@@ -99,12 +99,12 @@ def true_labels(data: Data, classes: Sequence[Any] | None) -> pyarrow.Array | No
 
 def split_names(data: Data) -> np.ndarray:
     """The part of the split that each node is in: train, val, test, or "" for none, `[N]`."""
-    names = np.full(data.num_nodes, "", object)
-    for split in SPLITS:
+    places = np.zeros(data.num_nodes, np.int8)
+    for number, split in enumerate(SPLITS):
         mask = data.get(f"{split}_mask")
         if mask is not None:
-            names[mask.numpy()] = split
-    return names
+            places[mask.numpy()] = number + 1
+    return np.array(["", *SPLITS], object)[places]
 
 
 def write_predictions(tables: Iterable[pyarrow.Table], path: Path) -> None:

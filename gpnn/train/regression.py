@@ -154,9 +154,11 @@ class Regression(Task):
         ends = torch.stack([mean, mean - reach, mean + reach], 1) * self.deviation + self.mean
         return ends.exp() if self.scale == "log" else ends
 
-    def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(
+        self, predictions: Tensor, classes: Sequence[Any] | None, *, each: bool = True
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         names = ("prediction", "low", "high")
-        return {name: each.numpy() for name, each in zip(names, predictions.unbind(1))}, {}
+        return {name: values.numpy() for name, values in zip(names, predictions.cpu().unbind(1))}, {}
 
     def to_mapping(self) -> dict[str, Any]:
         own = {"scale": self.scale, "mean": self.mean, "deviation": self.deviation}

@@ -138,8 +138,16 @@ class Task(ABC):
         """The predictions `[M, columns]` that metrics and tables take."""
 
     @abstractmethod
-    def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Columns of the table of predictions, `[N]` each: the prediction itself, and those that come last."""
+    def columns(
+        self, predictions: Tensor, classes: Sequence[Any] | None, *, each: bool = True
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Columns of the table of predictions, `[N]` each: the prediction itself, and those that come last.
+
+        Args:
+            predictions: of nodes, on any device.
+            classes: their names; None: they are numbered.
+            each: whether there are columns that come last.
+        """
 
     @abstractmethod
     def to_mapping(self) -> dict[str, Any]:
@@ -230,7 +238,9 @@ class Classification(Task):
         outputs = outputs if self.temperature == 1.0 else outputs / self.temperature
         return torch.sigmoid(outputs) if self.multi_label else torch.softmax(outputs, 1)
 
-    def columns(self, predictions: Tensor, classes: Sequence[Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(
+        self, predictions: Tensor, classes: Sequence[Any] | None, *, each: bool = True
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The most likely class, its probability, the second and the first's lead; and `p_CLASS` for each class.
 
         Several labels have no order: of them the most likely one and its probability.
@@ -239,12 +249,13 @@ class Classification(Task):
 
         names = list(range(self.num_classes)) if classes is None else list(classes)
         named, predictions = pyarrow.array(names), predictions.float()
-        values, top = predictions.topk(min(2, self.num_classes), 1)
+        values, top = (found.cpu() for found in predictions.topk(min(2, self.num_classes), 1))
         chosen = {"prediction": named.take(pyarrow.array(top[:, 0].numpy())), "confidence": values[:, 0].numpy()}
         if self.num_classes > 1 and not self.multi_label:
             chosen["second"] = named.take(pyarrow.array(top[:, 1].numpy()))
             chosen["margin"] = (values[:, 0] - values[:, 1]).numpy()
-        return chosen, {f"p_{name}": each.numpy() for name, each in zip(names, predictions.unbind(1))}
+        rest = predictions.cpu().unbind(1) if each else ()
+        return chosen, {f"p_{name}": values.numpy() for name, values in zip(names, rest)}
 
     def to_mapping(self) -> dict[str, Any]:
         return {"name": self.name, "num_classes": self.num_classes, "temperature": self.temperature}

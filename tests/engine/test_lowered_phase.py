@@ -181,7 +181,7 @@ def identity_cell(channels: int, update: str) -> Cell:
 def run(plan, cell, state, runner):
     state = state.clone().requires_grad_()
     out = propagate(cell, plan, state, runner=runner)
-    (out * torch.linspace(0, 1, out.numel(), dtype=out.dtype).view_as(out)).sum().backward()
+    (out * torch.linspace(0, 1, out.numel(), dtype=out.dtype, device=out.device).view_as(out)).sum().backward()
     return out.detach(), state.grad
 
 
