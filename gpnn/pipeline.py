@@ -38,10 +38,10 @@ from gpnn.schedule.make_schedule import (
 )
 from gpnn.schedule.partitioned import KINDS
 from gpnn.train.column_settings import column_arguments
+from gpnn.train.fit import resolve_target_scale
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
-from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:

@@ -28,10 +28,11 @@ from gpnn.pipeline import Assembly, Pipeline
 from gpnn.race.start import fit_trial
 from gpnn.run.folder import RunFolder
 from gpnn.train.baselines import baseline_note
-from gpnn.train.fit import Callback, FitResult, holds_logits
+from gpnn.train.fit import Callback, FitResult
 from gpnn.train.notes import Note, overfitting_notes, take_notes, training_notes
 from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.task import task_of
+from gpnn.train.trainer import holds_logits
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -41,7 +41,7 @@ class Recipe:
             (autocast; weights, loss and optimiser stay float32) or "bf16_states" (states and messages in bfloat16,
             sums in float32, by the fused kernels; encoder in bfloat16, head in float32).
         target_scale: of the numbers of a regression: "linear", "log" (positive ones), or "auto": "log" where it is
-            better on the validation nodes (:func:`gpnn.train.target_scale.resolve_target_scale`).
+            better on the validation nodes (:func:`gpnn.train.fit.resolve_target_scale`).
         metric: what selects the best weights: "auto", a name of `gpnn.train.METRICS`, or "loss".
         check_every: epochs between two validations.
         patience: validations without improvement after which training stops; 0 never stops early.

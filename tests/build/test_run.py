@@ -169,7 +169,7 @@ def test_predictions_that_are_too_many_to_hold_are_made_by_pieces(tmp_path, monk
     whole, pieces = (build(config) for _ in range(2))
     runs = [create_run(built, tmp_path / name) for built, name in ((whole, "whole"), (pieces, "pieces"))]
     train_run(runs[0], whole, report=False)
-    monkeypatch.setattr(import_module("gpnn.train.fit"), "MOST_LOGITS", 0)
+    monkeypatch.setattr(import_module("gpnn.train.trainer"), "MOST_LOGITS", 0)
     monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 50)
     assert train_run(runs[1], pieces).logits is None
     tables = [parquet.read_table(run.predictions) for run in runs]

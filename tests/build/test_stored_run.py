@@ -123,7 +123,7 @@ def test_predictions_of_many_nodes_are_made_and_written_in_pieces(tmp_path, monk
     convert(tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "graph")
     settings = ("engine=streamed", "model.cell=gru")
     wanted = train(tmp_path / "graph", tmp_path / "whole", *settings)
-    for name, value in {"train.fit": limit, "build.finish": "TABLE_ROWS", "engine.rows": "CPU_ROWS"}.items():
+    for name, value in {"train.trainer": limit, "build.finish": "TABLE_ROWS", "engine.rows": "CPU_ROWS"}.items():
         monkeypatch.setattr(import_module(f"gpnn.{name}"), value, 7 if value.endswith("ROWS") else 0)
     found = train(tmp_path / "graph", tmp_path / "pieces", *settings)
     assert found[2].keys() == {name for name in wanted[2] if limit == "MAPPED_LOGITS" or not name.startswith("p_")}

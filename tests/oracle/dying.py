@@ -16,7 +16,7 @@ def die_after(rank: int, epoch: int) -> None:
     """Kill this process after the epoch's callbacks, where it is that rank's first."""
     if int(os.environ.get("RANK", 0)) != rank or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):
         return
-    trainer_type = import_module("gpnn.train.fit")._Trainer
+    trainer_type = import_module("gpnn.train.trainer").Trainer
     run_epoch = trainer_type._epoch
 
     def run_or_die(trainer: Any) -> str | None:

@@ -12,8 +12,8 @@ from gpnn.data.features import transform_data
 from gpnn.engine import lower_csr
 from gpnn.nn import GPNN, MaskKey
 from gpnn.train import Recipe, fit
-from gpnn.train.fit import checks_on_level
 from gpnn.train.optimizer import OPTIMIZERS
+from gpnn.train.trainer import checks_on_level
 
 
 class Table(nn.Module):

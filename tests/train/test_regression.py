@@ -13,9 +13,9 @@ from gpnn.data.features import transform_data
 from gpnn.pipeline import Pipeline
 from gpnn.recipes import find_recipe
 from gpnn.train import FitResult, fit
+from gpnn.train.fit import resolve_target_scale
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
-from gpnn.train.target_scale import resolve_target_scale
 from gpnn.train.task import Classification, parse_task, task_of
 from tests.oracle.number_graph import number_graph
 
