@@ -30,15 +30,42 @@ SHARES = (
 )
 
 
+SPLITS = {"val_": "validation ", "test_": "test ", "train_": "training "}
+METRICS = {
+    "macro_f1": "macro F1",
+    "roc_auc": "ROC AUC",
+    "r2": "R²",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "spearman": "Spearman",
+}
+
+
 def metric_text(name: str, value: float | None) -> str:
     """A metric's value: a percentage where it is a share, else four digits; a dash where there is none.
 
-    >>> metric_text("val_accuracy", 0.912), metric_text("mae", 1234.56)
-    ('91.2 %', '1235')
+    >>> metric_text("val_accuracy", 0.912), metric_text("mae", 1234.56), metric_text("test_r2", -4e-5)
+    ('91.2 %', '1235', '-0.000')
     """
-    if value is None or name.removeprefix("val_").removeprefix("test_").removeprefix("train_") in SHARES:
+    bare = _without_split(name)[1]
+    if value is None or bare in SHARES:
         return percent(value)
-    return f"{value:.4g}"
+    return f"{value:.3f}" if bare in ("r2", "spearman") else f"{value:.4g}"
+
+
+def metric_words(name: str) -> str:
+    """A metric in words.
+
+    >>> metric_words("train_macro_f1"), metric_words("test_average_precision"), metric_words("r2")
+    ('training macro F1', 'test average precision', 'R²')
+    """
+    split, bare = _without_split(name)
+    return SPLITS.get(split, "") + METRICS.get(bare, bare.replace("_", " "))
+
+
+def _without_split(name: str) -> tuple[str, str]:
+    split = next((each for each in SPLITS if name.startswith(each)), "")
+    return split, name.removeprefix(split)
 
 
 def printable(text: str) -> str:

@@ -216,5 +216,5 @@ def explain(
     if json:
         print_json(asdict(found))
         return
-    shown = [(kind, printable(name), f"{effect:.3g}") for kind, name, effect in found.rows()]
+    shown = [(kind, printable(name), lost) for kind, name, lost in found.shown()]
     output().print(table(["without", "", "probability lost"], shown, None if quiet else printable(found.title)))

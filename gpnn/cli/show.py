@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gpnn.progress import console
-from gpnn.text import metric_text, printable, value_text
+from gpnn.text import metric_text, metric_words, printable, value_text
 
 if TYPE_CHECKING:
     from gpnn.build import Built
@@ -161,8 +161,8 @@ def show_result(run: RunFolder, *, quiet: bool, json: bool) -> None:
 
 def _beside(shown: str, baselines: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What plain methods have where the result has a metric, or their seconds; nothing elsewhere."""
-    word, _, rest = shown.partition(" ")
-    key = {"validation": "val_", "test": "test_"}.get(word, "") + (rest or word).replace(" ", "_")
+    keys = {metric_words(key): key for found in baselines.values() for key in found}
+    key = keys.get(shown, "")
     values = [found.get(key) for found in baselines.values()]
     if key == "seconds":
         return ["" if value is None else f"{value:.1f}" for value in values]
@@ -178,9 +178,9 @@ def _results(metrics: dict[str, Any]) -> list[tuple[str, str]]:
 
     rows = []
     for name in shown_metrics(metrics):
-        for split, word in (("val", "validation"), ("test", "test")):
-            if f"{split}_{name}" in metrics:
-                rows.append((f"{word} {name.replace('_', ' ')}", metric_text(name, metrics[f"{split}_{name}"])))
+        for key in (f"val_{name}", f"test_{name}"):
+            if key in metrics:
+                rows.append((metric_words(key), metric_text(key, metrics[key])))
     return [
         *rows,
         ("seconds", f"{metrics['seconds']:.1f}"),

@@ -234,7 +234,8 @@ def from_frames(
         seed: of the random split, where the nodes have no column `split`.
 
     Returns:
-        `Data` as :func:`gpnn.load_dataset` gives it, with `frame_kind`, the package that the nodes came from.
+        `Data` as :func:`gpnn.load_dataset` gives it, with `frame_kind`, the package that the nodes came from, and
+        `frame_columns`, what columns are called.
 
     Raises:
         ValueError: in one sentence that names the table, the row, the column and the value.
@@ -254,6 +255,9 @@ def from_frames(
     data = check_data(assemble(rows, _read_edges(edges, choices), choices))
     first = next(iter(edges.values())) if isinstance(edges, dict) else edges
     data.frame_kind = kind_of_frame(first if nodes is None else nodes)
+    data.frame_columns = {
+        "id": id, "source": source, "target": target, "type": type, "weight": weight, "label": label, "ignore": ignore,
+    }  # fmt: skip
     return data
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gpnn.check import check_choice, check_count
+
+if TYPE_CHECKING:
+    import pyarrow
 
 MOST_CLASSES = 1_000_000  # one score per class and node is kept
 SPARE = 10_000  # classes, with and without nodes, that any graph may name
@@ -229,6 +232,21 @@ def check_names(names: Iterable[Any], where: str) -> None:
             f"{where} must hold classes, which are words or whole numbers; {NUMBERS_HINT}. "
             f"Got {len(odd):,} different numbers that are not whole: {shown}."
         )
+
+
+def join_labels(chosen: Tensor, names: Sequence[Any]) -> pyarrow.Array:
+    """The names of each row's labels as one text, `[N]`; "" where it has none.
+
+    >>> join_labels(torch.tensor([[1, 0, 1], [0, 0, 0]]), ["art", "law", "tea"]).to_pylist()
+    ['art; tea', '']
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    chosen = chosen.bool()
+    ends = pyarrow.array(np.concatenate([[0], chosen.sum(1).cumsum(0).numpy()]), pyarrow.int32())
+    named = pyarrow.array([str(name) for name in names]).take(pyarrow.array(chosen.nonzero()[:, 1].numpy()))
+    return compute.binary_join(pyarrow.ListArray.from_arrays(ends, named), "; ")
 
 
 def check_trainable(y: Tensor, names: Sequence[Any] | np.ndarray | None = None) -> None:

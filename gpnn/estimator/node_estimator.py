@@ -252,7 +252,7 @@ class NodeEstimator(BaseEstimator):
             undirected: when a graph starts: whether edges come and go both ways, each distinct one once. A graph whose
                 edges were given their reverse in :meth:`fit` has it so.
             columns: names of the columns `id`, `source`, `target`, `type`, `weight` and `label`, as of
-                :func:`gpnn.from_frames`.
+                :func:`gpnn.from_frames`, whose names they have where it read the graph.
 
         Returns:
             A frame of the nodes that were computed again: `node` and its prediction.
@@ -268,9 +268,9 @@ class NodeEstimator(BaseEstimator):
             self._follower = self._follow(self._learnt_from if graph is None else (graph, adjacency, None), undirected)
             if self._follower.whole:
                 warnings.warn(f"every update computes all nodes: {self._follower.whole}", NoteWarning, stacklevel=2)
-        choices = Choices(vocabulary=self.vocabulary_, **columns)  # type: ignore[arg-type]
+        choices = Choices(vocabulary=self.vocabulary_, **self._follower.frame_columns | columns)
         table = self._follower.update(nodes, edges, removed_nodes, removed_edges, ids, choices)
-        return to_frame(table, kind_of_frame(edges if nodes is None else nodes))
+        return to_frame(table, self._follower.frame_kind or kind_of_frame(edges if nodes is None else nodes))
 
     def _follow(self, start: tuple[Any, Any, Any] | None, undirected: bool) -> Follower:
         if start is None:
@@ -305,7 +305,7 @@ class NodeEstimator(BaseEstimator):
             ValueError: when the columns of the graph's tables were given another meaning.
         """
         if X is None and adjacency is None and graph is None and self._follower is not None:
-            return to_frame(self._follower.table(), None)
+            return to_frame(self._follower.table(), self._follower.frame_kind)
         given = self._read(X, None, adjacency, graph)
         data = given.data
         _check_meaning(data.get("vocabulary"), self.vocabulary_)

@@ -17,7 +17,7 @@ from gpnn.graph import Graph
 from gpnn.incremental.variants import Deletions
 from gpnn.run.known_nodes import find_nodes, node_ids
 from gpnn.schedule import draw as svg
-from gpnn.text import table_html
+from gpnn.text import percent, table_html
 from gpnn.train.task import Classification, Task
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ SPARE, UNGUIDED = (
     2,
     10,
 )  # further away: as many more than are listed, and where no gradient proposes them, times as many
+SHOWN = 0.0005  # effect that is shown, which is 0.1 %
 MOST_COLUMNS = 100  # of a node that are deleted, those of the largest values
 JOINT, POOL, OWN_POOL = 3, 4, 2  # edges that are chosen together, from the best alone and further ones of the node
 LEAST = 1e-6  # probability by which a set must be better than one of fewer edges
@@ -68,7 +69,13 @@ class Explanation:
     @property
     def title(self) -> str:
         """Node, class and probability."""
-        return f"{self.node}: {self.prediction}, probability {self.probability:.4f}"
+        return f"{self.node}: {self.prediction}, probability {percent(self.probability)}"
+
+    def shown(self) -> list[tuple[str, str, str]]:
+        """What was deleted, its name, and the probability lost in words; outside of the set what is no more than 0."""
+        first = self.num_together + 1 if self.num_together > 1 else 0
+        listed = [row for place, row in enumerate(self.rows()) if place < first or row[2] >= SHOWN]
+        return [(kind, name, percent(effect)) for kind, name, effect in listed]
 
     def rows(self) -> list[tuple[str, str, float]]:
         """What was deleted, its name, and the effect."""
@@ -80,7 +87,7 @@ class Explanation:
         return [*rows, *(("column", str(name), effect) for name, effect in self.columns)]
 
     def _repr_html_(self) -> str:
-        return table_html(["without", "", "probability lost"], self.rows(), self.title)
+        return table_html(["without", "", "probability lost"], self.shown(), self.title)
 
 
 def explain_node(
@@ -238,11 +245,12 @@ def draw_explanation(explanation: Explanation) -> str:
     listed edge joins to it are on the left.
 
     >>> why = Explanation("anna", "chess", 0.9, (("bo", "anna", 0.2),), (), (("age", 0.1),))
-    >>> [word in draw_explanation(why) for word in ("anna", "bo → anna: 0.2", "age")]
+    >>> [word in draw_explanation(why) for word in ("anna", "bo → anna: 20.0 %", "age")]
     [True, True, True]
     """
     layers = _layers(explanation)
-    tall = max([len(names) for names in layers] + [len(explanation.columns)])
+    columns = [each for each in explanation.columns if each[1] >= SHOWN]
+    tall = max([len(names) for names in layers] + [len(columns)])
     width = max(1, len(layers)) * LAYER
     height = HEAD + max(1, tall) * ROW + MARGIN
     parts = [svg.text("edges, as wide as their effects", MARGIN, 20, 12, fill=svg.MUTED)]
@@ -253,8 +261,8 @@ def draw_explanation(explanation: Explanation) -> str:
         for row, name in enumerate(names):
             places[name] = np.array([x, top + (row + 0.4) * ROW])
     parts += _edges(explanation, places) + _nodes(explanation, places)
-    if explanation.columns:
-        parts += _bars(explanation, width + MARGIN)
+    if columns:
+        parts += _bars(columns, width + MARGIN)
         width += MARGIN + NAMES + BARS + 60
     return svg.document(parts, width + MARGIN, height, f"What carried the prediction. {explanation.title}")
 
@@ -281,7 +289,7 @@ def _edges(explanation: Explanation, places: dict[str, np.ndarray]) -> list[str]
         bend = 0.0 if start[0] != end[0] else 46.0  # within a layer it goes around the names between
         line = svg.loop(start, RADIUS, 0) if source == target else svg.curve(start, end, bend, RADIUS + 3)
         share = max(0.0, effect) / most
-        title = svg.element("title", escape(f"{source} → {target}: {effect:.3g}"))
+        title = svg.element("title", escape(f"{source} → {target}: {percent(effect)}"))
         parts.append(
             svg.element("g", title, svg.arrow(line, LINE, 1.0 + (WIDEST - 1) * share), opacity=0.35 + 0.5 * share)
         )
@@ -301,14 +309,14 @@ def _nodes(explanation: Explanation, places: dict[str, np.ndarray]) -> list[str]
     return parts
 
 
-def _bars(explanation: Explanation, left: float) -> list[str]:
+def _bars(columns: Sequence[tuple[Any, float]], left: float) -> list[str]:
     parts = [svg.text("columns of the node, by their effects", left, 20, 12, fill=svg.MUTED)]
-    most = max(abs(effect) for _, effect in explanation.columns) or 1.0
-    for row, (name, effect) in enumerate(explanation.columns):
-        y, length = HEAD + row * ROW + 12, BARS * max(0.0, effect) / most
+    most = max(effect for _, effect in columns)
+    for row, (name, effect) in enumerate(columns):
+        y, length = HEAD + row * ROW + 12, BARS * effect / most
         bar = svg.element("rect", x=left + NAMES, y=y - 9, width=length, height=18, rx=2, fill=OWN_COLOR)
         label = svg.text(_short(name), left + NAMES - 8, y + 4, 12, text_anchor="end")
-        value = svg.text(f"{effect:.3g}", left + NAMES + length + 6, y + 4, 11, fill=svg.MUTED)
+        value = svg.text(percent(effect), left + NAMES + length + 6, y + 4, 11, fill=svg.MUTED)
         parts.append(svg.element("g", svg.element("title", escape(str(name))), bar, label, value))
     return parts
 

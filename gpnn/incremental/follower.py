@@ -102,6 +102,7 @@ class Follower:
             if isinstance(each.predictor.model, GPNN) and each.predictor.model.embedding is not None:
                 raise ValueError("A model whose nodes have embeddings knows its own graph alone. Got such a one.")
         self.models, self.task, self.classes = models, task, classes
+        self.frame_kind, self.frame_columns = data.get("frame_kind"), data.get("frame_columns") or {}
         self._numeric = str(node_ids(data).type) == "int64"
         self._next_id = None if data.get("node_name") is not None else data.num_nodes
         for each in models:

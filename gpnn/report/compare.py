@@ -14,7 +14,7 @@ from gpnn.report.verdict import curve, history_column, value_hover
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import flatten, read_json, read_toml
-from gpnn.text import SHARES, metric_text, value_text
+from gpnn.text import SHARES, metric_text, metric_words, value_text
 from gpnn.train.metrics import METRICS, merit
 from gpnn.train.task import shown_metrics
 
@@ -81,7 +81,7 @@ def _best_card(runs: Sequence[ComparedRun]) -> tuple[str, str] | None:
     if not found:
         return None
     best = max(found, key=lambda name: merit(metric, found[name]))
-    return f"best validation {metric.replace('_', ' ')}: {best}", metric_text(metric, found[best])
+    return f"best {metric_words(f'val_{metric}')}: {best}", metric_text(metric, found[best])
 
 
 def _common_metric(runs: Sequence[ComparedRun]) -> str:
@@ -208,4 +208,4 @@ def _differences(runs: Sequence[ComparedRun]) -> Section:
 
 
 def _words(name: str) -> str:
-    return name.removeprefix("num_").replace("val_", "validation ").replace("_", " ")
+    return metric_words(name.removeprefix("num_"))

@@ -24,7 +24,7 @@ from gpnn.report.setup import configuration, environment, notes, phases, reprodu
 from gpnn.report.states import states
 from gpnn.report.verdict import learning_curves, race, traffic, verdict
 from gpnn.storage.atomic import finite, write_text
-from gpnn.text import metric_text
+from gpnn.text import metric_text, metric_words, percent
 from gpnn.train.task import shown_metrics
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
@@ -71,7 +71,7 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
     """
     check_extra()
     section = Section("explanations", "Why this answer", LEAD, parts_of(explanation))
-    cards = [("prediction", str(explanation.prediction)), ("probability", f"{explanation.probability:.4f}")]
+    cards = [("prediction", str(explanation.prediction)), ("probability", percent(explanation.probability))]
     title = f"Why {explanation.node} is predicted as {explanation.prediction}"
     write_text(path, render(title, str(explanation.node), "one node, explained", cards, [section]))
 
@@ -80,11 +80,11 @@ def headline_metrics(record: Record) -> list[tuple[str, str]]:
     """The metrics at the top: name and value."""
     metrics = record.metrics
     cards = []
-    for split, word in (("test", "test"), ("val", "validation")):
+    for split in ("test", "val"):
         for name in shown_metrics(metrics)[:2]:
             value = metrics.get(f"{split}_{name}")
             if value is not None:
-                cards.append((f"{word} {name.replace('_', ' ')}", metric_text(name, value)))
+                cards.append((metric_words(f"{split}_{name}"), metric_text(name, value)))
     counts = {
         "nodes": "num_nodes",
         "edges": "num_edges",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 60
+NARROW = "\u202f"  # a space where no line ends
 
 
 def nodes(record: Record) -> Section | None:
@@ -59,7 +60,7 @@ def _row(facts: NodeFacts, place: int) -> tuple[str, ...]:
     true, best = int(facts.y[place]), facts.probabilities[place].topk(min(2, facts.probabilities.shape[1]))
     first, *second = [_short(facts.classes[number]) for number in best.indices.tolist()]
     label = "–" if true < 0 else _short(facts.classes[true])
-    also = f"{second[0]} ({percent(float(best.values[1]))})" if second else "–"
+    also = f"{second[0]} ({percent(float(best.values[1])).replace(' ', NARROW)})" if second else "–"
     return (_short(facts.names[place]), label, first, percent(float(best.values[0])), also, *after)
 
 
@@ -155,10 +156,11 @@ def choose_examples(data: Data, predictions: Tensor, seed: int) -> dict[int, str
 
 
 def parts_of(explanation: Explanation, about: str = "") -> list[Drawing | Table]:
-    """The picture and the table of an explanation."""
+    """The picture of an explanation with its table folded below."""
     title = explanation.title + (f" ({about})" if about else "")
-    rows = [(name, kind, f"{effect:.3g}") for kind, name, effect in explanation.rows()]
+    rows = [(name, kind, lost) for kind, name, lost in explanation.shown()]
     if not rows:
         return [Table(title, ("", ""), [("nothing whose deletion costs it probability", "")], wide=True, text=True)]
-    table = Table(f"Without: {title}", ("", "what", "probability lost"), rows, wide=True, text=True)
-    return [Drawing(title, draw_explanation(explanation)), table]
+    return [
+        Drawing(title, draw_explanation(explanation), Table("", ("without", "", "probability lost"), rows, text=True))
+    ]

@@ -75,8 +75,9 @@ def _confused(record: Record, found: PredictionCounts) -> list[Table]:
         true, given = divmod(place, size)
         if count:
             names = (record.classes[int(found.shown[each])] for each in (true, given))
-            rows.append((*(value_text(name)[:40] for name in names), count, percent(count / int(total[true]))))
-    columns = ("true class", "predicted as", f"{split} nodes", "of the class")
+            pair = " → ".join(value_text(name)[:40] for name in names)
+            rows.append((pair, count, percent(count / int(total[true]))))
+    columns = ("true class → prediction", f"{split} nodes", "of the class")
     return [Table("Most confused", columns, rows)] if rows else []
 
 
@@ -122,7 +123,8 @@ def _f1(record: Record, found: PredictionCounts) -> Chart:
 
 def _class_bars(share: list[float], text: list[str]) -> Trace:
     shown = horizontal_bars([round(s, 4) for s in share], list(range(len(share))), [color(0)] * len(share), "%{text}")
-    return shown | {"text": text, "textposition": "auto", "insidetextanchor": "start"}
+    places = ["inside" if s > 0.5 else "outside" for s in share]  # "auto" writes nothing beside a bar of no length
+    return shown | {"text": text, "textposition": places, "insidetextanchor": "start"}
 
 
 def _by_class(record: Record, shown: Tensor) -> dict[str, Any]:

@@ -77,10 +77,14 @@ class Search:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture in SVG that the project drew itself; the markup is trusted, so user text in it must be escaped."""
+    """A picture in SVG that the project drew itself; the markup is trusted, so user text in it must be escaped.
+
+    `table` has what it shows in numbers, to be unfolded.
+    """
 
     title: str
     svg: str
+    table: Table | None = None
 
 
 @dataclass(frozen=True)

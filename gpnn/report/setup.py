@@ -15,7 +15,7 @@ from gpnn.schedule import draw_schedule
 from gpnn.schedule.draw import MAX_NODES
 from gpnn.storage.atomic import write_text
 from gpnn.storage.read import read_json
-from gpnn.text import metric_text, percent, value_text
+from gpnn.text import metric_text, metric_words, percent, value_text
 from gpnn.train.task import shown_metrics
 
 HIDDEN = ("command", "packages", "settings")  # shown in places of their own
@@ -227,9 +227,11 @@ def _figures(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[str, An
     """A row for each method, the model first; validation chose it, the test nodes were looked at once."""
     names = [name for name in shown_metrics(metrics) if f"test_{name}" in metrics or f"val_{name}" in metrics]
     keys = [f"{split}_{name}" for split in ("val", "test") for name in names]
-    heads = [f"{SPLIT_NAMES[key.partition('_')[0]]} {key.partition('_')[2].replace('_', ' ')}" for key in keys]
     rows = [("this model", metrics), *baselines.items()]
-    return _table(["", *heads], [[name, *(metric_text(key, found.get(key)) for key in keys)] for name, found in rows])
+    return _table(
+        ["", *map(metric_words, keys)],
+        [[name, *(metric_text(key, found.get(key)) for key in keys)] for name, found in rows],
+    )
 
 
 def _use(metrics: Mapping[str, Any], described: Mapping[str, Any]) -> str:

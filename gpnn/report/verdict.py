@@ -10,7 +10,7 @@ from gpnn.race import RaceRecord
 from gpnn.race.record import FRACTIONS
 from gpnn.report.counts import SPLIT_NAMES
 from gpnn.report.record import Chart, Record, Section, Table, Trace, color
-from gpnn.text import SHARES, metric_text, size
+from gpnn.text import SHARES, metric_text, metric_words, size
 from gpnn.train.baselines import ABOUT
 from gpnn.train.blend import Blend
 from gpnn.train.metrics import merit
@@ -26,7 +26,7 @@ def verdict(record: Record) -> Section:
     names = [name for name in dict.fromkeys(named) if record.metrics.get(f"{split}_{name}") is not None]
     if not names:
         return Section("verdict", "Verdict", "No labelled node was held out, so that nothing can be said of it.", [])
-    found = [f"{_words(name)} {metric_text(name, record.metrics[f'{split}_{name}'])}" for name in names]
+    found = [f"{metric_words(name)} {metric_text(name, record.metrics[f'{split}_{name}'])}" for name in names]
     lead = f"{SPLIT_NAMES[split].capitalize()}: {', '.join(found)}."
     parts = [lead, _beside(record, split, names[0]), _gap(record, split, names[0]), _stopped(record)]
     return Section("verdict", "Verdict", " ".join(filter(None, parts)), [_table(record, split, names)])
@@ -51,7 +51,7 @@ def _gap(record: Record, split: str, name: str) -> str:
     train, ours = record.metrics.get(f"train_{name}"), record.metrics[f"{split}_{name}"]
     if train is None:
         return ""
-    said = f"On the training nodes its {_words(name)} is {metric_text(name, train)}"
+    said = f"On the training nodes its {metric_words(name)} is {metric_text(name, train)}"
     gap = 100 * (train - ours) if name in SHARES else 0.0
     return f"{said}, {gap:.1f} points more." if gap >= 0.05 else f"{said}."
 
@@ -67,7 +67,7 @@ def _table(record: Record, split: str, names: list[str]) -> Table:
     keys = [f"{split}_{name}" for name in names]
     keys += [f"{each}_{names[0]}" for each in ("val", "train") if each != split]
     keys = [key for key in keys if record.metrics.get(key) is not None]
-    columns = ("", *(_words(key) for key in keys), "seconds")
+    columns = ("", *(metric_words(key) for key in keys), "seconds")
     rows = [_row("this run", record.metrics, keys)]
     rows += [_row(ABOUT.get(name, name), found, keys) for name, found in record.baselines.items()]
     return Table("Beside plain methods", columns, rows, wide=True)
@@ -77,18 +77,6 @@ def _row(name: str, metrics: Mapping[str, Any], keys: list[str]) -> tuple[str, .
     seconds = metrics.get("seconds")
     shown = [metric_text(key, metrics.get(key)) for key in keys]
     return (name, *shown, "–" if seconds is None else f"{seconds:.1f}")
-
-
-def _words(key: str) -> str:
-    """A metric in words.
-
-    >>> _words("train_macro_f1"), _words("test_roc_auc")
-    ('training macro F1', 'test ROC AUC')
-    """
-    for split, word in SPLIT_NAMES.items():
-        if key.startswith(f"{split}_"):
-            return f"{word} {_words(key.removeprefix(f'{split}_'))}"
-    return {"macro_f1": "macro F1", "roc_auc": "ROC AUC"}.get(key, key.replace("_", " "))
 
 
 def race(record: Record) -> Section | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from gpnn.data.labels import are_numbers, labelled_nodes
+from gpnn.data.labels import are_numbers, join_labels, labelled_nodes
 from gpnn.storage.atomic import replace_file
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def predictions_table(
     """One row per node: `node`, the prediction, `labelled`, others, and what the task has to add.
 
     Of classes the prediction is `prediction`, `confidence`, `second` and `margin`, the probability by which the first
-    leads, and `p_CLASS` for each class comes last; of several labels, which have a probability each, the most likely
-    one. Of numbers it is `prediction`, `low` and `high`. `label` is the true one, where it is known.
+    leads, and `p_CLASS` for each class comes last; of several labels all that are more likely than not, and how sure
+    the least sure of them is. Of numbers it is `prediction`, `low` and `high`. `label` is the true one, where known.
 
     Args:
         columns: what :meth:`gpnn.train.task.Task.columns` gives: the prediction's columns, and those that come last.
@@ -79,7 +79,7 @@ def known_labels(data: Data) -> np.ndarray:
 
 
 def true_labels(data: Data, classes: Sequence[Any] | None) -> pyarrow.Array | None:
-    """The class or the number of each node, null where it is unknown, `[N]`; None of several labels per node.
+    """The class, the number or the labels of each node, null where they are unknown, `[N]`; None where none has one.
 
     Args:
         data: with labels `y`.
@@ -88,9 +88,13 @@ def true_labels(data: Data, classes: Sequence[Any] | None) -> pyarrow.Array | No
     import pyarrow
 
     y = data.get("y")
-    if y is None or y.dim() == 2:
+    if y is None:
         return None
     unknown = ~labelled_nodes(y).numpy()
+    if y.dim() == 2:
+        from pyarrow import compute
+
+        return compute.if_else(unknown, None, join_labels(y > 0, classes or range(y.shape[1])))
     if are_numbers(y):
         return pyarrow.array(y.numpy(), mask=unknown)
     places = pyarrow.array(y.numpy(), mask=unknown)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gpnn.check import check_choice
-from gpnn.data.labels import are_numbers
+from gpnn.data.labels import are_numbers, join_labels
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.storage.read import shorten
 from gpnn.train.loss import (
@@ -243,19 +243,24 @@ class Classification(Task):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The most likely class, its probability, the second and the first's lead; and `p_CLASS` for each class.
 
-        Several labels have no order: of them the most likely one and its probability.
+        Of several labels all that are more likely than not, and the probability of the one that is nearest to a half,
+        or of its absence.
         """
         import pyarrow
 
         names = list(range(self.num_classes)) if classes is None else list(classes)
         named, predictions = pyarrow.array(names), predictions.float()
+        rest = predictions.cpu().unbind(1) if each else ()
+        last = {f"p_{name}": values.numpy() for name, values in zip(names, rest)}
+        if self.multi_label:
+            sure = (0.5 + (predictions - 0.5).abs()).amin(1).cpu().numpy()
+            return {"prediction": join_labels((predictions > 0.5).cpu(), names), "confidence": sure}, last
         values, top = (found.cpu() for found in predictions.topk(min(2, self.num_classes), 1))
         chosen = {"prediction": named.take(pyarrow.array(top[:, 0].numpy())), "confidence": values[:, 0].numpy()}
-        if self.num_classes > 1 and not self.multi_label:
+        if self.num_classes > 1:
             chosen["second"] = named.take(pyarrow.array(top[:, 1].numpy()))
             chosen["margin"] = (values[:, 0] - values[:, 1]).numpy()
-        rest = predictions.cpu().unbind(1) if each else ()
-        return chosen, {f"p_{name}": values.numpy() for name, values in zip(names, rest)}
+        return chosen, last
 
     def to_mapping(self) -> dict[str, Any]:
         return {"name": self.name, "num_classes": self.num_classes, "temperature": self.temperature}

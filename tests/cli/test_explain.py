@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from gpnn.text import percent
+
 
 @pytest.fixture
 def run(gpnn, tiny) -> str:
@@ -22,8 +24,8 @@ def test_what_carried_a_prediction(gpnn, run):
     shown = gpnn("explain", run, "5", "--num", "2").stdout
     source, target, effect = found["edges"][0]
     assert f"{source} → {target}" in shown
-    assert f"{effect:.3g}" in shown
-    assert f"5: {found['prediction']}, probability {found['probability']:.4f}" in shown
+    assert percent(effect) in shown
+    assert f"5: {found['prediction']}, probability {percent(found['probability'])}" in shown
 
 
 def test_mistakes_are_one_sentence(gpnn, run):
@@ -39,7 +41,7 @@ def test_a_page_with_a_picture(gpnn, run):
     assert result.exit_code == 0, result.output
     page = Path("why.html").read_text(encoding="utf-8")
     source, target, effect = json.loads(result.stdout)["edges"][0]
-    assert f"{source} → {target}: {effect:.3g}</title>" in page
+    assert f"{source} → {target}: {percent(effect)}</title>" in page
     refused = gpnn("explain", run, "5", "--out", "why.txt")
     assert refused.exit_code == 2
     assert "`--out` must end in .html. Got 'why.txt'." in refused.stderr

@@ -33,8 +33,8 @@ def test_from_tables_to_predictions_and_a_report(gpnn, tmp_path):
     result = gpnn("train", folder, "data.label=price", *SMALL, "--out", "run")
     assert result.exit_code == 0, result.stderr
     assert "a number per node" in result.stderr
-    assert "test r2" in result.stdout
-    assert "test mae" in result.stdout
+    assert "test R²" in result.stdout
+    assert "test MAE" in result.stdout
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert (metrics["task"], metrics["metric"]) == ("regression", "r2")
     assert metrics["test_r2"] > 0.5

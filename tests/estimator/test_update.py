@@ -112,3 +112,18 @@ def test_rows_of_nodes_with_ids_must_be_named():
     classifier = GPNNClassifier(**SMALL).fit(gpnn.from_frames(people, knows))
     with pytest.raises(ValueError, match=r"`ids` must name the rows of `nodes`"):
         classifier.update(np.ones((1, 1)))
+
+
+def test_a_change_has_the_names_and_the_kind_of_the_frames_learnt_from():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    people = pandas.DataFrame(
+        {"who": list("abcd"), "age": [1, 2, 3, 4], "club": ["x", "y", "x", None], "tags": [[0]] * 4}
+    )
+    knows = pandas.DataFrame({"von": list("abc"), "nach": list("bcd")})
+    names = {"id": "who", "source": "von", "target": "nach", "label": "club", "ignore": "tags"}
+    classifier = GPNNClassifier(recipe="spread", epochs=2).fit(gpnn.from_frames(people, knows, **names))
+    new = pandas.DataFrame({"who": ["e"], "age": [5], "tags": [[1]]})
+    changed = classifier.update(new, pandas.DataFrame({"von": ["e"], "nach": ["a"]}))
+    assert isinstance(changed, pandas.DataFrame)
+    assert isinstance(classifier.update(removed_nodes=["b"]), pandas.DataFrame)
+    assert classifier.predict_frame()["node"].tolist() == list("acde")

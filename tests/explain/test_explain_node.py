@@ -84,7 +84,7 @@ def test_an_edge_that_speaks_against_the_set_is_not_counted_with_it():
 def test_a_picture_shows_what_is_listed_and_no_markup():
     why = Explanation("<b>", "chess", 0.9, (("bo", "<b>", 0.2), ("z", "bo", 0.1)), (), (("age", 0.1),), 0.3)
     picture = draw_explanation(why)
-    for words in ("&lt;b&gt;", "bo → &lt;b&gt;: 0.2", "z → bo: 0.1", "age"):
+    for words in ("&lt;b&gt;", "bo → &lt;b&gt;: 20.0 %", "z → bo: 10.0 %", "age"):
         assert words in picture
     assert "<b>" not in picture
     assert draw_explanation(Explanation("a", 1, 1.0, (), (), ())).endswith("</svg>\n")

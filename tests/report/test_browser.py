@@ -308,7 +308,7 @@ def test_the_page_of_one_explanation_needs_no_charts(driver, tmp_path):
     page = Page(driver, tmp_path / "why.html")
     assert (tmp_path / "why.html").stat().st_size < 100_000
     assert page.run("return document.querySelectorAll('.picture svg').length") == 1
-    assert "0.125" in page.run("return document.querySelector('main').innerText")
+    assert "12.5 %" in page.run("return document.querySelector('main').innerText")
     assert page.run("return document.querySelectorAll('main img, main script').length") == 0
     assert page.run("return window.pwned") is None
     assert page.problems() == []

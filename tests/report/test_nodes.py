@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from gpnn.explain import Explanation
 from gpnn.report.nodes import MAX_LISTED, NUM_EACH, choose_examples, explanations, first_nodes, nodes, rank_nodes
 from gpnn.report.numbers import View
-from gpnn.report.record import Drawing, Table
+from gpnn.report.record import Drawing
 from tests.oracle.multi_hot import multi_hot_graph
 
 
@@ -75,11 +75,15 @@ def test_a_run_explains_some_of_its_nodes(record):
 
 def test_each_has_a_picture_and_a_table(record):
     section = explanations(replace(record, explanations=[("right", WHY)]))
-    picture, table = section.parts
+    (picture,) = section.parts
     assert isinstance(picture, Drawing)
-    assert isinstance(table, Table)
-    assert picture.title == "7: red, probability 0.7500 (right)"
-    assert table.rows[2] == ("the 2 above together", "edges", "0.375")
+    assert picture.title == "7: red, probability 75.0 % (right)"
+    assert picture.table.rows[2] == ("the 2 above together", "edges", "37.5 %")
+    little = replace(WHY, num_together=1, columns=(("age", 0.1), ("size", -0.01), ("year", 4e-4)))
+    (picture,) = explanations(replace(record, explanations=[("right", little)])).parts
+    assert [name for name, kind, _ in picture.table.rows if kind == "column"] == ["age"]
+    assert "age" in picture.svg
+    assert "year" not in picture.svg
     nothing = replace(WHY, edges=(), neighbours=(), columns=(), together=0.0, num_together=0)
     (only,) = explanations(replace(record, explanations=[("right", nothing)])).parts
     assert only.rows == [("nothing whose deletion costs it probability", "")]

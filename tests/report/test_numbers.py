@@ -34,7 +34,7 @@ def test_a_regression_shows_numbers_and_no_classes(number_record, tmp_path):
     truth = section.parts[0].views["test"][1]["x"]
     assert len(truth) == int(number_graph(90).test_mask.sum())
     cards = dict(headline_metrics(number_record))
-    assert cards["test r2"] == f"{number_record.metrics['test_r2']:.4g}"
+    assert cards["test R²"] == f"{number_record.metrics['test_r2']:.3f}"
     write_report(number_record, tmp_path / "report.html")
     assert "Predicted and true" in (tmp_path / "report.html").read_text()
 
@@ -47,10 +47,10 @@ def test_regressions_are_compared_by_what_selected(tmp_path):
     page = (tmp_path / "both.html").read_text()
     errors = [run.read_metrics()["val_mae"] for run in runs]
     best = ("one", "other")[errors[1] < errors[0]]
-    assert f"best validation mae: {best}" in page
+    assert f"best validation MAE: {best}" in page
     assert f"{min(errors):.4g}" in page
     assert "test_mae" not in page  # in words
-    assert charts_of(page)["bars"]["views"]["test mae"][0]["x"] == [run.read_metrics()["test_mae"] for run in runs]
+    assert charts_of(page)["bars"]["views"]["test MAE"][0]["x"] == [run.read_metrics()["test_mae"] for run in runs]
 
 
 def test_a_node_tells_its_number_and_its_interval(number_record):

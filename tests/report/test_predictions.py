@@ -34,8 +34,9 @@ def test_with_42_classes_bars_are_sorted_in_one_colour_and_confusions_are_named(
     assert len(bars["x"]) == 42
     assert bars["x"] == sorted(bars["x"], reverse=True)
     assert len(set(bars["marker"]["color"])) == 1
+    assert bars["textposition"][-1] == "outside"  # a bar of no length has its text beside it
     assert accuracy.layout["yaxis"]["ticktext"][-1] == "7"
-    assert confused.rows == [("7", "9", 2, "100.0 %"), ("20", "21", 1, "50.0 %")]
+    assert confused.rows == [("7 → 9", 2, "100.0 %"), ("20 → 21", 1, "50.0 %")]
     assert matrix.wide
     assert matrix.layout["xaxis"]["tickangle"] == -90
 

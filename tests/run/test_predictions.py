@@ -80,5 +80,7 @@ def test_true_labels_are_named_where_they_are_known():
     assert true_labels(data, ["cat", "dog"]).to_pylist() == ["dog", None, "cat"]
     assert true_labels(data, None).to_pylist() == [1, None, 0]
     assert true_labels(Data(y=torch.tensor([0.5, torch.nan])), None).to_pylist() == [0.5, None]
-    assert true_labels(Data(y=torch.ones(2, 3)), None) is None
+    several = Data(y=torch.tensor([[1.0, 0, 1], [0, 0, 0], [-1, -1, -1]]))
+    assert true_labels(several, ["art", "law", "tea"]).to_pylist() == ["art; tea", "", None]
+    assert true_labels(several, None).to_pylist() == ["0; 2", "", None]
     assert true_labels(Data(), None) is None

@@ -1,8 +1,9 @@
+import pytest
 import torch
 from torch_geometric.data import Data
 
 from gpnn.train.objective import Examples
-from gpnn.train.task import task_of
+from gpnn.train.task import Classification, task_of
 
 
 def test_splits_hold_labelled_nodes_only():
@@ -25,3 +26,12 @@ def test_multi_label_splits_leave_unlabelled_rows_out():
     assert examples.nodes["train"].tolist() == [0, 3]
     assert examples.target("train").tolist() == [[0, 1], [0, 0]]
     assert task_of(Data(y=y)).name == "multi_label"
+
+
+def test_several_labels_are_all_that_are_more_likely_than_not():
+    chosen, each = Classification(3, multi_label=True).columns(
+        torch.tensor([[0.9, 0.2, 0.6], [0.1, 0.4, 0.5]]), ["a", "b", "c"]
+    )
+    assert chosen["prediction"].to_pylist() == ["a; c", ""]
+    assert chosen["confidence"].tolist() == pytest.approx([0.6, 0.5])
+    assert list(each) == ["p_a", "p_b", "p_c"]
