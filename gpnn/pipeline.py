@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -74,7 +73,7 @@ class Assembly:
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run and the memory that this is estimated to take; None for a runner of the model's own.
         recipe: how the model is to be trained.
-        again: assembles the same for another recipe, with the arguments that were chosen.
+        again: assembles the same for another recipe and seed, with the arguments that were chosen.
         notes: what was decided on the user's behalf.
     """
 
@@ -86,7 +85,7 @@ class Assembly:
     model_arguments: dict[str, Any]
     engine: EngineChoice | None
     recipe: Recipe
-    again: Callable[[Recipe], Assembly]
+    again: Callable[[Recipe, int], Assembly]
     notes: tuple[Note, ...] = ()
 
     @property
@@ -249,7 +248,10 @@ class Pipeline:
         choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
         model.runner = choice.runner
         notes = _schedule_notes(self, resolved, f"{group.size} processes")
-        again = partial(resolved.assemble_shard, shard, data, group, sharing=sharing)
+
+        def again(recipe: Recipe, seed: int) -> Assembly:
+            return replace(resolved, seed=seed).assemble_shard(shard, data, group, recipe, sharing=sharing)
+
         return Assembly(resolved, data, None, plan, model, arguments, choice, recipe, again, notes)
 
     def divide(self, data: Data) -> Partition | None:
@@ -344,7 +346,10 @@ class Pipeline:
             if not keep_schedule and not recipe.batch:  # mini-batches read the graph
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
         chosen = self if choice is None else replace(self, engine=choice.name)
-        again = partial(chosen.assemble, given, keep_schedule=keep_schedule)
+
+        def again(recipe: Recipe, seed: int) -> Assembly:
+            return replace(chosen, seed=seed).assemble(given, recipe, keep_schedule=keep_schedule)
+
         return Assembly(chosen, data, part, plan, model, arguments, choice, recipe, again)
 
     def _place_graph(self, data: Data) -> Data:

@@ -75,8 +75,8 @@ class Progress:
             self._bar.add_task(what, total=epochs or None, facts="")
 
     def rung(self, rung: int, name: str, epochs: int) -> None:
-        """A training of a race begins, numbered from 0."""
-        self.stage(f"race, rung {rung + 1}, {name}", epochs)
+        """A training of a race begins, in a rung numbered from 0, or again with another seed."""
+        self.stage(f"race, {'again' if '.' in name else f'rung {rung + 1}'}, {name}", epochs)
 
     def measure(self, name: str) -> None:
         """An epoch of a recipe is measured before a race."""

@@ -27,6 +27,7 @@ class NamedRecipe:
             adds that of every edge as another type ("typed"), for a model that learns a map per type; a recipe that
             knows the direction of edges takes them as they are (False).
         scale_features: how features are scaled, "auto" or "none", unless that is set.
+        random: whether another seed gives another model.
     """
 
     about: str
@@ -36,6 +37,7 @@ class NamedRecipe:
     in_shards: bool = True
     undirected: Undirected = False
     scale_features: Literal["auto", "none"] = "auto"
+    random: bool = True
 
     def data_settings(self, *, one_way: bool, num_edge_types: int) -> dict[str, Any]:
         """What a race sets of the data: `undirected` where edges have no reverse, `scale_features` where not "auto".
@@ -54,6 +56,7 @@ FEW_LABELS = 50  # per class, up to which random passes that agree tell more tha
 SMALL_VOCABULARY = 1000  # columns that propagate themselves
 ALIKE = 0.2  # assortativity from which on neighbours are alike
 MOST_ROWS = 50_000  # nodes whose rows of a propagation matrix are soon found
+SEEDS_APART = 1_000_000  # of the trainings of one recipe in a race
 AUTO = "auto"  # the name that stands for the best of them, found by a race
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
@@ -317,6 +320,7 @@ RECIPES: dict[str, NamedRecipe] = {
         Pipeline(schedule="synchronous", rounds=2, model="columns"),
         Recipe(epochs=16, patience=0),  # it has fewer settings
         in_shards=False,
+        random=False,
     ),
 }
 
@@ -332,3 +336,31 @@ def find_recipe(name: str) -> NamedRecipe:
     """
     check_choice("recipe", name, RECIPES)
     return RECIPES[name]
+
+
+def name_training(recipe: str, number: int) -> str:
+    """The name of a recipe's training in a race, which has a seed of its own.
+
+    >>> name_training("gated", 1), name_training("gated", 2)
+    ('gated', 'gated.2')
+    """
+    return recipe if number == 1 else f"{recipe}.{number}"
+
+
+def parse_training(name: str) -> tuple[str, int]:
+    """The recipe of a training of that name, and its number.
+
+    >>> parse_training("gated"), parse_training("gated.2")
+    (('gated', 1), ('gated', 2))
+    """
+    recipe, _, number = name.partition(".")
+    return (recipe, int(number)) if number.isdecimal() else (name, 1)
+
+
+def training_seed(seed: int, number: int) -> int:
+    """The seed of a training of that number in a race of this seed.
+
+    >>> training_seed(7, 1), training_seed(7, 2)
+    (7, 1000007)
+    """
+    return seed + SEEDS_APART * (number - 1)

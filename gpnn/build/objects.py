@@ -73,10 +73,10 @@ class Built:
         return self.config.seed
 
     @property
-    def again(self) -> Callable[[Recipe], Built]:
-        """Builds the same for another recipe; collective."""
+    def again(self) -> Callable[[Recipe, int], Built]:
+        """Builds the same for another recipe and seed; collective."""
         config, build_other = self.config, self.build_other  # neither holds the model
-        return lambda recipe: build_other(replace(config, train=recipe))
+        return lambda recipe, seed: build_other(replace(config, train=recipe, seed=seed))
 
     @property
     def totals(self) -> Totals:

@@ -26,7 +26,7 @@ from gpnn.nn import NodeModel
 from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.encoder import NodeEmbedding
 from gpnn.partition import Partition
-from gpnn.recipes import RECIPES
+from gpnn.recipes import RECIPES, parse_training
 from gpnn.run.checkpoint import restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
@@ -139,7 +139,7 @@ def read_trained(run: RunFolder) -> Trained:
         return Trained(run, model, dict(arguments), *known, 1.0, task)
     try:
         found, own = Blend.from_mapping(blend), parse_task(blend["task"], run.model.name)
-        if not set(found.weights) <= set(RECIPES):
+        if not {parse_training(name)[0] for name in found.weights} <= set(RECIPES):
             raise ValueError
         weight = next(iter(found.weights.values()))
     except (AttributeError, KeyError, TypeError, ValueError, StopIteration):

@@ -140,18 +140,18 @@ def race_run(
             on_measure=on_measure,
             callbacks=callbacks,
         )
-        if raced.winner is None:
-            if raced.leader is not None:
-                _keep_leader(run, race, starts[raced.leader](), raced.leader)
-            return None
     finals = Finals(starts, folder, raced)
-    if raced is not None and raced.blend is None:
-        keep(finals.choose_blend(begun.data, allowed=begun.config.blend))
+    if raced is not None and raced.interrupted is None and begun.config.blend:
+        raced = finals.blend(begun.data, group, on_record=keep, on_training=on_training, callbacks=callbacks)
+    if raced is not None and raced.interrupted is not None:
+        if raced.leader is not None:
+            _keep_leader(run, race, starts[raced.leader](), raced.leader)
+        return None
     return _adopt_winner(run, race, finals)
 
 
 def _adopt_winner(run: RunFolder, race: Race, finals: Finals[Built]) -> Built:
-    """Write the other members of the blend, make the best recipe the run's, and build it; collective."""
+    """Write the other members of the blend, make the heaviest one the run's, and build it; collective."""
     winner, *members = finals.members
     for name in members:
         if not RunFolder(run.members / name).finished:

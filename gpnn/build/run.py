@@ -180,8 +180,8 @@ def _finish(run: RunFolder, built: Built, result: FitResult) -> FitResult:
     if leads and result.logits is not None and result.stopped in ENDS:  # who stops a run waits
         write_baselines(run, built)
     raced = read_race(run.race).record if run.race.exists() else None
-    if raced is not None and raced.blend is not None and raced.blend.weights:
-        result, noted = blend_run(run, built, result, raced.blend)
+    if raced is not None and raced.mixture.weights:
+        result, noted = blend_run(run, built, result, raced.mixture)
     finish_run(run, built, result, noted)
     if leads:
         write_model_card(run)

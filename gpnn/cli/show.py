@@ -106,11 +106,12 @@ def show_race(record: RaceRecord) -> None:
             longer = f"an epoch of {_seconds(record.left_out)}; a longer budget=… includes them"
             console.print(f"race: too long for it: {longer}", markup=False)
         return
-    if record.blend is not None:
-        console.print(f"race, blend: {blend_text(record)}", markup=False)
-        return
     row = record.rows[-1]
-    console.print(f"race, rung {row['rung'] + 1}: {race_row(record.metric, row)}", markup=False)
+    stage = "again" if row["name"] not in record.costs else f"rung {row['rung'] + 1}"
+    text = race_row(record.metric, row)
+    if record.blend is not None and row["name"] in record.costs:
+        stage, text = "blend", blend_text(record)
+    console.print(f"race, {stage}: {text}", markup=False)
 
 
 def _seconds(costs: Mapping[str, float]) -> str:
@@ -118,14 +119,12 @@ def _seconds(costs: Mapping[str, float]) -> str:
 
 
 def blend_text(record: RaceRecord) -> str:
-    """What became of a blend of the finalists, in words."""
-    blend = record.blend
-    if blend is None or blend.gain is None:
-        return f"none was tried; {record.winner} is kept"
-    gain = f"{blend.gain:+.4f} ± {blend.error or 0.0:.4f} validation {record.metric.replace('_', ' ')} by cross-fitting"
-    if not blend.weights:
-        return f"{gain}; {record.winner} is kept alone"
-    return f"{gain}; kept: {', '.join(f'{name} {weight:.1f}' for name, weight in blend.weights.items())}"
+    """What the weights of a blend are, in words."""
+    weights, gain = (record.blend.weights, record.blend.gain) if record.blend is not None else ({}, None)
+    kept = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()) if len(weights) > 1 else record.winner
+    if gain is None:
+        return f"none was tried; {kept} is kept"
+    return f"{-gain:+.4f} validation loss by cross-fitting; kept: {kept}"
 
 
 def race_row(metric: str, row: Mapping[str, Any]) -> str:

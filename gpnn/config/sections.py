@@ -118,7 +118,7 @@ class Config:
         recipe: a name of :data:`gpnn.recipes.RECIPES`; what else is not set is as it has it. "auto" is the best of
             them on validation, found by a race, which keeps what is set.
         budget: of a race, such as "90s", "10m" or "1h"; "auto" follows nodes and labels.
-        blend: whether the best recipes of a race predict together where that is better on validation.
+        blend: whether the recipes of a race predict together, with weights of the least validation loss.
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.

@@ -36,7 +36,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
             them on the validation nodes, found by a race. None is "auto", or where an argument below chooses a model or
             a training, the recipe that it changes, "spread".
         budget: of a race: seconds, or a time such as "10m"; "auto" follows nodes and labels.
-        blend: whether the best recipes of a race predict together where that is better on the validation nodes.
+        blend: whether the recipes of a race predict together, with weights of the least loss on the validation nodes.
         k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
         schedule: a name of `gpnn.schedule.SCHEDULES`.

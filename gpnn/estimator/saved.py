@@ -16,7 +16,7 @@ from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.partition import Partition
 from gpnn.pipeline import Sizes
-from gpnn.recipes import DEFAULT, find_recipe
+from gpnn.recipes import DEFAULT, find_recipe, parse_training
 from gpnn.run.checkpoint import LEAST_BOUND, restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
@@ -128,7 +128,7 @@ def _take_members(estimator: E, folder: Path, saved: Mapping[str, Any] | None) -
     file = f"{estimator.kind}.json"
     estimator.own_task_ = parse_task(saved["task"], file)
     for name, weight in others:
-        find_recipe(name)
+        find_recipe(parse_training(name)[0])
         if saved["sha256"][name] != sha256_of(folder / "members" / name / file):
             raise ValueError("the member of another")
         estimator.members_[name] = weight, load_estimator(type(estimator), folder / "members" / name)

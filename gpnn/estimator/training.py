@@ -16,7 +16,7 @@ from gpnn.data.features import choose_scale
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.progress import Progress
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
-from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe
+from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe, parse_training, training_seed
 from gpnn.run.known_nodes import KnownNodes
 from gpnn.train.blend import blend_predictions
 from gpnn.train.fit import Callback, FitResult
@@ -49,7 +49,7 @@ TRAINING = ("epochs", "learning_rate", "weight_decay", "patience")
 def train_estimator(
     estimator: NodeEstimator, data: Data, folder: Path, progress: Progress, callbacks: Sequence[Callback]
 ) -> None:
-    """Train an estimator's recipe, or the best one of a race where none is chosen; others join it in a blend.
+    """Train an estimator's recipe, or those of a race where none is chosen, which predict together.
 
     Args:
         estimator: gets the attributes of a fitted one.
@@ -66,18 +66,23 @@ def train_estimator(
     names = choose_members(variants.facts(scale_is_set=scale_is_set)) if name == AUTO else [name]
     settings = {each: _data_settings(estimator, each, variants, race=name == AUTO) for each in names}
     starts = {each: _start(estimator, each, variants.get(**settings[each])) for each in names}
-    finals = _race(estimator, starts, folder, progress)
-    name, *others = finals.names
+    finals = _race(estimator, starts, data, folder, progress)
+    (name, estimator.weight_), *others = finals.members.items()
     result = _train_finalist(estimator, finals, name, settings[name], progress, callbacks)
     if result.problem is not None or result.task is None:
         del estimator.model_  # what diverged predicts nothing
         raise ValueError(result.problem)
     _warn(estimator, training_notes(estimator.history_, estimator.task_.chance), 4)
-    if others and estimator.blend:
-        members = {each: _copy(estimator) for each in others}
-        for each, member in members.items():
-            _train_finalist(member, finals, each, settings[each], progress)
-        _blend(estimator, members, finals, data)
+    found = [_prediction(estimator.weight_, result)]
+    for name, weight in others:
+        recipe, number = parse_training(name)
+        member = _copy(estimator, training_seed(estimator.seed, number))
+        result = _train_finalist(member, finals, name, settings[recipe], progress)
+        estimator.members_[name] = weight, member
+        found.append(_prediction(weight, result))
+    if others:
+        estimator.task_, _, scores = blend_predictions(found, data)
+        estimator.metrics_ = {**estimator.metrics_, **scores, "num_members": len(found)}
     _print(estimator, json.dumps(estimator.metrics_))
 
 
@@ -131,14 +136,15 @@ def _start(estimator: NodeEstimator, name: str, data: Data) -> Start[Assembly]:
 
 
 def _race(
-    estimator: NodeEstimator, starts: Mapping[str, Start[Assembly]], folder: Path, progress: Progress
+    estimator: NodeEstimator, starts: Mapping[str, Start[Assembly]], data: Data, folder: Path, progress: Progress
 ) -> Finals[Assembly]:
-    """The finalists of a race, or the one recipe that there is."""
+    """What a race leaves, or the one recipe that there is."""
     if len(starts) == 1:
         return Finals(starts, folder, None)
 
     def show(record: RaceRecord) -> None:
-        _print(estimator, f"race {record.rows[-1]}" if record.rows else f"race {record}")
+        blended = record.blend is not None and record.rows[-1]["name"] in record.costs
+        _print(estimator, f"race {record.blend if blended else record.rows[-1] if record.rows else record}")
 
     estimator.race_ = run_race(
         starts,
@@ -149,7 +155,10 @@ def _race(
         on_measure=progress.measure,
         callbacks=[progress],
     )
-    return Finals(starts, folder, estimator.race_)
+    finals = Finals(starts, folder, estimator.race_)
+    if estimator.blend:
+        estimator.race_ = finals.blend(data, on_record=show, on_training=progress.rung, callbacks=[progress])
+    return finals
 
 
 def _train_finalist(
@@ -162,7 +171,7 @@ def _train_finalist(
 ) -> FitResult:
     """Train the model of a recipe as the estimator's own, over the data with these settings."""
     estimator.undirected_, estimator.scale_features_ = settings["undirected"], settings["scale_features"]
-    estimator.recipe_, estimator.members_ = name, {}
+    estimator.recipe_, estimator.members_ = parse_training(name)[0], {}
 
     def begin(made: Assembly) -> Sequence[Callback]:
         _take_assembly(estimator, made)
@@ -188,31 +197,19 @@ def _take_assembly(estimator: NodeEstimator, made: Assembly) -> None:
     _warn(estimator, take_notes(made.facts if wanted else replace(made.facts, num_validation=None)), 8)
 
 
-def _copy(estimator: E) -> E:
+def _copy(estimator: E, seed: int) -> E:
     """An estimator of the same arguments and data for another model, which prints nothing and warns of nothing."""
-    copied = clone(estimator).set_params(verbose=False)
+    copied = clone(estimator).set_params(verbose=False, seed=seed)
     vars(copied).update({name: value for name, value in vars(estimator).items() if name.endswith("_")})
     copied.quiet_ = True
     return copied
 
 
-def _blend(estimator: E, members: Mapping[str, E], finals: Finals[Assembly], data: Data) -> None:
-    """Predict together with other finalists of a race where that is better on the validation nodes."""
-    estimator.race_ = finals.choose_blend(data)
-    blend = estimator.race_.blend
-    _print(estimator, f"race {blend}")
-    if blend is None or not blend.weights:
-        return
-    estimator.weight_, *weights = blend.weights.values()
-    estimator.members_ = {name: (weight, members[name]) for name, weight in zip(list(blend.weights)[1:], weights)}
-    found = []
-    for name, weight in blend.weights.items():
-        result = finals.train(name)[1]
-        assert result.task is not None
-        assert result.logits is not None
-        found.append(Prediction(weight, result.task, result.logits))
-    estimator.task_, _, scores = blend_predictions(found, data)
-    estimator.metrics_ = {**estimator.metrics_, **scores, "num_members": len(found)}
+def _prediction(weight: float, result: FitResult) -> Prediction:
+    """What a training of a blend predicts."""
+    assert result.task is not None
+    assert result.logits is not None
+    return Prediction(weight, result.task, result.logits)
 
 
 def _warn(estimator: NodeEstimator, notes: list[Note], stacklevel: int) -> None:

@@ -49,14 +49,14 @@ def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
     return sorted(names, key=lambda name: differ and name in AVERAGES)
 
 
-PER_RECIPE, MOST = 8.0, 7200.0
-PER_NODE, PER_NODE_FEW = 0.001, 0.01  # for each node beyond those of a small graph; the latter where labels are few
+PER_RECIPE, MOST = 12.0, 7200.0
+PER_NODE, PER_NODE_FEW = 0.001, 0.013  # for each node beyond those of a small graph; the latter where labels are few
 SMALL = 1800
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def default_budget(num_nodes: int, num_recipes: int, *, few_labels: bool) -> float:
-    """8 seconds for each recipe, and 1 ms for each node beyond 1,800, or 10 ms; at most two hours.
+    """12 seconds for each recipe, and 1 ms for each node beyond 1,800, or 13 ms; at most two hours.
 
     Args:
         num_nodes: N.
@@ -65,7 +65,7 @@ def default_budget(num_nodes: int, num_recipes: int, *, few_labels: bool) -> flo
             the quick ones tell enough.
 
     >>> default_budget(1000, 4, few_labels=True), default_budget(61_800, 7, few_labels=False)
-    (32.0, 116.0)
+    (48.0, 144.0)
     """
     per_node = PER_NODE_FEW if few_labels else PER_NODE
     return min(MOST, PER_RECIPE * num_recipes + per_node * max(0, num_nodes - SMALL))

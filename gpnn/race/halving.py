@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic
 
 from gpnn.data.splits import split_mask
-from gpnn.distributed import group_of
+from gpnn.distributed import SINGLE, ProcessGroup, group_of
 from gpnn.race.budget import MOST, PER_RECIPE, default_budget, measured_seconds, nominal_seconds
 from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.race.start import Start, T, Trial, fit_trial
-from gpnn.recipes import FEW_LABELS
+from gpnn.recipes import FEW_LABELS, parse_training
 from gpnn.storage.atomic import make_folder
-from gpnn.train.blend import Blend, choose_blend
+from gpnn.train.blend import choose_blend
 from gpnn.train.fit import ENDS, Callback, FitResult
 from gpnn.train.metrics import merit
 from gpnn.train.objective import Examples
@@ -77,58 +77,73 @@ def run_race(
 
 @dataclass(eq=False)
 class Finals(Generic[T]):
-    """The trainings that a race leaves, each as far as the race took it, the best first; and their blend.
+    """The trainings that a race leaves, each as far as the race took it, and their blend.
 
     Attributes:
-        starts: builds each training, by the name of its recipe.
+        starts: builds the trainings of each recipe, by its name.
         folder: of checkpoints.
         record: of the race; None where there was one recipe and nothing to choose.
-        trained: objects and result of those that were requested; the models hold their best weights.
     """
 
     starts: Mapping[str, Start[T]]
     folder: Path
     record: RaceRecord | None
-    trained: dict[str, tuple[T, FitResult]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        """Their names, the best first; none before the race is over."""
-        return list(self.starts) if self.record is None else self.record.finalists
 
     def build(self, name: str) -> T:
         """The objects of a training, with the epochs that the budget left it."""
-        return self.starts[name](None if self.record is None else self.record.limit(name))
+        recipe, number = parse_training(name)
+        return self.starts[recipe](None if self.record is None else self.record.limit(name), number=number)
 
     def train(self, name: str, begin: Callable[[T], Sequence[Callback]] | None = None) -> tuple[T, FitResult]:
-        """The objects and the result of a training, from the race's checkpoint; it is done once; collective.
+        """The objects and the result of a training, from the race's checkpoint; collective.
 
         Args:
-            name: of its recipe.
+            name: of the training.
             begin: called with the objects before they are trained; gives the callbacks of the training.
         """
-        if name not in self.trained:
-            made = self.build(name)
-            checkpoint = None if self.record is None else self.folder / name / CHECKPOINT
-            self.trained[name] = made, fit_trial(made, checkpoint, () if begin is None else begin(made))
-        return self.trained[name]
+        made = self.build(name)
+        checkpoint = None if self.record is None else self.folder / name / CHECKPOINT
+        return made, fit_trial(made, checkpoint, () if begin is None else begin(made))
 
-    def choose_blend(self, data: Data, *, allowed: bool = True) -> RaceRecord:
-        """The record with the blend that the validation nodes of `data` choose, where one is allowed; collective."""
+    def blend(
+        self,
+        data: Data,
+        group: ProcessGroup = SINGLE,
+        *,
+        on_record: Callable[[RaceRecord], None],
+        on_training: Callable[[int, str, int], None] | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> RaceRecord:
+        """The record with the blend that the validation nodes of `data` choose, its members trained again; collective.
+
+        What is left of the budget trains the members again with other seeds, and the trainings of a recipe share its
+        weight. Arguments are those of :func:`run_race`.
+        """
         assert self.record is not None
-        blend = Blend({})
-        if allowed:
-            results = {name: self.train(name)[1] for name in self.names}
-            group = group_of(self.train(self.names[0])[0].plan)
-            blend = choose_blend(results, data, self.record.metric, group)
-        self.record = replace(self.record, blend=blend)
+        if self.record.blend is None:
+            results = ((name, self.train(name)[1]) for name in self.record.candidates)
+            self.record = replace(self.record, blend=choose_blend(results, data, group))
+            on_record(self.record)
+        while (found := self.record.again) is not None:
+            (name, epochs), rung = found, len(FRACTIONS)
+            recipe, number = parse_training(name)
+            if on_training is not None:
+                on_training(rung, name, epochs)
+            trial = self.starts[recipe](number=number)
+            row = {"rung": rung, "name": name}
+            row |= _take_rung(trial, self.folder / name, epochs, self.record.metric, callbacks)
+            if row["stopped"] == "interrupted":
+                return replace(self.record, interrupted=row)
+            self.record = replace(self.record, rows=(*self.record.rows, row))
+            on_record(self.record)
         return self.record
 
     @property
-    def members(self) -> list[str]:
-        """The names of those that predict together, the best first: the blend's, or the best one alone."""
-        blend = None if self.record is None else self.record.blend
-        return list(blend.weights) if blend is not None and blend.weights else self.names[:1]
+    def members(self) -> dict[str, float]:
+        """The weights of the trainings that predict together, the run's own first; 1 where it predicts alone."""
+        if self.record is None:
+            return dict.fromkeys(self.starts, 1.0)
+        return dict(self.record.mixture.weights) or {str(self.record.winner): 1.0}
 
 
 def decide(

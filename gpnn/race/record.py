@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpnn.race.budget import allot
+from gpnn.recipes import RECIPES, name_training, parse_training
 from gpnn.storage.read import shorten, wrong_field
 from gpnn.text import table_html
 from gpnn.train.blend import Blend
@@ -17,6 +18,8 @@ Row = dict[str, Any]
 FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
 FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
 KEPT = 0.6  # of the recipes, after each rung: of five three, of four three, of three two; two stay to the end
+AGAIN = 1 / 3  # of the budget that is left for training the members of a blend again
+TRAININGS = 3  # of one recipe, with a seed each, that a blend averages at most
 _KINDS: dict[str, Any] = {
     "budget": int | float,
     "measured": bool,
@@ -41,9 +44,10 @@ class RaceRecord:
         costs: seconds of an epoch of each recipe that takes part.
         epochs: the most epochs of each.
         rows: `rung`, `name`, `epochs`, `seconds`, `value` (higher is better; None where it diverged), `earlier` (the
-            same after half of the epochs), `val_loss`, ….
+            same after half of the epochs), `val_loss`, …. Those after the last rung are members of the blend trained
+            again, by names of :func:`gpnn.recipes.name_training`.
         interrupted: the row of a training that a callback ended, which no file holds: it will be continued.
-        blend: what became of a blend of the finalists; None before it was tried.
+        blend: the weights of recipes in a blend; None before it was tried.
         left_out: seconds of an epoch of each recipe whose epochs take too long for the budget.
     """
 
@@ -69,7 +73,10 @@ class RaceRecord:
 
     @property
     def expected(self) -> float:
-        """Seconds that the race takes at most by the costs of an epoch, the costliest staying and rising to the end."""
+        """Seconds that the race takes at most by the costs of an epoch, the costliest staying and rising to the end.
+
+        All that are left are trained again as often as a blend takes.
+        """
         record, rising = replace(self, rows=()), {"stopped": "rung", "earlier": -math.inf}
         for rung in range(len(FRACTIONS)):
             limits = rung_epochs(record, rung)
@@ -78,7 +85,13 @@ class RaceRecord:
                 for name in record.alive(rung)
             ]
             record = replace(record, rows=(*record.rows, *rows))
-        return float(sum(cost * record.last(name)["epochs"] for name, cost in self.costs.items()))
+        return min(record.budget, TRAININGS * record.taken)
+
+    @property
+    def taken(self) -> float:
+        """Seconds that all trainings have taken, by the costs of an epoch."""
+        done = {row["name"]: row["epochs"] for row in self.rows}
+        return float(sum(self.costs[parse_training(name)[0]] * epochs for name, epochs in done.items()))
 
     @classmethod
     def from_mapping(cls, value: Any, file: str) -> RaceRecord:
@@ -116,16 +129,52 @@ class RaceRecord:
         return self.ranking(len(FRACTIONS) - 1)
 
     @property
+    def candidates(self) -> list[str]:
+        """Those that a blend may take, the best first: the finalists, and who took part in the second rung."""
+        return [*self.finalists, *(name for name in self.ranking(1) if name not in self.finalists)]
+
+    @property
+    def again(self) -> tuple[str, int] | None:
+        """The next member of the blend to be trained again, and its epochs; None where nothing is left to do.
+
+        It is of the recipe whose trainings weigh most each, among those that take no longer than what is left; a recipe
+        goes as far as its first training did.
+        """
+        found = {}
+        for name, weight in (self.blend.weights if self.blend is not None else {}).items():
+            number, epochs = len(self.trainings(name)), self.last(name)["epochs"]
+            if RECIPES[name].random and number < TRAININGS and self.taken + self.costs[name] * epochs <= self.budget:
+                found[name_training(name, number + 1)] = weight / number, epochs
+        if not found:
+            return None
+        best = max(found, key=lambda name: found[name][0])
+        return best, found[best][1]
+
+    def trainings(self, recipe: str) -> list[str]:
+        """The names of a recipe's trainings so far."""
+        return list(dict.fromkeys(row["name"] for row in self.rows if parse_training(row["name"])[0] == recipe))
+
+    @property
+    def mixture(self) -> Blend:
+        """The blend whose recipes share their weights among their trainings, except for those that diverged."""
+        weights: dict[str, float] = {}
+        for recipe, weight in (self.blend.weights if self.blend is not None else {}).items():
+            names = [name for name in self.trainings(recipe) if name == recipe or self.last(name)["value"] is not None]
+            weights |= {name: weight / len(names) for name in names}
+        return Blend(weights if len(weights) > 1 else {}, None if self.blend is None else self.blend.gain)
+
+    @property
     def leader(self) -> str | None:
         """The best training so far, of whichever rung; None before a validation."""
         rows = [*self.rows, *([self.interrupted] if self.interrupted is not None else [])]
-        best = rank(list({row["name"]: row for row in rows}.values()))
+        best = rank(list({row["name"]: row for row in rows if row["name"] in self.costs}.values()))
         return best[0]["name"] if best and best[0]["value"] is not None else None
 
     @property
     def winner(self) -> str | None:
-        """The best finalist; None before there is one."""
-        return next(iter(self.finalists), None)
+        """The heaviest recipe of the blend, or before and without one the best finalist; None before there is one."""
+        weights = {} if self.blend is None else self.blend.weights
+        return next(iter((*weights, *self.finalists)), None)
 
     def prospect(self, rung: int, name: str) -> float:
         """What a training of a rung will have after twice its epochs if its error falls by as much as in the last half.
@@ -177,7 +226,7 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     does more of its epochs in a rung than the others, as a solver does, has as much of its later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
-    left = record.budget - sum(done[name] * record.costs[name] for name in done)
+    left = (1 - AGAIN) * record.budget - sum(done[name] * record.costs[name] for name in done)
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
@@ -222,8 +271,10 @@ def _is_blend(value: Any, names: Mapping[str, Any]) -> bool:
 
 
 def _is_row(row: Any, names: Mapping[str, Any]) -> bool:
-    if not isinstance(row, dict) or row.get("name") not in names or not isinstance(row.get("stopped"), str):
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str) or not isinstance(row.get("stopped"), str):
         return False
-    counts = type(row.get("rung")) is int and 0 <= row["rung"] < len(FRACTIONS) and type(row.get("epochs")) is int
+    again = {name_training(each, number) for each in names for number in range(2, TRAININGS + 1)}
+    rungs = range(len(FRACTIONS)) if row["name"] in names else [len(FRACTIONS)] if row["name"] in again else []
+    counts = type(row.get("rung")) is int and row["rung"] in rungs and type(row.get("epochs")) is int
     numbers = ("value", "earlier", "val_loss", "seconds")
     return counts and all(isinstance(row.get(name), int | float | None) for name in numbers)

@@ -13,7 +13,7 @@ from torch import nn
 from gpnn.data.features import Undirected, transform_data
 from gpnn.data.splits import GraphFacts
 from gpnn.graph import as_graph
-from gpnn.recipes import NamedRecipe
+from gpnn.recipes import NamedRecipe, training_seed
 from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.notes import count_one_way
 from gpnn.train.recipe import Recipe
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Trial(Protocol):
     """The objects of one training: what :func:`gpnn.train.fit` takes, the model at its initial weights.
 
-    `again` builds the same objects for a recipe, every "auto" as it was chosen for these.
+    `again` builds the same objects for a recipe and a seed, every "auto" as it was chosen for these.
     """
 
     @property
@@ -41,14 +41,14 @@ class Trial(Protocol):
     @property
     def seed(self) -> int: ...
     @property
-    def again(self) -> Callable[[Recipe], Self]: ...
+    def again(self) -> Callable[[Recipe, int], Self]: ...
 
 
 T = TypeVar("T", bound=Trial)
 
 
 class Start(Generic[T]):
-    """Builds the objects of one training as often as they are needed; what is "auto" is chosen the first time.
+    """Builds the objects of a recipe's trainings as often as they are needed; what is "auto" is chosen the first time.
 
     Args:
         build: makes the objects for a recipe.
@@ -57,13 +57,21 @@ class Start(Generic[T]):
 
     def __init__(self, build: Callable[[Recipe], T], recipe: Recipe) -> None:
         self._build, self._recipe = build, recipe
+        self._chosen: tuple[Callable[[Recipe, int], T], int] | None = None
 
-    def __call__(self, epochs: int | None = None) -> T:
-        """The objects, with other epochs where these are given."""
-        recipe = self._recipe
-        made = self._build(recipe if epochs is None else replace(recipe, epochs=epochs))
-        self._build, self._recipe = made.again, replace(made.recipe, epochs=recipe.epochs)
-        return made
+    def __call__(self, epochs: int | None = None, *, number: int = 1) -> T:
+        """The objects, with other epochs where these are given; trainings after the first have seeds of their own."""
+        if self._chosen is None:
+            made = self._build(self._with(epochs))
+            self._chosen = made.again, made.seed
+            self._recipe = replace(made.recipe, epochs=self._recipe.epochs)
+            if number == 1:
+                return made
+        build, seed = self._chosen
+        return build(self._with(epochs), training_seed(seed, number))
+
+    def _with(self, epochs: int | None) -> Recipe:
+        return self._recipe if epochs is None else replace(self._recipe, epochs=epochs)
 
 
 def fit_trial(

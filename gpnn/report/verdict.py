@@ -12,7 +12,6 @@ from gpnn.report.counts import SPLIT_NAMES
 from gpnn.report.record import Chart, Record, Section, Table, Trace, color
 from gpnn.text import SHARES, metric_text, metric_words, size
 from gpnn.train.baselines import ABOUT
-from gpnn.train.blend import Blend
 from gpnn.train.metrics import merit
 from gpnn.train.task import shown_metrics
 
@@ -87,42 +86,45 @@ def race(record: Record) -> Section | None:
     best, metric = raced.finalists[0], raced.metric.replace("_", " ")
     how = "as measured" if raced.measured else "by the sizes of graph and model"
     lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
-    lead += f"after each rung the better ones continued. {best} was kept: no other has a better validation {metric}."
-    if raced.blend is not None and raced.blend.gain is not None:
-        lead += f" {_blend_text(raced, raced.blend)}"
+    lead += f"after each rung the better ones continued. No other has a better validation {metric} than {best}. "
+    lead += _blend_text(raced)
     rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]
-    columns = ("recipe", *rungs, "epochs", "best epoch", "seconds", "ended")
+    columns = ("recipe", *rungs, "again", "epochs", "best epoch", "seconds", "ended")
     rows = [_race_row(raced, name) for name in ranking(raced)]
     return Section("race", "What was tried", lead, [Table(f"Validation {metric}", columns, rows, wide=True)])
 
 
-def _blend_text(raced: RaceRecord, blend: Blend) -> str:
-    """What became of a blend of the finalists, in a sentence."""
-    gain = f"{blend.gain:+.4f} ± {blend.error or 0.0:.4f} by cross-fitting"
+def _blend_text(raced: RaceRecord) -> str:
+    """What predicts, in a sentence or two."""
+    blend = raced.mixture
     if not blend.weights:
-        return f"A blend of the finalists would gain {gain}, less than its standard error, and is not kept."
-    parts = " and ".join(f"{name} ({weight:.1f})" for name, weight in blend.weights.items())
-    return f"Predictions are a blend of {parts}, which gains {gain}; history and schedule shown are {raced.winner}'s."
+        return f"{raced.winner} predicts alone."
+    parts = ", ".join(f"{name} ({weight:.2f})" for name, weight in blend.weights.items())
+    text = f"Predictions are a blend of {parts}"
+    if blend.gain is not None:
+        text += f", whose validation loss differs from {raced.finalists[0]}'s by {-blend.gain:+.4f}, by cross-fitting"
+    return f"{text}. A number after a name is a training with another seed. History and schedule are {raced.winner}'s."
 
 
 def ranking(raced: RaceRecord) -> list[str]:
-    """All recipes, the best first; those that got farther before others."""
+    """All trainings, the best first; those that got farther before others, and those of one recipe together."""
     order: list[str] = []
     for rung in reversed(range(len(FRACTIONS))):
         order += [name for name in raced.ranking(rung) if name not in order]
-    return order
+    return [training for name in order for training in raced.trainings(name)]
 
 
 def _race_row(raced: RaceRecord, name: str) -> tuple[str, ...]:
     """A recipe's metrics and cost."""
     shown = []
-    for rung in range(len(FRACTIONS)):
+    for rung in range(len(FRACTIONS) + 1):
         row = raced.find(rung, name)
         value = None if row is None or row["value"] is None else merit(raced.metric, row["value"])
         shown.append("–" if row is None else "not finite" if value is None else metric_text(raced.metric, value))
     last = raced.last(name)
     ended = {"patience": "no longer improved", "epochs": "its last epoch", "non_finite": "diverged"}
-    why = ended.get(last["stopped"], "the budget" if name in raced.finalists else "the rung")
+    others = "the budget" if name in raced.finalists else "the rung" if name in raced.costs else "as its first"
+    why = ended.get(last["stopped"], others)
     return (name, *shown, f"{last['epochs']:,}", f"{last.get('best_epoch', 0):,}", f"{last['seconds']:.1f}", why)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,18 @@ from torch import Tensor
 from gpnn.distributed import SINGLE, ProcessGroup
 from gpnn.train.evaluate import calibrated_scores
 from gpnn.train.fit import FitResult
-from gpnn.train.metrics import METRICS, merit
 from gpnn.train.objective import Examples
 from gpnn.train.task import Prediction, Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-STEPS = 10  # weights are tenths
+DRAWS = 10  # of which weights are made
 FOLDS = 5  # of the validation nodes; each is predicted with the weights of the others
-GROUPS = 20  # of the jackknife that gives the gain its standard error
-FEWEST, MOST = 20, 20_000  # validation nodes that weights follow
+LEAST = 0.05  # the smallest weight that is kept
+FEWEST, MOST = 20, 5000  # validation nodes that weights follow
 
-Pooled = tuple[tuple[tuple[Task, Tensor], ...], Tensor]
+Outputs = tuple[Task, Tensor]
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,17 @@ class Blend:
     """What became of a blend of several trainings.
 
     Attributes:
-        weights: of each training, the best one first, which sum to one; none where the best one alone was kept.
-        gain: of the metric by cross-fitting on the validation nodes, turned so that higher is better; None: not tried.
-        error: its standard error.
+        weights: of each training, the heaviest first, which sum to one; none where no blend was wanted.
+        gain: by how much its loss on the validation nodes is below that of the best training, by cross-fitting; None:
+            not tried.
     """
 
     weights: Mapping[str, float]
     gain: float | None = None
-    error: float | None = None
 
     def to_mapping(self) -> dict[str, Any]:
         """The blend as JSON holds it; weights are pairs, whose order counts."""
-        return {"weights": [list(pair) for pair in self.weights.items()], "gain": self.gain, "error": self.error}
+        return {"weights": [list(pair) for pair in self.weights.items()], "gain": self.gain}
 
     @classmethod
     def from_mapping(cls, value: Mapping[str, Any]) -> Blend:
@@ -54,47 +52,33 @@ class Blend:
             ValueError, TypeError or KeyError: when it is not one.
         """
         weights = {str(name): float(weight) for name, weight in value["weights"]}
-        numbers = [None if value[name] is None else float(value[name]) for name in ("gain", "error")]
         whole = not weights or math.isclose(sum(weights.values()), 1.0)
-        if not whole or not all(0 < weight < 1 for weight in weights.values()):
+        if not whole or not all(0 < weight <= 1 for weight in weights.values()):
             raise ValueError
-        return cls(weights, *numbers)
+        return cls(weights, None if value["gain"] is None else float(value["gain"]))
 
 
-def choose_blend(results: Mapping[str, FitResult], data: Data, metric: str, group: ProcessGroup = SINGLE) -> Blend:
-    """The blend of trainings that the validation nodes choose, or the first alone; collective.
+def choose_blend(results: Iterable[tuple[str, FitResult]], data: Data, group: ProcessGroup = SINGLE) -> Blend:
+    """The blend of trainings that the validation nodes choose; collective.
 
-    Each fifth of the validation nodes is predicted with the weights of the others. A blend is kept where its metric
-    there is better than the first one's by more than the standard error of the difference (a jackknife over groups of
-    nodes), so that weights fitted to chance do not count.
+    Members are drawn one by one, with replacement, each time the one with which the mean of those drawn has the
+    least loss (ensemble selection: Caruana et al. 2004); the weights are how often each was drawn. That is done without
+    each fifth of the validation nodes in turn, and the weights are the mean of the five, so that one node decides
+    little. The gain is that of predicting each fifth with the weights found without it.
 
     Args:
-        results: of each training, the best one first.
+        results: name and result of each training, the best one first; each is let go before the next is asked for.
         data: labels and masks of this process's nodes.
-        metric: what ranks.
         group: the processes whose nodes count.
     """
-    first = next(iter(results.values()))
-    names = [name for name, each in results.items() if _blends(each, first)]
-    if len(names) < 2 or first.logits is None:
-        return Blend({})
-    examples = Examples.from_data(data, first.logits.device)
-    members, target = _pool([results[name] for name in names], examples, group)
-    if len(target) < FEWEST:
-        return Blend({})
-    value = _value_of(metric, target)
-    alone, blended = _combine(members, _unit(len(members))), _cross_fit(members, target)
-    fold = torch.arange(len(target), device=target.device)
-
-    def gain(kept: Tensor) -> float:
-        return value(blended, members[0][0], kept) - value(alone, members[0][0], kept)
-
-    parts = torch.tensor([gain(fold % GROUPS != each) for each in range(GROUPS)], dtype=torch.float64)
-    error = float(((parts - parts.mean()).square().sum() * (GROUPS - 1) / GROUPS).sqrt())
-    found, weights = gain(fold >= 0), _fit_weights(members, target)
-    kept = {name: weight / STEPS for name, weight in zip(names, weights) if weight}
-    clear = found > error and len(kept) > 1
-    return Blend(kept if clear else {}, *(each if math.isfinite(each) else None for each in (found, error)))
+    members, target = _pool(results, data, group)
+    best = next(iter(members), None)
+    if best is None or len(members) < 2 or len(target) < FEWEST:
+        return Blend({} if best is None else {best: 1.0})
+    weights, gain = _cross_fit(list(members.values()), target)
+    shares = {name: weight for name, weight in zip(members, weights) if weight >= LEAST}
+    total = sum(shares.values())
+    return Blend({name: shares[name] / total for name in sorted(shares, key=lambda each: -shares[each])}, gain)
 
 
 def blend_predictions(
@@ -109,74 +93,59 @@ def blend_predictions(
     return task, outputs, scores
 
 
-def _blends(result: FitResult, first: FitResult) -> bool:
-    """Whether a training has predictions that can be averaged with the first one's."""
-    return result.logits is not None and None not in (result.task, first.task) and result.task.joins(first.task)  # type: ignore[union-attr,arg-type]
-
-
 def _fresh(task: Task) -> Task:
     return task.uncalibrated() or task
 
 
-def _pool(results: Sequence[FitResult], examples: Examples, group: ProcessGroup) -> Pooled:
+def _pool(
+    results: Iterable[tuple[str, FitResult]], data: Data, group: ProcessGroup
+) -> tuple[dict[str, Outputs], Tensor]:
     """Task and outputs of each training for the validation nodes of all processes, and their targets.
 
-    They are ordered by the outputs, so that folds do not depend on the order of nodes.
+    Those whose predictions cannot be averaged with the first one's are left out. Nodes are ordered by the outputs, so
+    that folds do not depend on the order of nodes.
     """
-    nodes = examples.nodes["val"]
-    outputs = [torch.cat(group.all_gather(each.logits[nodes])) for each in results if each.logits is not None]
-    order = torch.stack([each.double().sum(1) + each[:, 0] for each in outputs]).sum(0).sort(stable=True).indices
+    examples = Examples.from_data(data)
+    found: dict[str, Outputs] = {}
+    for name, result in results:
+        task, logits = result.task, result.logits
+        if task is None or logits is None or not all(task.joins(each) for each, _ in found.values()):
+            continue
+        own = logits[examples.nodes["val"].to(logits.device)].cpu()
+        found[name] = task, torch.cat(group.all_gather(own))
+    target = torch.cat(group.all_gather(examples.target("val")))
+    if not found:
+        return found, target
+    order = torch.stack([each.double().sum(1) + each[:, 0] for _, each in found.values()]).sum(0)
+    order = order.sort(stable=True).indices
     order = order[:: -(-len(order) // MOST) or 1]
-    members = tuple((each.task, values[order]) for each, values in zip(results, outputs) if each.task is not None)
-    return members, torch.cat(group.all_gather(examples.target("val")))[order]
+    return {name: (task, values[order]) for name, (task, values) in found.items()}, target[order]
 
 
-def _combine(members: Sequence[tuple[Task, Tensor]], weights: Sequence[int]) -> Tensor:
-    parts = [Prediction(weight / STEPS, *member) for weight, member in zip(weights, members) if weight]
-    return _fresh(members[0][0]).combine(parts)
-
-
-def _unit(number: int) -> list[int]:
-    return [STEPS, *[0] * (number - 1)]
-
-
-def _fit_weights(members: Sequence[tuple[Task, Tensor]], target: Tensor) -> list[int]:
-    """Tenths: one moves from a member to another as long as the loss falls, the first one keeping one at least."""
-    task = _fresh(members[0][0])
-    weights = _unit(len(members))
-    least = float(task.loss(_combine(members, weights), target))
-    while True:
-        moves = [
-            [weight + (place == to) - (place == of) for place, weight in enumerate(weights)]
-            for of, weight in enumerate(weights)
-            for to in range(len(weights))
-            if of != to and weight > (of == 0)
-        ]
-        losses = [float(task.loss(_combine(members, move), target)) for move in moves]
-        if not losses or not min(losses) < least:
-            return weights
-        least = min(losses)
-        weights = moves[losses.index(least)]
-
-
-def _cross_fit(members: Sequence[tuple[Task, Tensor]], target: Tensor) -> Tensor:
-    """Outputs of the nodes of each fold, with the weights of the others."""
-    fold = torch.arange(len(target), device=target.device) % FOLDS
-    found = _combine(members, _unit(len(members)))
+def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float], float]:
+    """The mean weights over the folds, and how much lower the loss of all folds is than the first member's."""
+    fold, task = torch.arange(len(target)) % FOLDS, _fresh(members[0][0])
+    total, outputs = [0.0] * len(members), torch.empty_like(members[0][1])
     for each in range(FOLDS):
         held, others = fold == each, fold != each
-        weights = _fit_weights([(task, values[others]) for task, values in members], target[others])
-        found[held] = _combine([(task, values[held]) for task, values in members], weights)
-    return found
+        drawn = _draw([(own, values[others]) for own, values in members], target[others])
+        parts = [Prediction(count / DRAWS, own, values[held]) for count, (own, values) in zip(drawn, members) if count]
+        outputs[held] = task.combine(parts)
+        total = [sum_ + count / DRAWS / FOLDS for sum_, count in zip(total, drawn)]
+    alone = task.combine([Prediction(1.0, *members[0])])
+    return total, float(task.loss(alone, target)) - float(task.loss(outputs, target))
 
 
-def _value_of(metric: str, target: Tensor) -> Callable[[Tensor, Task, Tensor], float]:
-    """The metric of some of the nodes, turned so that higher is better."""
-
-    def value(outputs: Tensor, task: Task, kept: Tensor) -> float:
-        task = _fresh(task)
-        if metric == "loss":
-            return -float(task.loss(outputs[kept], target[kept]))
-        return merit(metric, METRICS[metric](task.predict(outputs[kept]), target[kept]))
-
-    return value
+def _draw(members: Sequence[Outputs], target: Tensor) -> list[int]:
+    """How often each member is drawn."""
+    task, counts = _fresh(members[0][0]), [0] * len(members)
+    mixed: Tensor | None = None
+    for number in range(DRAWS):
+        share = 1 / (number + 1)
+        kept = [] if mixed is None else [Prediction(1 - share, task, mixed)]
+        tried = [task.combine([*kept, Prediction(share, *member)]) for member in members]
+        losses = [float(task.loss(each, target)) for each in tried]
+        best = losses.index(min(losses))
+        counts[best] += 1
+        mixed = tried[best]
+    return counts

@@ -29,15 +29,16 @@ from tests.oracle.run_cases import race_case
 
 @pytest.fixture(autouse=True)
 def blended(monkeypatch):
-    """Recipes of few epochs; every race keeps a blend of its finalists, whatever they reach."""
+    """Recipes of few epochs; every race blends its two best, the best of them trained twice."""
     for name, recipe in RECIPES.items():
         monkeypatch.setitem(RECIPES, name, replace(recipe, train=replace(recipe.train, epochs=8, patience=0)))
 
-    def choose(results, data, metric, group=None):
-        first, second, *_ = results
-        return Blend({first: 0.7, second: 0.3}, 0.02, 0.01)
+    def choose(results, data, group=None):
+        first, second, *_ = (name for name, _ in results)
+        return Blend({first: 0.7, second: 0.3}, 0.02)
 
     monkeypatch.setattr("gpnn.race.halving.choose_blend", choose)
+    monkeypatch.setattr("gpnn.race.record.TRAININGS", 2)
 
 
 def write_graph(path, numbers=False):
@@ -77,9 +78,10 @@ def test_a_blended_run_is_a_run_like_any_other(tmp_path):
     race, config, trained = read_race(run.race), load_run_config(run), read_trained(run)
     winner, other = race.record.blend.weights
     assert race.winner == winner == config.recipe
-    assert run.read_metrics()["num_members"] == 2
+    assert run.read_metrics()["num_members"] == 4
     member = RunFolder.open(run.members / other)
-    assert [(each.weight, each.config.recipe) for each in trained.members] == [(0.3, other)]
+    others = [(each.weight, each.config.recipe, each.config.seed) for each in trained.members]
+    assert others == [(0.35, winner, 1_000_000), (0.15, other, 0), (0.15, other, 1_000_000)]
 
     data = build_data(trained.as_read(config))
     shares = [predictions(each)["p_a"].to_numpy() for each in (run, member)]
@@ -102,9 +104,11 @@ def test_estimator_and_command_line_blend_to_the_same_bits(tmp_path, numbers):
     run = train(tmp_path / "run", graph)
     data = gpnn.load_dataset(graph)
     estimator = (GPNNRegressor if numbers else GPNNClassifier)().fit(data)
-    assert {estimator.recipe_: 0.7, **{name: weight for name, (weight, _) in estimator.members_.items()}} == dict(
-        read_race(run.race).record.blend.weights
-    )
+    mixture = read_race(run.race).record.mixture.weights
+    assert {
+        estimator.recipe_: estimator.weight_,
+        **{name: weight for name, (weight, _) in estimator.members_.items()},
+    } == mixture
     assert {**estimator.metrics_, "seconds": 0} == {
         name: 0 if name == "seconds" else value
         for name, value in run.read_metrics().items()
@@ -128,7 +132,7 @@ class Killed(Exception):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("act", ["write_member", "RunFolder.take_checkpoint", "_adopt"])
+@pytest.mark.parametrize("act", ["race.write_member", "race.RunFolder.take_checkpoint", "race._adopt", "again"])
 def test_a_kill_between_race_and_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch, act):
     graph = write_graph(tmp_path / "graph")
     whole = train(tmp_path / "whole", graph)
@@ -138,7 +142,7 @@ def test_a_kill_between_race_and_run_is_resumed_to_the_same_bits(tmp_path, monke
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"gpnn.build.race.{act}", die)
+        patch.setattr("gpnn.race.record.name_training" if act == "again" else f"gpnn.build.{act}", die)
         with pytest.raises(Killed):
             race_run(run, begun)
     assert read_race(run.race).winner is None
@@ -168,7 +172,7 @@ def test_a_user_may_want_one_model(tmp_path):
     run, begun = begin(tmp_path / "run", write_graph(tmp_path / "graph"))
     begun = replace(begun, config=replace(begun.config, blend=False))
     race_run(run, begun)
-    assert read_race(run.race).record.blend == Blend({})
+    assert read_race(run.race).record.blend is None
     assert not run.members.exists()
 
 
@@ -186,7 +190,7 @@ def test_several_processes_race_stop_go_on_and_blend(processes, tmp_path):
     run = RunFolder.open(tmp_path / "whole")
     assert predictions(run).equals(predictions(RunFolder.open(tmp_path / "parts")))
     config, trained = load_run_config(run), read_trained(run)
-    assert len(trained.members) == 1
+    assert [each.config.seed for each in trained.members] == [1_000_000, 2_000_000, 0, 1_000_000, 2_000_000]
     again = predict_trained(read_trained(run), config, build_data(trained.as_read(config)))
     table = predictions(run)
     assert again["p_0"].to_pylist() == pytest.approx(table["p_0"].to_pylist(), abs=1e-4)

@@ -74,7 +74,7 @@ def race_case(group: ProcessGroup, path: Path, settings: list[str], stops: bool 
     from gpnn.train.blend import Blend
 
     def choose(results: Any, *rest: Any) -> Blend:
-        return Blend(dict(zip(results, (0.7, 0.3))), 0.02, 0.01)
+        return Blend(dict(zip([name for name, _ in results], (0.7, 0.3))), 0.02)
 
     processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
     short = {name: replace(each, train=replace(each.train, epochs=4, patience=0)) for name, each in RECIPES.items()}

@@ -104,12 +104,12 @@ def test_a_budget_is_measured(starts):
 
 
 def test_rungs_keep_to_the_budget():
-    record = RaceRecord(12.0, False, "accuracy", {"a": 0.1, "b": 1.0}, {"a": 80, "b": 80})
+    record = RaceRecord(18.0, False, "accuracy", {"a": 0.1, "b": 1.0}, {"a": 80, "b": 80})
     assert rung_epochs(record, 0) == {"a": 12, "b": 2}
 
 
 def test_a_training_of_few_epochs_has_its_later_shares_at_once():
-    record = RaceRecord(30.0, False, "accuracy", {"solver": 1.0, "network": 0.1}, {"solver": 12, "network": 400})
+    record = RaceRecord(45.0, False, "accuracy", {"solver": 1.0, "network": 0.1}, {"solver": 12, "network": 400})
     assert rung_epochs(record, 0) == {"solver": 7, "network": 30}
 
 

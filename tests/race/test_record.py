@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from gpnn.race import RaceRecord
-from gpnn.race.record import rank, rung_epochs
+from gpnn.race.record import TRAININGS, rank, rung_epochs
+from gpnn.train.blend import Blend
 
 BEGUN = RaceRecord(60.0, False, "accuracy", {"a": 0.1, "b": 0.2, "c": 0.3}, {"a": 40, "b": 40, "c": 8})
 
@@ -53,7 +54,57 @@ def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
 
 def test_what_a_race_takes_at_most_counts_all_that_may_go_on():
     costs, epochs = {"a": 0.1, "b": 0.2, "c": 0.4}, {"a": 40, "b": 40, "c": 40}
-    assert RaceRecord(1e9, False, "accuracy", costs, epochs).expected == pytest.approx(12 * 0.1 + 40 * (0.2 + 0.4))
+    rungs = 12 * 0.1 + 40 * (0.2 + 0.4)
+    assert RaceRecord(1e9, False, "accuracy", costs, epochs).expected == pytest.approx(TRAININGS * rungs)
+    assert RaceRecord(40.0, False, "accuracy", costs, epochs).expected == 40.0
+
+
+NAMES = ("spread", "columns", "gated")
+
+
+def blended(budget, **weights):
+    """A race of three recipes, an epoch a second, of ten epochs each, and its blend."""
+    done = [row(rung, name, 0.5, 10, "epochs") for rung in range(3) for name in NAMES[: 2 if rung else 3]]
+    record = RaceRecord(budget, False, "accuracy", dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 10), tuple(done))
+    return replace(record, blend=Blend(weights, 0.1))
+
+
+def train_again(record):
+    while (found := record.again) is not None:
+        name, epochs = found
+        record = replace(record, rows=(*record.rows, row(3, name, 0.6, epochs)))
+    return record
+
+
+def test_a_blend_may_take_all_of_the_second_rung_and_its_heaviest_is_kept():
+    assert blended(100.0).candidates == ["spread", "columns"]
+    assert blended(100.0).winner == "spread"
+    assert blended(100.0, columns=0.6, spread=0.4).winner == "columns"
+
+
+@pytest.mark.parametrize(
+    ("budget", "weights", "names"),
+    [
+        (75.0, {"gated": 0.6, "spread": 0.4}, ["gated.2", "spread.2", "gated.3", "spread.3"]),
+        (50.0, {"gated": 0.6, "spread": 0.4}, ["gated.2", "spread.2"]),
+        (90.0, {"columns": 1.0}, []),  # which is the same each time
+        (90.0, {}, []),
+    ],
+)
+def test_members_are_trained_again_the_heaviest_first_as_time_allows(budget, weights, names):
+    assert [each["name"] for each in train_again(blended(budget, **weights)).rows[7:]] == names
+
+
+def test_trainings_share_the_weight_of_their_recipe():
+    record = train_again(blended(40.0, gated=0.6, spread=0.4))
+    assert record.mixture == Blend({"gated": 0.3, "gated.2": 0.3, "spread": 0.4}, 0.1)
+    diverged = replace(record, rows=(*record.rows[:-1], row(3, "gated.2", None)))
+    assert diverged.mixture.weights == {"gated": 0.6, "spread": 0.4}
+    assert blended(40.0, columns=1.0).mixture.weights == {}
+    assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
+    for wrong in (row(2, "gated.2", 0.5), row(3, "gated", 0.5), row(3, "gated.9", 0.5), row(3, "gated.x", 0.5)):
+        with pytest.raises(ValueError, match="'rows'"):
+            RaceRecord.from_mapping(replace(record, rows=(wrong,)).to_mapping(), "race.json")
 
 
 def test_nobody_goes_on_before_the_rung_is_done():

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from gpnn.race import RaceRecord
 from gpnn.report.verdict import MAX_POINTS, history_column, learning_curves, race, ranking, verdict
+from gpnn.train.blend import Blend
 
 FOUND = {
     "majority": {"val_accuracy": 0.25, "test_accuracy": 0.5, "train_accuracy": 0.5, "seconds": 0.1},
@@ -70,14 +71,26 @@ def test_the_best_comes_first_and_every_recipe_has_a_row(record):
     section = race(replace(record, race=RACED))
     assert ranking(RACED) == ["spread", "gated", "other"]
     assert section.lead.startswith("3 recipes were tried on the validation nodes, within 60 seconds by the sizes")
-    assert "spread was kept: no other has a better validation accuracy." in section.lead
+    assert section.lead.endswith("No other has a better validation accuracy than spread. spread predicts alone.")
     table = section.parts[0]
     assert [list(each) for each in table.rows] == [
-        ["spread", "50.0 %", "75.0 %", "80.0 %", "15", "4", "1.5", "no longer improved"],
-        ["gated", "70.0 %", "70.0 %", "72.0 %", "15", "4", "1.5", "the budget"],
-        ["other", "not finite", "–", "–", "5", "4", "1.5", "diverged"],
+        ["spread", "50.0 %", "75.0 %", "80.0 %", "–", "15", "4", "1.5", "no longer improved"],
+        ["gated", "70.0 %", "70.0 %", "72.0 %", "–", "15", "4", "1.5", "the budget"],
+        ["other", "not finite", "–", "–", "–", "5", "4", "1.5", "diverged"],
     ]
-    assert len(table.columns) == 8
+    assert len(table.columns) == 9
+
+
+def test_a_blend_and_what_was_trained_again_are_shown(record):
+    blended = replace(RACED, rows=(*ROWS, row(3, "gated.2", 0.74)), blend=Blend({"gated": 0.6, "spread": 0.4}, 0.05))
+    section = race(replace(record, race=blended))
+    assert (
+        "a blend of gated (0.30), gated.2 (0.30), spread (0.40), whose validation loss differs from spread's by -0.0500"
+        in section.lead
+    )
+    assert section.lead.endswith("History and schedule are gated's.")
+    again = ["gated.2", "–", "–", "–", "74.0 %", "20", "4", "1.5", "as its first"]
+    assert list(section.parts[0].rows[2]) == again
 
 
 def test_no_section_without_a_race(record):

@@ -13,16 +13,16 @@ from experiments.harness.settings import Settings
 def run_race(settings: Settings, seed: int) -> Metrics:
     """The metrics of an estimator that is told nothing but its seed, and the recipe that it chose.
 
-    Settings: `data` is a dataset's name and options; `recipe`, `budget` and `device` are the estimator's, if given;
-    `metric` is what chooses. `val_score` and `test_score` are its values, `val_score_NAME` what a recipe had reached
-    when it went no further.
+    Settings: `data` is a dataset's name and options; `recipe`, `budget`, `blend` and `device` are the estimator's, if
+    given; `metric` is what chooses. `val_score` and `test_score` are its values, `val_score_NAME` what a recipe had
+    reached when it went no further.
     """
     from gpnn import GPNNClassifier, GPNNRegressor
     from gpnn.train.notes import NoteWarning
     from gpnn.train.task import task_of
 
     data, began = load_data(settings), time.process_time()
-    given = {name: settings[name] for name in ("recipe", "budget", "device") if name in settings}
+    given = {name: settings[name] for name in ("recipe", "budget", "blend", "device") if name in settings}
     make = GPNNRegressor if task_of(data).name == "regression" else GPNNClassifier
     options = {"metric": settings["metric"]} if "metric" in settings else None
     with warnings.catch_warnings():
@@ -62,7 +62,7 @@ def _shrink_peer(settings: Settings) -> Settings:
 
 
 def _race_problems(settings: Settings) -> list[str]:
-    return unknown_keys(settings, dict.fromkeys(("kind", "data", "recipe", "budget", "device", "metric")))
+    return unknown_keys(settings, dict.fromkeys(("kind", "data", "recipe", "budget", "blend", "device", "metric")))
 
 
 def _peer_problems(settings: Settings) -> list[str]:
