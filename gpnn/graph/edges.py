@@ -30,9 +30,10 @@ def check_structure(graph: Graph) -> None:
 
 def check_ids(claim: str, ids: Tensor, bound: int) -> None:
     """Raise ValueError, a sentence that begins with `claim`, unless all ids lie from 0 to below `bound`."""
-    low, high = (int(value) for value in torch.aminmax(ids)) if ids.numel() else (0, 0)
-    if low < 0 or (high >= bound and ids.numel()):
-        raise ValueError(f"{claim} from 0 to {bound - 1}. Got {low if low < 0 else high}.")
+    for chunk in slices(ids.numel(), REDUCED):
+        low, high = map(int, torch.aminmax(ids[chunk]))
+        if low < 0 or high >= bound:
+            raise ValueError(f"{claim} from 0 to {bound - 1}. Got {low if low < 0 else high}.")
 
 
 def check_edge_values(graph: Graph) -> None:
@@ -105,7 +106,7 @@ def selection(nodes: Tensor, num_nodes: int) -> Tensor:
     return nodes
 
 
-CHUNK, MANY = 1 << 20, 1 << 24  # edges that are hashed at a time, and rows that are compared
+CHUNK, MANY, REDUCED = 1 << 20, 1 << 24, 1 << 30  # edges that are hashed at a time, rows compared, ids reduced
 SENDER, RECEIVER, TYPE, WEIGHT, MIX = (  # odd numbers: the golden ratio's and those of splitmix64 and xxHash
     0x9E3779B97F4A7C15,
     0xBF58476D1CE4E5B9,
