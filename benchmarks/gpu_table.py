@@ -36,7 +36,9 @@ def table(results: dict[str, Any]) -> str:
         "held_cut": _other_schedule("the cut held, three steps in one round"),
         "rmat": _rmat,
         "capped": _capped,
-        "wide_check": lambda result: "; ".join(f"{name}: {value:,.2g}" for name, value in result.items()),
+        "wide_check": _differences,
+        "full": _full,
+        "eight_bit": _differences,
     }
     blocks += [make(results[part]) for part, make in titles.items() if part in results]
     return "\n\n".join(blocks)
@@ -152,6 +154,15 @@ def _rmat(result: dict[str, Any]) -> str:
 def _capped(result: dict[str, Any]) -> str:
     head = "### Three residual convolutions, 1,024 features, d = 256, bf16 states, the GPU held to 24 GiB\n\n"
     return head + _grid(_COLUMNS, [_row(result)])
+
+
+def _full(result: dict[str, Any]) -> str:
+    head = "### IGB-full's size: three steps with the cut held, one round, d = 128, bf16\n\n"
+    return head + _grid([*_COLUMNS, "host GiB"], [[*_row(result), result["host GiB"]]])
+
+
+def _differences(result: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: {value:,.2g}" for name, value in result.items())
 
 
 def draw(results: dict[str, Any], out: Path) -> None:
