@@ -75,8 +75,7 @@ def prepare(
     facts: dict[str, Any] = {"graph": graph, "nodes": num_nodes, "edges": made.col.numel(), "width": width}
     facts |= {"largest_degree": int(made.ptr.diff().max()), "planted_cut": round(made.mixed, 4)}
     with clock.time("features"):
-        own = torch.bfloat16 if device == "cuda" else torch.float32
-        x = _features(made.label, width, device, seed, feature_type or own)
+        x = _features(made.label, width, device, seed, feature_type)
     random = torch.Generator(device).manual_seed(seed + 1)
     chosen = torch.randperm(num_nodes, device=device, generator=random)[: max(2, num_nodes // labelled)]
     cut = max(1, len(chosen) * 9 // 10)
@@ -88,10 +87,10 @@ def prepare(
     return Task(data, facts | clock.seconds)
 
 
-def _features(label: Tensor, width: int, device: str, seed: int, dtype: torch.dtype) -> Tensor:
+def _features(label: Tensor, width: int, device: str, seed: int, dtype: torch.dtype | None = None) -> Tensor:
     """A noisy sign of its class at each node: too faint to read at one node, clear in the mean of a neighbourhood."""
     random, centre = feature_centres(width, device, seed)
-    x = torch.empty(len(label), width, dtype=dtype)
+    x = torch.empty(len(label), width, dtype=dtype or (torch.bfloat16 if device == "cuda" else torch.float32))
     # fresh pages, and those that a GPU cannot copy to itself, come slowly to one thread
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         list(pool.map(torch.Tensor.zero_, x.split(PIECE)))
