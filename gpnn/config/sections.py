@@ -115,20 +115,21 @@ class Config:
     """Everything that decides a run; [train] is :class:`gpnn.train.Recipe`.
 
     Attributes:
-        recipe: a name of :data:`gpnn.recipes.RECIPES`; what else is not set is as it has it. "auto" is the best of
-            them on validation, found by a race, which keeps what is set.
-        budget: of a race, such as "90s", "10m" or "1h"; "auto" follows nodes and labels.
-        blend: whether the recipes of a race predict together, with weights of the least validation loss.
+        recipe: a name of :data:`gpnn.recipes.RECIPES`, which gives the defaults of all other settings; "auto": a race
+            chooses the recipe with the best validation metric, and keeps the settings that are given.
+        budget: time of a race, such as "90s", "10m" or "1h"; "auto" follows the numbers of nodes and labels.
+        blend: whether the recipes of a race are averaged, with the weights of the least validation loss.
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of a training from the command line; "auto" is one for a small graph, else all.
-        deterministic: whether a training from the command line gives the same bits each time on a GPU; a CPU does so.
+        deterministic: whether a training from the command line gives the same bits each time on a GPU; on a CPU it
+            always does.
         engine: how the plan is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits in memory.
-        memory: what a training may take, in each process, such as "16GiB" or "20GB"; a number is GB; "auto" is most of
-            what is free, or of what limits leave.
-        device_memory: what it may take of its GPU, which is then held to it; "auto" is most of what is free there.
-        disk: folder where states and features may lie in files when memory is short; empty allows none. Several
-            processes have none.
+        memory: the most memory of a training, in each process, such as "16GiB" or "20GB"; a number is GB; "auto" is
+            most of what is free, within the limits of the process.
+        device_memory: the most memory of its GPU, which is enforced; "auto" is most of what is free there.
+        disk: folder for files of states and features when memory is short; empty: there are no such files. It must be
+            empty for several processes.
 
     >>> Config().data.name, Config.of("gated").model.cell
     ('digits', 'gru')

@@ -32,11 +32,11 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
     whole (:mod:`gpnn.model_selection` has splitters).
 
     Args:
-        recipe: what the model is and how it is trained, a name of :data:`gpnn.recipes.RECIPES`, or "auto": the best of
-            them on the validation nodes, found by a race. None is "auto", or where an argument below chooses a model or
-            a training, the recipe that it changes, "spread".
-        budget: of a race: seconds, or a time such as "10m"; "auto" follows nodes and labels.
-        blend: whether the recipes of a race predict together, with weights of the least loss on the validation nodes.
+        recipe: the model and its training, a name of :data:`gpnn.recipes.RECIPES`; "auto": a race chooses the recipe
+            with the best validation metric. None: "auto", or "spread" where an argument below changes the model or its
+            training.
+        budget: time of a race: seconds, or text such as "10m"; "auto" follows the numbers of nodes and labels.
+        blend: whether the recipes of a race are averaged, with the weights of the least loss on the validation nodes.
         k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.
         schedule: a name of `gpnn.schedule.SCHEDULES`.
@@ -65,9 +65,9 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         seed: of partition, schedule, weights, masks and validation nodes.
         device: "auto", "cpu", "cuda", ….
         engine: how the training is run, a name of `gpnn.memory.engine.ENGINES`; "auto" is the fastest that fits.
-        memory: what the training may take, such as "16GiB", or a number of GB; None is most of what is free.
-        device_memory: what it may take of a GPU, which is then held to it; None is most of what is free there.
-        disk: folder where states and features may lie in files when memory is short; None allows none.
+        memory: the most memory of the training, such as "16GiB", or a number of GB; None: most of what is free.
+        device_memory: the most memory of a GPU, which is enforced; None: most of what is free there.
+        disk: folder for files of states and features when memory is short; None: there are no such files.
         verbose: show the sizes and the engine chosen, the epochs as they pass, and one line at the end.
 
     Attributes:

@@ -85,10 +85,10 @@ class GPNN(nn.Module):
         encoder: widths of ReLU layers between the features and the state.
         predict: "after": the head follows the propagation; "before": the head comes first and its scores propagate;
             "features": the features themselves propagate, dense, and the map of them follows (GRAND's order).
-        activation: what the final state goes through before the head: identity, relu, tanh.
-        concat: what stands beside the final state in the head: "none", "features" or "initial" states.
+        activation: activation function of the final state, before the head: identity, relu, tanh.
+        concat: what is concatenated to the final state as input of the head: "none", "features" or "initial" states.
         head: widths of the head's tanh layers.
-        readout: last, mean, max, learned or concat, over the states after each round; "concat" puts them side by side.
+        readout: last, mean, max, learned or concat, over the states after each round; "concat" joins their columns.
         input_dropout: probability that an entry of the features is dropped.
         state_dropout: probability that an entry of the initial states is dropped before they propagate.
         update_dropout: probability that an entry of an update's change of a state is dropped, in every step.
@@ -322,13 +322,13 @@ class GPNN(nn.Module):
         return out
 
     def _beside(self, x: Tensor, key: MaskKey | None) -> Tensor | None:
-        """What stands beside the final states of nodes with these features."""
+        """What is concatenated to the final states of nodes with these features."""
         if self.concat == "initial":
             return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
         return x if self.concat == "features" else None
 
     def _beside_rows(self, x: Tensor, nodes: Tensor | slice, plan: Plan, key: MaskKey | None) -> Tensor | None:
-        """The same of some nodes; features on the host are not read where nothing stands beside."""
+        """The same of some nodes; features on the host are not read where nothing is concatenated."""
         if self.concat == "none":
             return None
         own = x[nodes] if isinstance(nodes, slice) else x.index_select(0, nodes.to(x.device))
@@ -472,5 +472,5 @@ class GPNN(nn.Module):
         return self.readout([state, *wide] if collects else wide)
 
     def _score(self, state: Tensor, beside: Tensor | None, key: MaskKey | None) -> Tensor:
-        """The scores of nodes in these final states, with what stands beside them, `[n, C]`."""
+        """The scores of nodes in these final states, with what is concatenated to them, `[n, C]`."""
         return self.head(self.state_norm(self.activation(state)), beside, self.dropout, key, _HEAD_LAYER)

@@ -35,7 +35,7 @@ class Recipe:
         consistency: λ of the loss that draws the passes to their sharpened average (GRAND, 2020); 0 is off.
         consistency_warmup: epochs over which λ rises linearly.
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
-        consistency_threshold: only nodes whose average prediction is at least this sure take part.
+        consistency_threshold: the least confidence of a node's average prediction with which it counts.
         temperature: of the sharpening; below 1 is sharper.
         precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), "bf16"
             (autocast; weights, loss and optimiser stay float32) or "bf16_states" (states and messages in bfloat16,
