@@ -305,7 +305,7 @@ def to_arrow(name: str, frame: Any) -> pyarrow.Table:
             return pyarrow.Table.from_pandas(frame)
         if hasattr(frame, "to_arrow_table"):
             return frame.to_arrow_table()
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"`{name}` must have columns of one type each (`astype(str)` makes text of one). Got: {_shorten(error)}."
         ) from None

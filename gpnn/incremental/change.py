@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 FILES = ("nodes", "edges", "features", "removed_nodes", "removed_edges")
-NODE_TABLES, EDGE_TABLES = ("nodes", "removed_nodes"), ("edges", "removed_edges")
+NODE_TABLES = ("nodes", "removed_nodes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,10 @@ def read_change_folder(folder: Path, choices: Choices) -> ReadChange:
     if not any(paths.values()):
         raise ValueError(f"{folder} must hold one of the tables {', '.join(FILES)}. Got none.")
     found: dict[str, Any] = {name: read_part(paths[name][0], "nodes") for name in NODE_TABLES if paths[name]}
-    found |= {name: read_edges(paths[name], choices) for name in EDGE_TABLES if paths[name]}
+    if paths["edges"]:
+        found["edges"] = read_edges(paths["edges"], choices)
+    for path in paths["removed_edges"]:  # whose name is no edge type: without a column of it all types go
+        found["removed_edges"] = name_columns(read_part(path, "edges"), choices.edge_names, choices.ignore)
     if paths["features"]:
         found["features"] = read_matrix(paths["features"][0], choices)
     return change_from_tables(found, choices)
