@@ -321,8 +321,12 @@ class GPNN(nn.Module):
         assert out is not None
         return out
 
+    def _concatenated(self, x: Tensor | None, initial: Tensor) -> Tensor | None:
+        """What is concatenated to the final states of nodes with these features and initial states."""
+        return {"none": None, "features": x, "initial": initial}[self.concat]
+
     def _beside(self, x: Tensor, key: MaskKey | None) -> Tensor | None:
-        """What is concatenated to the final states of nodes with these features."""
+        """The same of nodes with these features, whose initial states are made where they are needed."""
         if self.concat == "initial":
             return self._by_rows(lambda rows, key: self._initial(rows, None, key), [x], key)
         return x if self.concat == "features" else None
@@ -353,8 +357,7 @@ class GPNN(nn.Module):
     def _forward_all(self, x: Tensor | None, plan: Plan, key: MaskKey | None) -> Tensor:
         if self.predict == "features" and key is None and self.maps_first(x):
             state = self._spread_states(x, plan)
-            beside = {"none": None, "features": x, "initial": state}[self.concat]
-            return self._by_rows(self._score, [state, beside], None)
+            return self._by_rows(self._score, [state, self._concatenated(x, state)], None)
         if self.predict == "features":
             spread = self.feature_norm(self._spread(x, plan, key))
             return self._by_rows(self._score_features, [spread, x], key)
@@ -364,8 +367,7 @@ class GPNN(nn.Module):
         encode = self._by_rows if self.encoder is not None else _at_once  # an embedding is there already
         state = encode(self._initial, [x, embedding], key)
         final = self._propagate(drop_entries(state, self.state_dropout, key, _STATE_LAYER), plan, key)
-        beside = {"none": None, "features": x, "initial": state}[self.concat]
-        return self._by_rows(self._score, [final, beside], key)
+        return self._by_rows(self._score, [final, self._concatenated(x, state)], key)
 
     def states(self, x: Tensor | None, plan: Plan) -> Tensor:
         """The states of every node that the head sees, `[N, d]`, without random masks."""
@@ -447,7 +449,7 @@ class GPNN(nn.Module):
     def _score_initial(self, x: Tensor | None, embedding: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes in their initial states, `[n, C]`."""
         state = self._initial(x, embedding, key)
-        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
+        return self._score(state, self._concatenated(x, state), key)
 
     def score_spread(self, spread: Tensor, key: MaskKey | None) -> Tensor:
         """The scores of nodes whose propagated features are these, `[n, C]`, under `predict` "features"."""
@@ -456,7 +458,7 @@ class GPNN(nn.Module):
     def _score_features(self, spread: Tensor, x: Tensor | None, key: MaskKey | None) -> Tensor:
         """The scores of nodes with these features, after and before they propagated, `[n, C]`."""
         state = self._encode(spread, key)
-        return self._score(state, {"none": None, "features": x, "initial": state}[self.concat], key)
+        return self._score(state, self._concatenated(x, state), key)
 
     def masked_cell(self, plan: Plan, key: MaskKey | None) -> CellLike:
         """The cell under the random masks of a pass."""
