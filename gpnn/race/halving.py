@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from gpnn.data.splits import split_mask
 from gpnn.distributed import SINGLE, ProcessGroup, group_of
 from gpnn.race.budget import MOST, PER_RECIPE, default_budget, measured_seconds, nominal_seconds
-from gpnn.race.record import FRACTIONS, RaceRecord, Row, rung_epochs
+from gpnn.race.record import AGAIN, FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.race.start import Start, T, Trial, fit_trial
 from gpnn.recipes import FEW_LABELS, parse_training
 from gpnn.storage.atomic import make_folder
@@ -172,7 +172,7 @@ def decide(
         costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
         record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
     if budget is None and record.measured:
-        usual = len(FRACTIONS) * LEAST_EPOCHS * len(record.costs) * median(record.costs.values())
+        usual = len(FRACTIONS) * LEAST_EPOCHS * len(record.costs) * median(record.costs.values()) / (1 - AGAIN)
         record = replace(record, budget=min(MOST, max(record.budget, usual)))
     kept = _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
     return replace(kept, left_out={name: cost for name, cost in record.costs.items() if name not in kept.costs})
