@@ -158,10 +158,12 @@ class Pipeline:
 
     def resolve_structure(self, data: Data) -> Pipeline:
         """The same with K and rounds chosen for the graph where they are "auto"; it needs no labels."""
-        k, rounds = self.k, self.rounds
+        k, rounds = self.k, choose_rounds(as_graph(data)) if self.rounds == "auto" else self.rounds
         if k == "auto":
-            k = most_parts(data, choose_parts(data.num_nodes, on_gpu=choose_device(self.device).type == "cuda"))
-        return replace(self, k=k, rounds=choose_rounds(as_graph(data)) if rounds == "auto" else rounds)
+            schedule = replace(self, rounds=rounds).resolve_schedule(data.num_nodes).schedule
+            held, on_gpu = schedule == "held_cut" and self._streams, choose_device(self.device).type == "cuda"
+            k = most_parts(data, choose_parts(data.num_nodes, on_gpu=on_gpu, held=held))
+        return replace(self, k=k, rounds=rounds)
 
     def resolve_shards(self, totals: Totals, num_outputs: int) -> Pipeline:
         """The same with the K of a graph that is divided, and other sizes chosen for it where they are "auto"."""
@@ -178,9 +180,12 @@ class Pipeline:
             return self
         if self.schedule_options:
             return replace(self, schedule="partitioned")
-        streamed = self.engine not in ("auto", "fused")
-        made = choose_schedule(num_nodes, int(self.rounds), num_processes=num_processes, streamed=streamed)
+        made = choose_schedule(num_nodes, int(self.rounds), num_processes=num_processes, streamed=self._streams)
         return replace(self, schedule=made.name, rounds=made.rounds, schedule_options=made.options)
+
+    @property
+    def _streams(self) -> bool:
+        return self.engine not in ("auto", "fused")
 
     def resolve(self, data: Data) -> Pipeline:
         """The same with all sizes chosen for the graph where they are "auto"."""

@@ -23,6 +23,21 @@ def test_sizes_stay_where_they_are_said(planted):
     assert Pipeline().resolve(planted).sizes == by_rule
 
 
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"schedule": "held_cut", "engine": "streamed"}, 9),
+        ({"rounds": 5, "engine": "streamed"}, 9),  # the schedule is chosen, too
+        ({"schedule": "held_cut"}, 2),
+        ({"schedule": "partitioned", "engine": "streamed"}, 2),
+    ],
+)
+def test_parts_of_large_graphs_follow_what_subgraphs_do(planted, monkeypatch, settings, parts):
+    monkeypatch.setattr("gpnn.schedule.make_schedule.LARGE_NODES", 90)
+    monkeypatch.setattr("gpnn.schedule.make_schedule.HELD_NODES", 10)
+    assert Pipeline(device="cpu", **settings).resolve(planted).k == parts
+
+
 def test_parts_are_bounded_by_the_nodes_that_can_seed_them(planted):
     assert most_parts(planted, 100) == 15  # training nodes
     bare = planted.clone()

@@ -43,6 +43,11 @@ def test_parts_never_pass_the_nodes():
     assert [choose_parts(num_nodes) for num_nodes in (1, 2, 10, 10_000)] == [1, 2, 2, 17]
 
 
+def test_subgraphs_of_the_held_cut_have_eight_thousand_nodes_where_they_are_streamed_on_a_cpu():
+    assert [choose_parts(size, held=True) for size in (LARGE_NODES - 1, LARGE_NODES, 16 * 10**6)] == [85, 32, 1953]
+    assert choose_parts(16 * 10**6, held=True, on_gpu=True) == choose_parts(16 * 10**6, on_gpu=True)
+
+
 @pytest.mark.parametrize(("num_nodes", "degree", "rounds"), [(2708, 4, 5), (1797, 13, 3), (10**4, 2, 5), (4, 3, 2)])
 def test_rounds_cross_a_random_graph(num_nodes, degree, rounds):
     graph = Graph([0] * (num_nodes * degree), [0] * (num_nodes * degree), num_nodes=num_nodes)
