@@ -448,7 +448,7 @@ SECTIONS: dict[str, list[Mistake]] = {
             run=True,
         ),
     ],
-    "Later": [
+    "After a training": [
         Mistake(
             "a run that is not there",
             "A run folder must hold config.toml. 'nowhere' does not.",
