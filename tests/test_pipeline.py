@@ -27,7 +27,7 @@ def test_sizes_stay_where_they_are_said(planted):
     ("settings", "parts"),
     [
         ({"schedule": "held_cut", "engine": "streamed"}, 9),
-        ({"rounds": 5, "engine": "streamed"}, 9),  # the schedule is chosen, too
+        ({"schedule": "auto", "rounds": 5, "engine": "streamed"}, 9),
         ({"schedule": "held_cut"}, 2),
         ({"schedule": "partitioned", "engine": "streamed"}, 2),
     ],
