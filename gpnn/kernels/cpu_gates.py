@@ -8,7 +8,8 @@ the candidate: [W_n m | W_r m + U_r h | W_z m + U_z h | U_n h], biases aside.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -67,8 +68,20 @@ class GateGradients(NamedTuple):
         return self.to_message.roll(-width, 0), self.to_state, bias_ih, bias_hh
 
 
+_buffers = threading.local()  # of each thread, so that memory that is in its cache serves its next piece of work too
+
+
+def thread_buffer(use: str, size: int, like: Tensor) -> Tensor:
+    """So many numbers of memory, `[size]`, that the thread uses again the next time that it asks for this use."""
+    kept: dict[Any, Tensor] = _buffers.__dict__
+    if (use, like.dtype) not in kept or kept[use, like.dtype].numel() < size:
+        with torch.inference_mode(False):  # it outlives the caller's
+            kept[use, like.dtype] = torch.empty(size, dtype=like.dtype)
+    return kept[use, like.dtype][:size]
+
+
 class Gates:
-    """The buffers of one thread.
+    """The buffers of one thread, which has one such object at a time.
 
     Args:
         weights: the parameters.
@@ -78,7 +91,7 @@ class Gates:
 
     def __init__(self, weights: GateWeights, dtype: torch.dtype, rows: int) -> None:
         self.weights, self.width, like = weights, weights.by_state.shape[0], weights.bias
-        self.gates = like.new_empty(rows, 4 * self.width)
+        self.gates = thread_buffer("gates", rows * 4 * self.width, like).view(rows, 4 * self.width)
         narrow = dtype != like.dtype
         self.wide = [like.new_empty(rows, self.width) for _ in range(3)] if narrow else None
 

@@ -9,7 +9,6 @@ bring is summed once, and its gradient is sent back once.
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch.autograd import Function
 
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.cpu import add_rows, add_weighted_sum, factors, gather_rows, put_rows, weighted_sum
-from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, update_rows
+from gpnn.kernels.cpu_gates import GateGradients, Gates, GateWeights, add_up, chunk_rows, thread_buffer, update_rows
 from gpnn.kernels.execution import share_calls
 from gpnn.kernels.gated import Piece, StepUse
 from gpnn.kernels.operator import Operator
@@ -155,17 +154,6 @@ def _differentiate(done: _Done, grad: Tensor) -> tuple[Tensor, GateGradients]:
     return grad_inputs, totals
 
 
-_buffers = threading.local()  # of each thread, so that memory that is in its cache serves the next block too
-
-
-def _buffer(size: int, like: Tensor) -> Tensor:
-    """So many numbers of memory that the thread's next block uses again."""
-    kept: dict[Any, Tensor] = _buffers.__dict__
-    if like.dtype not in kept or kept[like.dtype].numel() < size:
-        kept[like.dtype] = like.new_empty(size)
-    return kept[like.dtype][:size]
-
-
 class _Done(NamedTuple):
     """Steps that were taken: the states before each, its messages, `[T, n, d]`, and sums of gates, `[T, n, 4d]`.
 
@@ -234,7 +222,9 @@ class _Steps:
         """
         shape = (repeat, self.num_rows, self.inputs.shape[1])
         size, like = math.prod(shape), self.inputs
-        memory = _buffer(6 * size, like) if buffered else empty_large(6, size, dtype=like.dtype).flatten()
+        memory = (
+            thread_buffer("steps", 6 * size, like) if buffered else empty_large(6, size, dtype=like.dtype).flatten()
+        )
         parts = memory.split([size * each for each in (1, 1, 4)])
         messages, sums = parts[1].view(shape), parts[2].view(*shape[:2], 4 * shape[2])
         states = [self.inputs[: self.num_rows], *parts[0].view(shape)[1:]]

@@ -1,5 +1,6 @@
 """A whole gated step gives what aggregation and PyTorch's GRU give one after the other, gradients included."""
 
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -170,6 +171,17 @@ def test_threads_change_no_bit():
     finally:
         torch.set_num_threads(1)
     assert all(torch.equal(a, b) for a, b in zip(alone, shared))
+
+
+def test_buffers_of_a_thread_serve_inference_and_training_in_any_order(monkeypatch):
+    monkeypatch.setattr(cpu_gates, "_buffers", threading.local())
+    operator, diagonal, leaves = problem(torch.float64)
+    with torch.inference_mode():
+        first = gated_step(operator, diagonal, leaves[0], leaves[1:])
+    for ours, slow in zip(*(results(step, operator, diagonal, leaves) for step in (gated_step, by_parts))):
+        torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-10)
+    with torch.inference_mode():
+        assert torch.equal(first, gated_step(operator, diagonal, leaves[0], leaves[1:]))
 
 
 def test_under_inference_mode():
