@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from gpnn.csr import compress
+from gpnn.csr import compress, pointers
 from gpnn.engine.normalize import symmetric_weight
 from gpnn.graph import Graph
 from gpnn.kernels import Operator
@@ -118,9 +120,70 @@ class Block:
             raise ValueError("A plan that was built holds no edge ids. Ask the plan that `lower` gave.")
         return torch.cat(self.edges).long().sort().values
 
+    def part(self, rows: Tensor) -> Block:
+        """The same step for some of the rows that it writes, distinct, `[w]`; its inputs are positions in `inputs`.
+
+        Made where the block lies, and kept as long as `rows` is.
+        """
+        if rows not in self._parts:
+            self._parts[rows] = _take_part(self, rows)
+        return self._parts[rows]
+
+    @cached_property
+    def _parts(self) -> MutableMapping[Tensor, Block]:
+        return WeakTensorKeyDictionary()
+
     def _by_id(self, values: Tensor) -> Tensor:
         """`values` of the operators' entries one after the other, `[…, e]`, by edge id."""
         return values if self.edges is None else values[..., torch.cat(self.edges).argsort().to(values.device)]
+
+
+def _take_part(block: Block, rows: Tensor) -> Block:
+    """The part of a block that writes some of its rows."""
+    place = torch.full((block.num_inputs,), -1, dtype=torch.int32, device=rows.device)
+    place[rows] = torch.arange(len(rows), dtype=torch.int32, device=rows.device)
+    taken = [_entries(operator, rows) for operator in block.operators]
+    senders = torch.cat([operator.col[entry] for operator, (_, entry) in zip(block.operators, taken)])
+    others = senders[place[senders] < 0].unique().long()
+    place[others] = torch.arange(len(rows), len(rows) + len(others), dtype=torch.int32, device=rows.device)
+    inputs = torch.cat([rows, others])
+
+    def pick(values: Tensor | None, at: Tensor) -> Tensor | None:
+        return None if values is None else values[at]
+
+    operators = []
+    for operator, (counts, entry) in zip(block.operators, taken):
+        col, weight = place[operator.col[entry]], pick(operator.weight, entry)
+        parts = (pointers(counts), col, weight, *transposed(counts, col, len(inputs), with_entry=weight is not None))
+        scales = pick(operator.row_scale, rows), pick(operator.col_scale, inputs)
+        operators.append(Operator((len(rows), len(inputs)), *parts, *scales))
+    raw = tuple(pick(weight, entry) for weight, (_, entry) in zip(block.raw_weights, taken))
+    own = pick(block.diagonal, rows), pick(block.degree, inputs)
+    return Block(inputs, len(rows), tuple(operators), raw, None, *own)
+
+
+def _entries(operator: Operator, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """How many entries each of some rows of an operator has, `[w]`, and which, row by row, `[e]`."""
+    begin = operator.ptr[rows].long()
+    counts = operator.ptr[rows + 1].long() - begin
+    row = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), counts)
+    start = begin - (counts.cumsum(0) - counts)
+    return counts, torch.arange(len(row), device=rows.device) + start[row]
+
+
+def transposed(counts: Tensor, col: Tensor, num_columns: int, *, with_entry: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """`t_ptr`, `t_row` and `t_entry` of an :class:`Operator`, on its device; the last empty unless it is wanted.
+
+    Args:
+        counts: entries of each row, `[R]`.
+        col: their columns, row by row, int32, `[E]`.
+        num_columns: number of columns C.
+        with_entry: whether entries have weights.
+    """
+    order = col.argsort(stable=True)
+    row = torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32, device=col.device), counts)
+    entry = order.int() if with_entry else col[:0]
+    return pointers(torch.bincount(col, minlength=num_columns)), row[order], entry
 
 
 def as_slice(rows: Tensor) -> Tensor | slice:

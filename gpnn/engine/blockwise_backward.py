@@ -41,7 +41,7 @@ class RowLoss:
 
     @cached_property
     def by_block(self) -> RowsByBlock:
-        return RowsByBlock(self.rows)
+        return RowsByBlock.known(self.rows)
 
 
 def ends_independently(plan: Plan) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, overload
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.check import check_choice
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase, LoweredRows
@@ -137,6 +138,17 @@ class Plan:
     def rows_of(self, nodes: Tensor | slice) -> Tensor | slice:
         """Plan rows of some of the user's nodes, `[n]`."""
         return nodes if self.order is None else self._place[nodes]
+
+    def sorted_rows(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Plan rows of distinct nodes, rising, `[n]`, and which of the nodes each is, `[n]`; made once per tensor."""
+        if nodes not in self._sorted:
+            placed, order = self.rows_of(nodes).sort()
+            self._sorted[nodes] = placed, order
+        return self._sorted[nodes]
+
+    @cached_property
+    def _sorted(self) -> MutableMapping[Tensor, tuple[Tensor, Tensor]]:
+        return WeakTensorKeyDictionary()
 
     def to_plan_order(self, state: Tensor) -> Tensor:
         """A state in plan order, `[N + V, d]`, from one in the user's order, `[N, d]`; virtual nodes start at zero."""

@@ -14,13 +14,14 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.rows import HeldRows, Rows, read_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, read_rows, select_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 from gpnn.kernels.execution import share_calls
 from gpnn.kernels.gated import for_gradients
 
 SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
+PART_DEVICES = ("cuda",)  # where the last step for some rows is a block of its own; a CPU's kernel takes them itself
 WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake
 
 Result = TypeVar("Result")
@@ -123,6 +124,9 @@ class Recomputation:
 
         With `wanted`, `[w]`, those of them alone, `[w, s]`: the last step need not be taken for others.
         """
+        apart = inputs.device.type in PART_DEVICES and getattr(self.cell, "hands_on", False) and self.cell.local
+        if wanted is not None and apart:
+            return self._advance_part(block, number, inputs, steps, initial, wanted)
         together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 else None
         whole = None if together is None else together(block, inputs, steps, wanted)
         if whole is not None:
@@ -137,6 +141,18 @@ class Recomputation:
                 rows = self.cell.advance(block, inputs, step._replace(initial=initial))
             rows = rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
         return rows if wanted is None else rows.index_select(0, wanted)
+
+    def _advance_part(
+        self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None, wanted: Tensor
+    ) -> Tensor:
+        """The same, the last step taken for the wanted rows alone: a block of its own, made once."""
+        if len(steps) > 1:
+            with for_gradients(alone=False):
+                rows = self.advance(block, number, inputs, steps[:-1], initial)
+            inputs = torch.cat([rows, inputs[block.num_rows :]])
+        part, own = block.part(wanted), None if initial is None else initial.index_select(0, wanted)
+        assert isinstance(part.inputs, Tensor)
+        return self.advance(part, number, select_rows(inputs, part.inputs), steps[-1:], own)
 
     @contextmanager
     def _seeded(self, step: Step, number: int) -> Iterator[None]:

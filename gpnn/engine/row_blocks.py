@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import pointers
-from gpnn.engine.block import Block, as_slice
+from gpnn.engine.block import Block, as_slice, transposed
 from gpnn.engine.normalize import inverse, is_symmetric, row_weights, symmetric_weight
 from gpnn.graph.edges import sum_of_hashes
 from gpnn.kernels import Operator
@@ -222,9 +222,7 @@ class RowLayout:
             col_scale = inverse(degree.sqrt())
         t_ptr, t_row, t_entry = ptr, col, col[:0]
         if not self.symmetric or shape[0] != shape[1]:
-            order = col.argsort(stable=True)
-            t_ptr = pointers(torch.bincount(col, minlength=shape[1]))
-            t_row, t_entry = entries.rows()[order].int(), order.int() if weight is not None else t_entry
+            t_ptr, t_row, t_entry = transposed(entries.counts, col, shape[1], with_entry=weight is not None)
         elif weight is not None:  # whose reverse has the same
             t_entry = torch.arange(len(col), dtype=torch.int32, device=col.device)
         return Operator(shape, ptr, col, weight, t_ptr, t_row, t_entry, row, col_scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
@@ -44,13 +45,49 @@ class RowsByBlock:
 
     def of(self, block: slice) -> tuple[slice, Tensor | None]:
         """Where those of a block stand among them, and which of its rows they are, `[w]`; None: all."""
-        first, last = torch.searchsorted(self._on_host, torch.tensor([block.start, block.stop])).tolist()
-        places = slice(first, last)
-        return places, None if last - first == block.stop - block.start else self.rows[places] - block.start
+        ends = block.start, block.stop
+        if ends not in self._found:
+            first, last = torch.searchsorted(self._on_host, torch.tensor(ends)).tolist()
+            every = last - first == block.stop - block.start
+            self._found[ends] = slice(first, last), None if every else self.rows[first:last] - block.start
+        return self._found[ends]
+
+    @cached_property
+    def _found(self) -> dict[tuple[int, int], tuple[slice, Tensor | None]]:
+        return {}
+
+    @classmethod
+    def known(cls, rows: Tensor) -> RowsByBlock:
+        """Those of these rows, made once."""
+        if rows not in _by_block:
+            _by_block[rows] = cls(rows)
+        return _by_block[rows]
 
     @cached_property
     def _on_host(self) -> Tensor:
         return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
+
+
+_by_block: MutableMapping[Tensor, RowsByBlock] = WeakTensorKeyDictionary()
+
+
+def select_rows(state: Tensor, rows: Tensor) -> Tensor:
+    """state[rows], `[m, s]`, of distinct rows, whose gradients are written to their places, not added up."""
+    return _Select.apply(state, rows)
+
+
+class _Select(Function):
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, rows: Tensor) -> Tensor:
+        ctx.rows, ctx.num_rows = rows, len(state)
+        return read_rows(state, rows)
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        total = empty_like(grad[:1].expand(ctx.num_rows, -1)).zero_()
+        write_rows(total, ctx.rows, grad)
+        return total, None
 
 
 def permute_rows(state: Tensor, order: Tensor, place: Tensor) -> Tensor:

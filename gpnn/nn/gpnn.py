@@ -238,7 +238,7 @@ class GPNN(nn.Module):
             return None
         if not plan.num_rounds or torch.is_autocast_enabled(plan.device.type):
             return None
-        placed, order = plan.rows_of(rows).sort()
+        placed, order = plan.sorted_rows(rows)
 
         def of_states(states: Tensor, places: slice) -> Tensor:
             nodes = rows[order[places]]

@@ -1,6 +1,7 @@
 """States made of features whenever they are needed give what kept states give."""
 
 import weakref
+from typing import Any
 
 import pytest
 import torch
@@ -28,10 +29,13 @@ MODELS = {
 }
 
 
-def plan_of(name: str, rounds: int = 2) -> Plan:
+def plan_of(name: str, rounds: int = 2, *, stored: bool = False, **lowering: Any) -> Plan:
     random = torch.Generator().manual_seed(0)
     a, b = (torch.randint(NUM_NODES - 5, (300,), generator=random) for _ in range(2))
     graph = gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), NUM_NODES)
+    if stored:
+        ptr, col, _ = graph.in_edges(with_edge=False)
+        graph = gpnn.Graph.from_csr(torch.from_numpy(ptr), torch.from_numpy(col), symmetric=True)
     part = gpnn.Partition(torch.randint(4, (NUM_NODES,), generator=random), 4)
     schedules = {
         "synchronous": lambda: gpnn.schedule.synchronous(graph, rounds),
@@ -39,7 +43,7 @@ def plan_of(name: str, rounds: int = 2) -> Plan:
         "held_cut": lambda: gpnn.schedule.held_cut(graph, part, rounds, intra=3),
         "inside": lambda: gpnn.schedule.partitioned(graph, part, rounds, intra=2, cut=0),
     }
-    return gpnn.lower(schedules[name]())
+    return gpnn.lower(schedules[name](), **lowering)
 
 
 def features() -> tuple[Tensor, Tensor]:
@@ -97,9 +101,28 @@ def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pyte
             made.clear()
 
 
-def check_loss_by_rows(schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 2)
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("schedule", ["held_cut", "partitioned", "synchronous"])
+@pytest.mark.parametrize("rule", ["phase", "symmetric_split"])
+def test_the_last_step_as_a_block_of_some_rows(
+    rule: str, schedule: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU takes it, with weights per entry and as factors: the gradients and scores of all steps for all rows."""
+    monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
+    monkeypatch.setattr("gpnn.engine.row_blocks.weighs_entries", lambda rule, device: False)
+    for stored in (False, True):
+        check_loss_by_rows(schedule, "gru", rounds, monkeypatch, stored=stored, normalization=rule, self_loops=True)
     plan, (x, rows) = plan_of(schedule, rounds), features()
+    found = []
+    for runner in (Streamed(), "fused"):
+        with torch.no_grad():
+            found.append(GPNN(7, 8, 3, runner=runner).eval()(x, plan, rows=rows))
+    torch.testing.assert_close(*found)
+
+
+def check_loss_by_rows(schedule: str, cell: str, rounds: int, monkeypatch: pytest.MonkeyPatch, **lowering: Any) -> None:
+    monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 2)
+    plan, (x, rows) = plan_of(schedule, rounds, **lowering), features()
     options = {**MODELS[cell], "readout": "last"}
     factor = torch.linspace(-1, 1, ROWS * 3).view(ROWS, 3)
 
