@@ -12,8 +12,9 @@ PAGE = Path(__file__).with_name("settings.md")
 HEAD = """# Settings
 
 What `gpnn train` takes as `key=value` and a TOML file as `[section]` and `key = value`; `gpnn settings` prints the
-same. Defaults are those of the default recipe ([recipes](recipes.md)). A dataset, a partitioner and a schedule have
-options of their own: `gpnn data list`, [partitions](partitions.md), [schedules](schedules.md).
+same, `gpnn settings dropout` those with that in the name. Without a setting of partition, schedule, model or train,
+[recipes](recipes.md) race (`recipe=auto`); defaults are those of the recipe `spread`. A dataset, a partitioner and a
+schedule have options of their own: `gpnn data list`, [partitions](partitions.md), [schedules](schedules.md).
 """
 
 

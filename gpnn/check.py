@@ -141,6 +141,27 @@ _NAMES = {
 }
 SETTING_NAMES = tuple(f"{section}.{name}".lstrip(".") for section, names in _NAMES.items() for name in names.split())
 SECTION_NAMES = tuple(filter(None, _NAMES))
+TABLE_NAMES = tuple(  # options of a folder of tables; a test compares them with those of gpnn.data.tables.tables
+    f"data.{name}"
+    for name in [
+        "nodes",
+        "edges",
+        "features",
+        "labels",
+        "id",
+        "source",
+        "target",
+        "type",
+        "weight",
+        "edge_features",
+        "label",
+        "categorical",
+        "ignore",
+        "numbers",
+        "task",
+        "seed",
+    ]
+)
 WITH_OPTIONS = ("data", "partition", "schedule")  # sections whose other keys are a loader's, a method's or a schedule's
 SYNONYMS = {  # what others call our settings
     "lr": "train.learning_rate", "wd": "train.weight_decay", "num_epochs": "train.epochs", "max_epochs": "train.epochs",
@@ -174,8 +195,12 @@ def nearest_setting(key: str, also: Sequence[str] = ()) -> str | None:
     return next(iter(near or [ends[end] for end in difflib.get_close_matches(last, list(ends), 1, 0.7)]), None)
 
 
-def unknown_settings(keys: Iterable[str]) -> list[str]:
+def unknown_settings(keys: Iterable[str], *, of_tables: bool = False) -> list[str]:
     """A sentence for each dotted name that cannot be a setting, those of one section together.
+
+    Args:
+        keys: the names.
+        of_tables: whether the dataset is a folder of tables, whose options are known.
 
     >>> unknown_settings(["train.epoch", "schedule.intra", "seed"])
     ['`train.epoch` is not a setting. Did you mean `train.epochs`?']
@@ -183,11 +208,14 @@ def unknown_settings(keys: Iterable[str]) -> list[str]:
     sections: dict[str, list[str]] = {}
     for key in keys:
         section, dot, _ = key.partition(".")
-        if key in (*SETTING_NAMES, *SECTION_NAMES) or (dot and section in WITH_OPTIONS):
+        if of_tables and section == "data" and dot and key not in (*SETTING_NAMES, *TABLE_NAMES):
+            sections.setdefault(section, []).append(key)
+        elif key in (*SETTING_NAMES, *SECTION_NAMES) or (dot and section in WITH_OPTIONS):
             sections.setdefault(section, [])
         elif dot and section in SECTION_NAMES:
             inside = any(key.startswith(f"{name}.") for name in SETTING_NAMES)  # of a table
             sections.setdefault(section, []).extend([] if inside else [key])
         else:
             sections.setdefault(section, []).extend([] if section in SETTING_NAMES else [section])
-    return [unknown_setting(key) for keys in sections.values() for key in dict.fromkeys(keys)]
+    also = TABLE_NAMES if of_tables else ()
+    return [unknown_setting(key, also) for keys in sections.values() for key in dict.fromkeys(keys)]

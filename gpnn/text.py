@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -105,6 +106,21 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
     return printable(str(value))
+
+
+def docstring_entries(text: str) -> dict[str, str]:
+    """The sentences of a docstring's Args or Attributes, by name, roles of links left out.
+
+    >>> docstring_entries("Doc.\\n\\nArgs:\\n    a, b: see :func:`gpnn.lower`,\\n        and use it.\\n")
+    {'a': 'see `lower`, and use it.', 'b': 'see `lower`, and use it.'}
+    """
+    match = re.search(r"^(?:Args|Attributes):\n((?:    .*\n?|\n(?=    ))+)", text, re.MULTILINE)
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n(?=    \w)", match[1].rstrip()) if match else ():
+        names, _, sentence = entry.strip().partition(": ")
+        about = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(sentence.split()))
+        found |= dict.fromkeys(names.split(", "), about)
+    return found
 
 
 Point = tuple[float, float]

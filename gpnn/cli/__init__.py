@@ -14,7 +14,7 @@ from gpnn.cli.finished import explain, export, predict, report
 from gpnn.cli.show import messages, print_notes
 from gpnn.cli.structure import partition, schedule
 from gpnn.cli.train import train
-from gpnn.cli.words import settings
+from gpnn.cli.words import TrainCommand, settings
 
 app = typer.Typer(
     name="gpnn",
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train)
+app.command(cls=TrainCommand)(train)
 app.command()(predict)
 app.command()(explain)
 app.command()(export)

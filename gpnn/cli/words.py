@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from typer.core import TyperCommand
 
-from gpnn.check import SETTING_NAMES, unknown_settings
+from gpnn.check import SETTING_NAMES, TABLE_NAMES, nearest_setting, unknown_setting, unknown_settings
 from gpnn.cli.errors import USER_MISTAKE
 from gpnn.cli.show import output, print_json, table
+from gpnn.text import docstring_entries
 
 if TYPE_CHECKING:
     from gpnn.config import Config
@@ -30,15 +37,57 @@ METHOD_NAMES = (
 )  # fmt: skip
 
 
-def complete_words(incomplete: str) -> list[str]:
+def complete_words(incomplete: str) -> list[str | tuple[str, str]]:
     """The datasets and the sections of settings that begin so, or the settings of a section; files are the shell's.
 
     >>> complete_words("cor"), complete_words("part"), complete_words("partition.k")
-    (['cora', 'cornell'], ['partition.'], ['partition.k='])
+    (['cora', 'cornell'], ['partition.'], [('partition.k=', 'number of subgraphs K')])
     """
     if "." in incomplete:
-        return [f"{name}=" for name in SETTING_NAMES if name.startswith(incomplete)]
+        return [(f"{name}=", about) for name, about in about_settings().items() if name.startswith(incomplete)]
     return [name for name in (*DATASET_NAMES, *SECTION_NAMES) if name.startswith(incomplete)]
+
+
+SOURCES = (  # section, file and class or function whose docstring tells of its settings; what comes first counts
+    ("", "config/sections.py", "Config"), ("data.", "config/sections.py", "DataConfig"),
+    ("data.", "data/tables/__init__.py", "tables"), ("partition.", "config/sections.py", "PartitionConfig"),
+    ("schedule.", "config/sections.py", "ScheduleConfig"), ("model.", "config/sections.py", "ModelConfig"),
+    ("model.", "nn/gpnn.py", "GPNN"), ("train.", "train/recipe.py", "Recipe"),
+)  # fmt: skip
+
+
+def about_settings() -> dict[str, str]:
+    """What each setting does, up to the first full stop or semicolon.
+
+    The docstrings are read from the source, since an import takes seconds.
+
+    >>> about_settings()["train.epochs"]
+    'the most epochs, each one exact gradient step over the whole graph'
+    """
+    sentences: dict[str, str] = {}
+    for section, file, name in SOURCES:
+        tree = ast.parse((Path(__file__).parents[1] / file).read_text("utf-8"))
+        documented = next(each for each in tree.body if getattr(each, "name", None) == name)
+        entries = docstring_entries(ast.get_docstring(documented) or "")  # type: ignore[arg-type]
+        sentences = {f"{section}{key}": about for key, about in entries.items()} | sentences
+    place = SETTING_NAMES.index("partition.method")
+    names = (*SETTING_NAMES[:place], *TABLE_NAMES, *SETTING_NAMES[place:])
+    return {name: re.split(r"[;.](?:\s|$)", sentences[name])[0] for name in names}
+
+
+class TrainCommand(TyperCommand):
+    """`gpnn train`, whose help lists the settings by section."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        shown = Table("setting", "what it does", title="Settings: KEY=VALUE", title_justify="left", box=None)
+        section = None
+        for name, about in about_settings().items():
+            if section not in (None, name.partition(".")[0] if "." in name else ""):
+                shown.add_row("")
+            section = name.partition(".")[0] if "." in name else ""
+            shown.add_row(escape(name), escape(about))
+        Console(highlight=False).print(shown, "\n`gpnn settings` has their defaults and more of each.")
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -91,7 +140,9 @@ def check_words(words: Sequence[str] | None, *, leads: bool = True) -> None:
 
     A process that does not lead ends without a word.
     """
-    problems = unknown_settings(word.partition("=")[0].strip() for word in split_words(words)[1])
+    name, settings = split_words(words)
+    of_tables = name is not None and name not in DATASET_NAMES and any(Path(name).glob("edges*"))
+    problems = unknown_settings((word.partition("=")[0].strip() for word in settings), of_tables=of_tables)
     if problems and not leads:
         raise typer.Exit(USER_MISTAKE)
     if problems:
@@ -168,7 +219,9 @@ def chooses_model(settings: Sequence[str]) -> bool:
 
 
 def settings(
-    section: Annotated[str, typer.Argument(help="These alone: data, partition, schedule, model, train.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="These alone: of a section such as train, or with this in the name.")
+    ] = "",
     recipe: Annotated[str, typer.Option(help="The recipe whose values are the defaults.")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the names only.")] = False,
     json: Json = False,
@@ -180,21 +233,25 @@ def settings(
     `gpnn settings`
 
     `gpnn settings train --recipe gated`
+
+    `gpnn settings dropout`
     """
-    from gpnn.check import check_choice
     from gpnn.config import SECTIONS, Config
     from gpnn.config.parse import list_settings
 
-    if section:
-        check_choice("section", section, SECTIONS)
-    found = [
-        each
-        for each in list_settings(Config.of(recipe) if recipe else None)
-        if not section or each.name.startswith(f"{section}.")
-    ]
+    found = list_settings(Config.of(recipe) if recipe else None)
+    if name in SECTIONS:
+        found = [each for each in found if each.name.startswith(f"{name}.")]
+    elif name:
+        inside = [each for each in found if name in each.name]
+        found = inside or [each for each in found if each.name == nearest_setting(name)]
+        if not found:
+            raise ValueError(unknown_setting(name))
     if json:
         print_json({each.name: {"default": each.default, "must be": each.kind, "about": each.about} for each in found})
     elif quiet:
         typer.echo("\n".join(each.name for each in found))
     else:
-        output().print(table(["setting", "default", "what it does"], [(s.name, s.default, s.about) for s in found]))
+        shown = table(["setting", "default", "what it does"], [(s.name, s.default, s.about) for s in found])
+        shown.columns[2].justify = "left"
+        output().print(shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,8 +11,11 @@ from typing import Any, get_type_hints
 from gpnn.check import unknown_setting
 from gpnn.config.sections import SECTIONS, Config, ModelConfig
 from gpnn.config.values import convert, describe, parse_literal
+from gpnn.data.load import loader_options
+from gpnn.data.tables import tables
 from gpnn.nn import GPNN
 from gpnn.storage.read import read_toml, shorten
+from gpnn.text import docstring_entries
 
 
 def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
@@ -144,7 +146,9 @@ class Setting:
 
 
 def list_settings(config: Config | None = None) -> list[Setting]:
-    """All settings with the values of `config`, or the defaults; options of loaders and methods are not among them.
+    """All settings with the values of `config`, or the defaults, and the options of a folder of tables.
+
+    Options of other datasets, of partitioners and of schedules are not among them.
 
     >>> next(each for each in list_settings() if each.name == "train.epochs").default
     400
@@ -153,7 +157,16 @@ def list_settings(config: Config | None = None) -> list[Setting]:
     found = list(_section("", config))
     for name in SECTIONS:
         found += _section(f"{name}.", getattr(config, name))
+        if name == "data":
+            found += _table_options([each.name for each in found])
     return found
+
+
+def _table_options(known: Sequence[str]) -> Iterator[Setting]:
+    about = read_entries(tables)
+    for name, default in loader_options(tables).items():
+        if f"data.{name}" not in known:
+            yield Setting(f"data.{name}", describe(type(default)), default, f"of tables: {about[name]}")
 
 
 def _section(prefix: str, section: Any) -> Iterator[Setting]:
@@ -166,14 +179,6 @@ def _section(prefix: str, section: Any) -> Iterator[Setting]:
             yield Setting(prefix + each.name, describe(kinds[each.name]), value, about[each.name])
 
 
-def read_entries(documented: type) -> dict[str, str]:
-    """The sentences of a docstring's Args or Attributes, by name, roles of links left out."""
-    text = inspect.getdoc(documented) or ""
-    match = re.search(r"^(?:Args|Attributes):\n((?:    .*\n?|\n(?=    ))+)", text, re.MULTILINE)
-    if match is None:
-        return {}
-    found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \w)", match[1].rstrip()):
-        name, _, sentence = entry.strip().partition(": ")
-        found[name] = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(sentence.split()))
-    return found
+def read_entries(documented: Any) -> dict[str, str]:
+    """What :func:`gpnn.text.docstring_entries` finds in the docstring of a class or function."""
+    return docstring_entries(inspect.getdoc(documented) or "")

@@ -37,7 +37,8 @@ class PartitionConfig:
     """[partition]: how the graph is divided into subgraphs; other keys are the method's own.
 
     Attributes:
-        method: a name of :data:`gpnn.partition.PARTITIONERS`.
+        method: how the graph is divided, a name of :data:`gpnn.partition.PARTITIONERS`: flood_fill, refined,
+            clustered, spectral, metis, mtkahypar, random, components, given, auto; or learned.
         k: number of subgraphs K; "auto" follows the number of nodes.
         file: a saved partition to take instead.
     """
@@ -53,8 +54,10 @@ class ScheduleConfig:
     """[schedule]: the schedule and how its messages are normalised; other keys are the schedule's own.
 
     Attributes:
-        name: a name of :data:`gpnn.schedule.SCHEDULES`; "auto" is the partition schedule, with its options, or another
-            where that is the better choice (:func:`gpnn.schedule.make_schedule.choose_schedule`).
+        name: which messages are sent when, a name of :data:`gpnn.schedule.SCHEDULES`: synchronous, partitioned,
+            held_cut, sequential, spanning_trees, random_edges, waves, centrality, priority; "auto" is the partition
+            schedule, with its options, or another where that is the better choice
+            (:func:`gpnn.schedule.make_schedule.choose_schedule`).
         rounds: number of rounds T; "auto" follows the graph's density.
         normalization: how messages are weighted: phase, graph, split, symmetric or symmetric_split.
         self_loops: every node also receives its own message.

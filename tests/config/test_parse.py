@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gpnn.check import SETTING_NAMES
+from gpnn.check import SETTING_NAMES, TABLE_NAMES
 from gpnn.config import Config, parse_config, read_settings, setting_names
 from gpnn.config.parse import list_settings, read_entries
+from gpnn.data.load import loader_options
+from gpnn.data.tables import tables
 from gpnn.train.recipe import DEFAULT_RECIPE
 
 
@@ -115,7 +117,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings_page.py"
 
 def test_every_setting_has_a_sentence_and_its_default():
     found = list_settings()
-    assert [each.name for each in found] == setting_names()
+    assert [each.name for each in found if each.name not in TABLE_NAMES] == setting_names()
+    assert {each.name for each in found} >= {*TABLE_NAMES}
+    assert {"data.undirected", *TABLE_NAMES} == {f"data.{name}" for name in loader_options(tables)}
     assert all(len(each.about) > 10 and "\n" not in each.about for each in found)
     gated = {each.name: each.default for each in list_settings(Config.of("gated"))}
     assert gated["schedule.rounds"] == Config.of("gated").schedule.rounds
