@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -120,8 +121,8 @@ class Block:
             raise ValueError("A plan that was built holds no edge ids. Ask the plan that `lower` gave.")
         return torch.cat(self.edges).long().sort().values
 
-    def part(self, rows: Tensor) -> Block:
-        """The same step for some of the rows that it writes, distinct, `[w]`; its inputs are positions in `inputs`.
+    def part(self, rows: Tensor) -> BlockPart:
+        """The same step for some of the rows that it writes, distinct, `[w]`.
 
         Made where the block lies, and kept as long as `rows` is.
         """
@@ -130,7 +131,7 @@ class Block:
         return self._parts[rows]
 
     @cached_property
-    def _parts(self) -> MutableMapping[Tensor, Block]:
+    def _parts(self) -> MutableMapping[Tensor, BlockPart]:
         return WeakTensorKeyDictionary()
 
     def _by_id(self, values: Tensor) -> Tensor:
@@ -138,8 +139,21 @@ class Block:
         return values if self.edges is None else values[..., torch.cat(self.edges).argsort().to(values.device)]
 
 
-def _take_part(block: Block, rows: Tensor) -> Block:
-    """The part of a block that writes some of its rows."""
+class BlockPart(NamedTuple):
+    """The part of a block that writes some of its rows.
+
+    Attributes:
+        block: the step; it reads `own`, then `others`.
+        own: which of the rows that the whole block writes it reads, those that it writes first, `[k]`.
+        others: positions among the whole block's inputs of those that stay as they are, `[m − k]`.
+    """
+
+    block: Block
+    own: Tensor
+    others: Tensor
+
+
+def _take_part(block: Block, rows: Tensor) -> BlockPart:
     place = torch.full((block.num_inputs,), -1, dtype=torch.int32, device=rows.device)
     place[rows] = torch.arange(len(rows), dtype=torch.int32, device=rows.device)
     taken = [_entries(operator, rows) for operator in block.operators]
@@ -159,7 +173,9 @@ def _take_part(block: Block, rows: Tensor) -> Block:
         operators.append(Operator((len(rows), len(inputs)), *parts, *scales))
     raw = tuple(pick(weight, entry) for weight, (_, entry) in zip(block.raw_weights, taken))
     own = pick(block.diagonal, rows), pick(block.degree, inputs)
-    return Block(inputs, len(rows), tuple(operators), raw, None, *own)
+    num_own = len(rows) + int((others < block.num_rows).sum())  # they rise
+    made = Block(inputs, len(rows), tuple(operators), raw, None, *own)
+    return BlockPart(made, inputs[:num_own], inputs[num_own:])
 
 
 def _entries(operator: Operator, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,7 @@ from gpnn.kernels.execution import share_calls
 from gpnn.kernels.gated import for_gradients
 
 SHARED_ROWS = 1 << 15  # a block with more gives every thread enough to do
+FEW = 4  # a part has at most a fourth of its block's rows; with more, the whole is as quick
 PART_DEVICES = ("cuda",)  # where the last step for some rows is a block of its own; a CPU's kernel takes them itself
 WORTH_ROWS = 1 << 12  # a phase with fewer is done before a second thread is awake
 
@@ -145,14 +146,20 @@ class Recomputation:
     def _advance_part(
         self, block: Block, number: int, inputs: Tensor, steps: list[Step], initial: Tensor | None, wanted: Tensor
     ) -> Tensor:
-        """The same, the last step taken for the wanted rows alone: a block of its own, made once."""
-        if len(steps) > 1:
-            with for_gradients(alone=False):
-                rows = self.advance(block, number, inputs, steps[:-1], initial)
-            inputs = torch.cat([rows, inputs[block.num_rows :]])
+        """The same, the last step taken for the wanted rows alone, the one before for those that they read, and so on.
+
+        Each is a block of its own, made once, as long as its rows are few.
+        """
         part, own = block.part(wanted), None if initial is None else initial.index_select(0, wanted)
-        assert isinstance(part.inputs, Tensor)
-        return self.advance(part, number, select_rows(inputs, part.inputs), steps[-1:], own)
+        if len(steps) > 1:
+            few = FEW * len(part.own) <= block.num_rows
+            with for_gradients(alone=False):
+                rows = self.advance(block, number, inputs, steps[:-1], initial, part.own if few else None)
+            read = rows if few else select_rows(rows, part.own)
+        else:
+            read = select_rows(inputs, part.own)
+        read = torch.cat([read, select_rows(inputs, part.others)]) if len(part.others) else read
+        return self.advance(part.block, number, read, steps[-1:], own)
 
     @contextmanager
     def _seeded(self, step: Step, number: int) -> Iterator[None]:

@@ -110,7 +110,8 @@ def test_the_last_step_as_a_block_of_some_rows(
     """As a GPU takes it, with weights per entry and as factors: the gradients and scores of all steps for all rows."""
     monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
     monkeypatch.setattr("gpnn.engine.row_blocks.weighs_entries", lambda rule, device: False)
-    for stored in (False, True):
+    for stored, few in ((False, 4), (True, 4), (True, 0)):
+        monkeypatch.setattr("gpnn.engine.recompute.FEW", few)
         check_loss_by_rows(schedule, "gru", rounds, monkeypatch, stored=stored, normalization=rule, self_loops=True)
     plan, (x, rows) = plan_of(schedule, rounds), features()
     found = []
