@@ -33,15 +33,17 @@ class RowLoss:
         rows: their plan rows, distinct, rising, `[n]`, on the device of the states.
         share: the share of some of them, a scalar: a function of their states, `[m, s]`, and of their places in `rows`.
         tensors: what gradients flow to besides the states.
+        blocks: the rows by block, where they are known already: what is made for their parts is kept with them.
     """
 
     rows: Tensor
     share: Callable[[Tensor, slice], Tensor]
     tensors: tuple[Tensor, ...]
+    blocks: RowsByBlock | None = None
 
     @cached_property
     def by_block(self) -> RowsByBlock:
-        return RowsByBlock.known(self.rows)
+        return RowsByBlock(self.rows) if self.blocks is None else self.blocks
 
 
 def ends_independently(plan: Plan) -> bool:

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.check import check_choice
 from gpnn.engine.lowered_phase import BuiltPhase, LoweredPhase, LoweredRows
-from gpnn.engine.rows import permute_rows
+from gpnn.engine.rows import RowsByBlock, permute_rows
 from gpnn.schedule import Schedule
 
 AnyPhase: TypeAlias = LoweredPhase | LoweredRows | BuiltPhase
@@ -139,15 +139,15 @@ class Plan:
         """Plan rows of some of the user's nodes, `[n]`."""
         return nodes if self.order is None else self._place[nodes]
 
-    def sorted_rows(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    def sorted_rows(self, nodes: Tensor) -> tuple[RowsByBlock, Tensor]:
         """Plan rows of distinct nodes, rising, `[n]`, and which of the nodes each is, `[n]`; made once per tensor."""
         if nodes not in self._sorted:
             placed, order = self.rows_of(nodes).sort()
-            self._sorted[nodes] = placed, order
+            self._sorted[nodes] = RowsByBlock(placed), order
         return self._sorted[nodes]
 
     @cached_property
-    def _sorted(self) -> MutableMapping[Tensor, tuple[Tensor, Tensor]]:
+    def _sorted(self) -> MutableMapping[Tensor, tuple[RowsByBlock, Tensor]]:
         return WeakTensorKeyDictionary()
 
     def to_plan_order(self, state: Tensor) -> Tensor:

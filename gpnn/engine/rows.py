@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.engine.block import Block
 from gpnn.engine.step import check_width
@@ -56,19 +55,9 @@ class RowsByBlock:
     def _found(self) -> dict[tuple[int, int], tuple[slice, Tensor | None]]:
         return {}
 
-    @classmethod
-    def known(cls, rows: Tensor) -> RowsByBlock:
-        """Those of these rows, made once."""
-        if rows not in _by_block:
-            _by_block[rows] = cls(rows)
-        return _by_block[rows]
-
     @cached_property
     def _on_host(self) -> Tensor:
         return self.rows.cpu()  # once: a copy for each block would wait for all work given before it
-
-
-_by_block: MutableMapping[Tensor, RowsByBlock] = WeakTensorKeyDictionary()
 
 
 def select_rows(state: Tensor, rows: Tensor) -> Tensor:

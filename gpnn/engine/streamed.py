@@ -249,7 +249,7 @@ def _compute_rows(run: _Run, rows: Tensor, initial: Tensor | None) -> Tensor:
     rounds, state = run.recomputation.rounds, _before_last_round(run, initial)
     ((phase, steps),) = round_steps(rounds[-1], len(rounds) - 1)
     placed, order = rows.sort()
-    by_block, found = RowsByBlock.known(placed), empty_like(read_rows(state, slice(0, 1)).expand(len(rows), -1))
+    by_block, found = RowsByBlock(placed), empty_like(read_rows(state, slice(0, 1)).expand(len(rows), -1))
 
     def compute(number: int, block: Block) -> None:
         assert isinstance(block.rows, slice)

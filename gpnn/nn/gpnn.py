@@ -238,7 +238,7 @@ class GPNN(nn.Module):
             return None
         if not plan.num_rounds or torch.is_autocast_enabled(plan.device.type):
             return None
-        placed, order = plan.sorted_rows(rows)
+        placed, order = plan.sorted_rows(rows)  # made once: so are the parts of blocks that write them
 
         def of_states(states: Tensor, places: slice) -> Tensor:
             nodes = rows[order[places]]
@@ -249,7 +249,7 @@ class GPNN(nn.Module):
             return share(final, order[places])
 
         source = self._source(x, plan, key if self.training else None, runner)
-        row_loss = RowLoss(placed, of_states, tuple(self._row_parameters()))
+        row_loss = RowLoss(placed.rows, of_states, tuple(self._row_parameters()), placed)
         return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def maps_first(self, x: Tensor | None) -> bool:
