@@ -23,6 +23,7 @@ from gpnn.distributed.plan import own_names
 from gpnn.distributed.schedules import recall_of_shards
 from gpnn.graph import as_graph
 from gpnn.memory.runner import available_bytes
+from gpnn.race.halving import Limit
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests
 from gpnn.run.predictions import (
@@ -96,7 +97,7 @@ def keep_training(run: RunFolder, built: Built, checkpoint: Path, adopt: Callabl
         checkpoint: as the training left it.
         adopt: makes the training's configuration the run's; called in rank 0, once results are there to write.
     """
-    result, group = built.fit(checkpoint, [_Stop()]), group_of(built.plan)
+    result, group = built.fit(checkpoint, [Limit(0)]), group_of(built.plan)
     if not result.metrics:
         return
     if group.rank == 0:
@@ -105,16 +106,6 @@ def keep_training(run: RunFolder, built: Built, checkpoint: Path, adopt: Callabl
     group.barrier()
     stopped: dict[str, Any] = {"stopped": "interrupted"}
     finish_run(run, built, replace(result, metrics=result.metrics | stopped, **stopped))
-
-
-class _Stop:
-    """The callback that ends a training where it is."""
-
-    def start(self, history: list[dict[str, Any]]) -> bool:
-        return True
-
-    def epoch(self, record: dict[str, Any]) -> bool:
-        return True
 
 
 def write_baselines(run: RunFolder, built: Built) -> None:

@@ -181,7 +181,8 @@ def read_search(path: Path) -> tuple[Search, dict[str, Any]]:
     expected = [
         {"trial": number, "settings": each} for number, each in zip(range(len(noted["trials"])), search.trials())
     ]
-    if not all(map(_is_trial, noted["trials"])) or [_kept(row) for row in noted["trials"]] != expected:
+    sound = all(map(_is_trial, noted["trials"]))
+    if not sound or [{name: row.get(name) for name in ("trial", "settings")} for row in noted["trials"]] != expected:
         raise ValueError(f"{path.name} must note the trials of its search. Got others.")
     return search, noted
 
@@ -191,10 +192,6 @@ def _is_trial(row: Any) -> bool:
     return isinstance(row, dict) and all(
         isinstance(row.get(name), int | float | None) for name in ("value", "val_loss")
     )
-
-
-def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row.get(name) for name in ("trial", "settings")}
 
 
 def best_trial(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

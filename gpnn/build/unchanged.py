@@ -165,14 +165,9 @@ def settings_of(config: Config) -> dict[str, Any]:
     return finite(dict(flatten(config.to_mapping())))
 
 
-def record_settings(run: RunFolder, config: Config) -> None:
-    """Make these the settings that the run began with: those that a search chose."""
-    record(run, settings=settings_of(config))
-
-
 def adopt_config(run: RunFolder, config: Config) -> None:
     """Make a configuration the run's: that which a search or a race chose."""
-    record_settings(run, config)
+    record(run, settings=settings_of(config))
     write_text(run.config, config.to_toml())
 
 

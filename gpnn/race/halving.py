@@ -202,14 +202,14 @@ def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> 
 def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row:
     """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it."""
     make_folder(folder)
-    end = _Limit(limit)
+    end = Limit(limit)
     result = fit_trial(trial, folder / CHECKPOINT, [end, *callbacks], score_interrupted=False)
     row = _row(result, metric)
     return {**row, "stopped": "interrupted"} if result.stopped == "interrupted" and not end.reached else row
 
 
 @dataclass
-class _Limit:
+class Limit:
     """The callback that ends a training after so many epochs."""
 
     epochs: int

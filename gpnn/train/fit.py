@@ -75,7 +75,10 @@ class FitResult:
 def training_html(metrics: Mapping[str, Any], history: Sequence[Record]) -> str:
     """A training as a notebook shows it: the metrics of each split, and curves of loss and validation."""
     names = [name.removeprefix("train_") for name in metrics if name.startswith("train_")]
-    rows = [[name.replace("_", " "), *(_metric(metrics, split, name) for split in SPLITS)] for name in names]
+    rows = [
+        [name.replace("_", " "), *(metric_text(name, metrics.get(f"{split}_{name}")) for split in SPLITS)]
+        for name in names
+    ]
     shown = ("loss", "val_loss", f"val_{metrics.get('metric')}")
     curves = {
         name: [(each["epoch"], each[name]) for each in history if each.get(name) is not None]
@@ -83,10 +86,6 @@ def training_html(metrics: Mapping[str, Any], history: Sequence[Record]) -> str:
     }
     ended = f"{metrics.get('epochs', len(history))} epochs, the best is {metrics.get('best_epoch', '–')}"
     return table_html(["", *SPLITS], rows, ended) + curves_html(curves, "loss and validation by epoch")
-
-
-def _metric(metrics: Mapping[str, Any], split: str, name: str) -> str:
-    return metric_text(name, metrics.get(f"{split}_{name}"))
 
 
 def fit(

@@ -11,7 +11,8 @@ from gpnn.build import build, create_run, load_config, report_run, train_run
 from gpnn.build.objects import build_shard
 from gpnn.build.report import record_run
 from gpnn.build.shard_data import read_own, shard_notes, write_data
-from gpnn.build.unchanged import record_settings
+from gpnn.build.unchanged import record as write_environment
+from gpnn.build.unchanged import settings_of
 from gpnn.distributed import ProcessGroup, read_index
 from gpnn.report import SECTIONS, Record, write_report
 from gpnn.storage.atomic import write_text
@@ -34,7 +35,7 @@ def whole(tmp_path_factory) -> Record:
     write_data(built.data, built.partition, 2, folder / "shards", name="planted")
     record = record_run(run, built)
     write_text(run.config, replace_data(run.config.read_text(), folder / "shards"))
-    record_settings(run, load_config(run.config))
+    write_environment(run, settings=settings_of(load_config(run.config)))
     return replace(record, environment={**record.environment, "folder": str(folder)})
 
 
@@ -102,7 +103,7 @@ def test_notes_come_with_the_shards(shared, whole):
 def test_the_page_has_every_section(shared, tmp_path):
     assert shared.name == "planted"
     absent = [name for name, make in SECTIONS.items() if make(shared) is None]
-    assert absent == ["numbers", "race"]  # it predicts classes, and its recipe was named
+    assert absent == ["explanations", "numbers", "race"]  # of nodes that are shared, of classes, of a recipe by name
     write_report(shared, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "120 nodes that several processes share is drawn by its subgraphs" in page
