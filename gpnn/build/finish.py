@@ -30,6 +30,7 @@ from gpnn.run.predictions import (
     data_rows,
     known_labels,
     merge_predictions,
+    node_types,
     predictions_table,
     split_names,
     true_labels,
@@ -134,7 +135,7 @@ def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow
     for rows, some in _pieces(built, logits):
         columns = task.columns(task.predict(some), classes, each=logits is not None)
         data = data_rows(built.data, rows)
-        also = {"split": split_names(data)}
+        also = node_types(data) | {"split": split_names(data)}
         if isinstance(plan, ShardedPlan):
             also["row"] = number[rows]
         if subgraph is not None:

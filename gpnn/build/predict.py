@@ -30,7 +30,7 @@ from gpnn.recipes import RECIPES, parse_training
 from gpnn.run.checkpoint import restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests
-from gpnn.run.predictions import concat, data_rows, known_labels, predictions_table, true_labels
+from gpnn.run.predictions import concat, data_rows, known_labels, node_types, predictions_table, true_labels
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
 from gpnn.train.evaluate import output_pieces
@@ -244,7 +244,7 @@ def predict_tables(trained: Trained, config: Config, data: Data) -> Iterator[pya
             nodes=some.get("node_name", np.arange(rows.start, rows.stop)),
             labelled=known_labels(some),
             label=true_labels(some, data.get("class_names")),
-            also={} if row is None else {"new": row[rows] < 0},
+            also=node_types(some) | ({} if row is None else {"new": row[rows] < 0}),
         )
 
 

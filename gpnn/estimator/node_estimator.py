@@ -43,7 +43,7 @@ from gpnn.progress import Progress
 from gpnn.race import RaceRecord
 from gpnn.recipes import AUTO
 from gpnn.run.known_nodes import KnownNodes
-from gpnn.run.predictions import known_labels, predictions_table, split_names, true_labels
+from gpnn.run.predictions import known_labels, node_types, predictions_table, split_names, true_labels
 from gpnn.storage.read import shorten
 from gpnn.text import in_notebook
 from gpnn.train.evaluate import predict_outputs
@@ -315,7 +315,7 @@ class NodeEstimator(BaseEstimator):
             nodes=data.get("node_name"),
             labelled=known_labels(data),
             label=true_labels(data, classes),
-            also={"split": split_names(data)},
+            also=node_types(data) | {"split": split_names(data)},
         )
         table = table if given.rows is None else table.take(given.rows)
         return to_frame(table, data.get("frame_kind") or kind_of_frame(X))

@@ -66,10 +66,18 @@ def data_rows(data: Data, rows: slice) -> Data:
     from torch_geometric.data import Data
 
     chosen = Data(num_nodes=rows.stop - rows.start)
-    for name in ("y", "node_name", *(f"{split}_mask" for split in SPLITS)):
+    for name in ("y", "node_name", "node_type", *(f"{split}_mask" for split in SPLITS)):
         if data.get(name) is not None:
             chosen[name] = data[name][rows]
+    if data.get("node_type_names") is not None:
+        chosen.node_type_names = data.node_type_names
     return chosen
+
+
+def node_types(data: Data) -> dict[str, np.ndarray]:
+    """The column `node_type` of a graph that was a `HeteroData`, where rows of its node types follow each other."""
+    names = data.get("node_type_names")
+    return {} if names is None else {"node_type": np.array(names, object)[data.node_type.numpy()]}
 
 
 def known_labels(data: Data) -> np.ndarray:

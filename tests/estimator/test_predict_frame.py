@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow
 import pytest
-from torch_geometric.data import Data
+import torch
+from torch_geometric.data import Data, HeteroData
 
 import gpnn
 from gpnn import GPNNClassifier, GPNNRegressor
@@ -93,3 +94,10 @@ def test_text_in_x_names_its_column_and_the_way_out():
         GPNNClassifier().fit(pyarrow.table({"age": [1.0], "city": ["Oslo"]}), [0], adjacency=np.zeros((1, 1)))
     with pytest.raises(ValueError, match=r"`X` must hold numbers; .* Got could not convert string to float: 'a'\.$"):
         GPNNClassifier().fit([["a"]], [0], adjacency=np.zeros((1, 1)))
+
+
+def test_a_hetero_graph_names_the_type_of_each_node():
+    shop = HeteroData({"user": {"x": torch.rand(6, 2), "y": torch.tensor([0, 1] * 3)}, "item": {"x": torch.ones(2, 3)}})
+    shop["user", "buys", "item"].edge_index = torch.tensor([[0, 1, 2, 3], [0, 1, 0, 1]])
+    classifier = GPNNClassifier(recipe="spread", epochs=1).fit(shop)
+    assert classifier.predict_frame(shop)["node_type"].to_pylist() == ["user"] * 6 + ["item"] * 2
