@@ -109,7 +109,7 @@ def choose_schedule(num_nodes: int, rounds: int, *, num_processes: int = 1, stre
     return ScheduleChoice("held_cut", -(-rounds // intra), {"intra": intra})
 
 
-GPU_NODES = 1 << 19  # of a subgraph that keeps a GPU busy for as long as the CPU takes to start its kernels
+GPU_NODES = 1 << 21  # of a subgraph that keeps a GPU busy for as long as the CPU takes to start its kernels
 HELD_NODES = 1 << 13  # of a subgraph whose steps take far longer than to start them, and whose gates are few megabytes
 
 
@@ -117,7 +117,7 @@ def choose_parts(num_nodes: int, *, on_gpu: bool = False, held: bool = False) ->
     """K ≈ √N / 6, at least 2, so that the largest subgraph and the number of subgraphs grow alike.
 
     The released configurations take 5 to 20 for 2,708 to 19,717 nodes; this rule gives 9 to 23. On a GPU subgraphs of
-    large graphs have half a million nodes; on a CPU those of large graphs whose subgraphs take all steps of a round one
+    large graphs have two million nodes; on a CPU those of large graphs whose subgraphs take all steps of a round one
     after the other have eight thousand.
 
     >>> choose_parts(2708), choose_parts(19717), choose_parts(1_000_000)
@@ -125,12 +125,12 @@ def choose_parts(num_nodes: int, *, on_gpu: bool = False, held: bool = False) ->
     >>> choose_parts(2708, held=True), choose_parts(1_000_000, held=True)
     (9, 122)
     >>> choose_parts(111_059_956, on_gpu=True)
-    212
+    53
     """
     parts = min(num_nodes, max(2, round(math.sqrt(num_nodes) / 6)))
     if held and not on_gpu and num_nodes >= LARGE_NODES:
         return num_nodes // HELD_NODES
-    return min(parts, num_nodes // GPU_NODES + 1) if on_gpu and num_nodes > 8 * GPU_NODES else parts
+    return min(parts, num_nodes // GPU_NODES + 1) if on_gpu and num_nodes > 2 * GPU_NODES else parts
 
 
 class Sized(Protocol):
