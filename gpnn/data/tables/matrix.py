@@ -133,10 +133,10 @@ def check_finite(matrix: Matrix, first: int = 0) -> None:
 
 
 def _narrow(path: Path, values: np.ndarray) -> np.ndarray:
-    """The values as float32; those past its range become infinite."""
+    """The values as float32, themselves where they are; those past its range become infinite."""
     check_size(path.name, 4 * values.size)
     with np.errstate(over="ignore"):
-        return np.array(values, np.float32, order="C")
+        return np.require(values, np.float32, ["C", "W"])
 
 
 def list_block(path: Path, name: str, values: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Matrices of features: every format gives the same rows, and what is not a matrix is refused."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,15 @@ def test_parquet_features_that_are_none(tmp_path: Path, columns: dict[str, Any],
     parquet.write_table(pyarrow.table(columns), tmp_path / "f.parquet")
     with pytest.raises(ValueError, match=message):
         read_parquet_matrix(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_an_archive_of_32_bits_is_read_without_a_second_copy(tmp_path: Path, save: Any) -> None:
+    save(tmp_path / "features.npz", np.zeros((1000, 2000), np.float32))
+    tracemalloc.start()
+    try:
+        values = read_npz_matrix(tmp_path / "features.npz").values
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert values.nbytes < peak < 1.5 * values.nbytes
