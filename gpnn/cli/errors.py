@@ -36,7 +36,7 @@ class Commands(TyperGroup):
             typer.echo(f"gpnn: {printable(sentence)}", err=True)
             raise typer.Exit(exit_code(error)) from None
         except Exception as error:
-            if hasattr(error, "possibilities"):  # the parser's NoSuchOption, whose module is another in each version
+            if hasattr(error, "possibilities") and hasattr(error, "option_name"):  # NoSuchOption, of any version
                 error.possibilities = _settings_like(error) or error.possibilities
             raise
 
