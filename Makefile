@@ -64,7 +64,7 @@ test-lowest: build/uv/bin/uv
 		--output-file build/lowest.txt pyproject.toml
 	$< venv --quiet --clear --python $(LOWEST_PYTHON) build/lowest
 	$< pip install --quiet $(UV) --python build/lowest/bin/python --requirement build/lowest.txt
-	PYTHONPATH=. build/lowest/bin/python -m pytest -W default $(TESTS)
+	PYTHONPATH=$(CURDIR) build/lowest/bin/python -m pytest -W default $(TESTS)
 
 NEWEST ?= 3.13
 NEWEST_PYTHON ?= $(NEWEST)
@@ -73,7 +73,7 @@ test-newest: build/uv/bin/uv
 		--output-file build/newest.txt pyproject.toml
 	$< venv --quiet --clear --python $(NEWEST_PYTHON) build/newest
 	$< pip install --quiet $(UV) --python build/newest/bin/python --requirement build/newest.txt
-	PYTHONPATH=. build/newest/bin/python -m pytest $(TESTS)
+	PYTHONPATH=$(CURDIR) build/newest/bin/python -m pytest $(TESTS)
 
 # What is installed fits together; then known vulnerabilities of the pinned versions, by the Python Packaging Advisory
 # Database. An old Jinja2 with known ones is asked for first: where it is not reported, the database does not answer,

@@ -85,7 +85,7 @@ def parse_memory(name: str, value: Any) -> float | None:
 def _as_integer(value: Any) -> int | None:
     """The integer that a Python, numpy or torch integer holds; None for a bool or anything else."""
     try:
-        return None if isinstance(value, bool) else index(value)
+        return None if type(value).__name__ in ("bool", "bool_") else index(value)  # numpy's too
     except TypeError:
         return None
 

@@ -6,10 +6,14 @@ import ctypes
 import errno
 import os
 import re
+import resource
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -18,7 +22,7 @@ import pytest
 from gpnn import Partition
 from gpnn.data.stored import check_stored, is_stored, open_stored
 from gpnn.storage.tensors import read_tensors
-from tests.trust.consistent import check_run
+from tests.trust.consistent import check_run, check_same
 from tests.trust.nursery import context, kill_when, run, start
 from tests.trust.test_kill_preparation import EXPERIMENT
 
@@ -287,3 +291,44 @@ def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert raised.value.errno == errno.ENOSPC
     assert Partition.load(path).num_parts == 2
     assert [each.name for each in tmp_path.iterdir()] == ["labels.safetensors"]
+
+
+@pytest.mark.slow
+def test_a_large_run_under_a_cap_on_memory_on_a_disk_that_fills_beside_another(disk: Path, tmp_path: Path) -> None:
+    """Two equal trainings at once, 16 GiB of addresses each; the disk of one has no room for its predictions."""
+    nodes = int(os.environ.get("GPNN_NODES", "2000000"))
+    mount(disk, f"size={max(nodes // 20, 600_000)}", MS_REMOUNT)
+    words = [
+        "train",
+        "planted",
+        f"data.num_nodes={nodes}",
+        "data.num_features=16",
+        "data.label_rate=0.01",
+        "recipe=spread",
+    ]
+    words += [
+        "model.hidden_channels=16",
+        "train.epochs=4",
+        "train.patience=0",
+        "train.checkpoint_every=2",
+        "--no-report",
+    ]
+    crowded, whole = (capped([*words, "--out", str(place / "run")]) for place in (disk, tmp_path))
+    said, code = crowded.communicate()[0], crowded.returncode
+    assert code == FULL, said
+    assert re.search(r"^gpnn: .*predictions\.\w+: no space left on device\.$", said, re.MULTILINE), said
+    assert whole.communicate() is not None
+    assert whole.returncode == 0
+    check_run(disk / "run")
+    mount(disk, "size=2g", MS_REMOUNT)
+    again = capped(["train", "--resume", str(disk / "run"), "--no-report"])
+    said, code = again.communicate()[0], again.returncode
+    assert code == 0, said
+    check_same(disk / "run", tmp_path / "run")
+
+
+def capped(words: list[str]) -> subprocess.Popen[str]:
+    """`gpnn WORDS` with 16 GiB of addresses."""
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    command = [sys.executable, "-m", "gpnn", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit)
