@@ -46,12 +46,12 @@ def metric_text(name: str, value: float | None) -> str:
     """A metric's value: a percentage where it is a share, else four digits; a dash where there is none.
 
     >>> metric_text("val_accuracy", 0.912), metric_text("mae", 1234.56), metric_text("test_r2", -4e-5)
-    ('91.2 %', '1235', '-0.000')
+    ('91.2 %', '1235', '0.000')
     """
     bare = _without_split(name)[1]
     if value is None or bare in SHARES:
         return percent(value)
-    return f"{value:.3f}" if bare in ("r2", "spearman") else f"{value:.4g}"
+    return f"{round(value, 3) + 0.0:.3f}" if bare in ("r2", "spearman") else f"{value:.4g}"  # 0.000, not -0.000
 
 
 def metric_words(name: str) -> str:

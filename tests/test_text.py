@@ -76,8 +76,7 @@ def test_results_are_tables_and_pictures(data):
     sizes = fitted.partition_._repr_html_()
     assert sizes.count("<rect") == fitted.partition_.num_parts
     why = fitted.explain(data, 5, num=2)
-    listed = len(why.edges) + len(why.neighbours) + len(why.columns) + (why.num_together > 1)
-    assert why._repr_html_().count("<tr>") == 1 + listed
+    assert why._repr_html_().count("<tr>") == 1 + len(why.shown())
     schedule = gpnn.schedule.synchronous(data, rounds=1)
     for picture in (schedule._repr_html_(), sizes.partition("<br>")[2]):
         ElementTree.fromstring(picture)

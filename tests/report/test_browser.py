@@ -136,6 +136,8 @@ def test_on_paper_nothing_is_cut_off_and_the_page_is_white(page):
         page.run("dispatchEvent(new Event('beforeprint'))")
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.run("return document.documentElement.dataset.theme") == "light"
+        headline = page.run("return getComputedStyle(document.querySelector('.cards .first dd')).color")
+        assert headline == "rgb(27, 37, 48)"  # dark, since backgrounds are not printed
         page.wait(f"{wide} === 0")
         page.wait("document.querySelector('#chart-loss svg').getBoundingClientRect().right <= innerWidth")
         page.run("dispatchEvent(new Event('afterprint'))")
