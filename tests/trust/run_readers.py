@@ -321,7 +321,13 @@ RUN_READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, _sound_config),
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
     "explained": Reader(_write_explained, _read_explained, _sound_explained, "run/[!c]*.*"),
-    "updated": Reader(_write_updated, _read_updated, _sound_updated, "change/*"),
+    "updated": Reader(
+        _write_updated,
+        _read_updated,
+        _sound_updated,
+        "change/*",
+        exchanged=("numba.", "llvmlite.", "copyreg._reconstructor", "builtins.object"),  # kernels that numba has kept
+    ),
     "checkpoint": Reader(_write_run, _read_checkpoint, _sound_checkpoint, "run/checkpoint/*", sealed=True),
     "sharded checkpoint": Reader(
         write_sharded_checkpoint,
