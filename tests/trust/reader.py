@@ -18,8 +18,8 @@ class Reader:
         sound: raises AssertionError where the answer cannot be right.
         damaged: glob of the files to be damaged.
         sealed: whether a digest covers these files, so that there is no answer but the undamaged one.
-        exchanged: beginnings of the names that may be unpickled: what processes send each other, or numba keeps; none of
-            a damaged file.
+        exchanged: beginnings of names that may be unpickled: what processes send each other, or numba keeps; none of a
+            damaged file.
     """
 
     write: Callable[[Path], None]
