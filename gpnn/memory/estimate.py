@@ -160,7 +160,8 @@ def _from_features(
     """
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
     whole = comes_whole(x, model.state_channels)
-    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), whole=whole)
+    made = 2 * 4 * (x.shape[1] + 3 * model.state_channels)  # in float32: input, product, activation; their gradients
+    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), made=made, whole=whole)
     own = plan.device.type == "cuda"
     moved = x.numel() * x.element_size() if own and runner.features is None and not x.is_cuda else 0
     chunk, state = step_rows(plan.device), plan.num_nodes * each.state

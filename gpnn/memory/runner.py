@@ -181,11 +181,18 @@ class SourceBytes(NamedTuple):
 
 
 def source_bytes(
-    plan: Plan, sizes: StateBytes, runner: Streamed, features: float, *, whole: bool = True
+    plan: Plan, sizes: StateBytes, runner: Streamed, features: float, *, made: float = 0.0, whole: bool = True
 ) -> SourceBytes:
-    """What a pass takes; `features` are the bytes of all features as the runner stores them.
+    """What a pass takes.
 
-    `whole`: those on the host come to the device all at once; else a round begins from a state that is made of them.
+    Args:
+        plan: the lowered schedule.
+        sizes: bytes per row.
+        runner: where features and states are.
+        features: bytes of all features as the runner stores them.
+        made: bytes that making a row's state of its features takes, and its gradient.
+        whole: features on the host come to the device all at once; else a round begins from a state that is made of
+            them.
     """
     state, rounds = plan.num_nodes * sizes.state, plan.num_rounds
     beside = plan.device.type == "cuda"
@@ -193,7 +200,7 @@ def source_bytes(
     fetched = on_host if whole else 0.0
     if whole and is_lone(plan):  # blocks make what they read; a prediction of all nodes has a state of them
         (phase,) = plan.rounds[0]
-        piece = piece_bytes(phase, sizes, plan.device) + 4 * (phase.piece_rows + phase.piece_halo) * sizes.state
+        piece = piece_bytes(phase, sizes, plan.device) + (phase.piece_rows + phase.piece_halo) * made
         return SourceBytes(0.0, fetched + max(piece, state + phase.piece_rows * sizes.kept), on_host)
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}

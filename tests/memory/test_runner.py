@@ -78,14 +78,13 @@ def test_features_that_come_from_the_host_take_room_while_they_are_used() -> Non
 
 
 def test_what_goes_back_through_a_round() -> None:
-    work = lambda name: source_bytes(on_a_gpu(plan_of(name, 1)), SIZES, Streamed(), FEATURES).work  # noqa: E731
-    gradient, block = 40 * STATE, 10 * 4 * STATE
-    halo, inputs = (
-        8 * STATE,
-        2 * (10 + 2) * STATE,
-    )  # two rows a block; a block's, and their gradient
-    assert work("held_cut") == gradient + block + halo + inputs
-    assert work("partitioned") == gradient + block + 40 * STATE  # the inside phase is done again in a copy
+    def work(name: str, made: float) -> float:
+        return source_bytes(on_a_gpu(plan_of(name, 1)), SIZES, Streamed(), FEATURES, made=made).work
+
+    gradient, block, rows = 40 * STATE, 10 * 4 * STATE, 10 + 2  # two rows of a block are of others
+    inputs = 2 * rows * STATE  # a block's, and their gradient
+    assert work("held_cut", 100) == block + inputs + rows * 100  # a lone round makes the states that it reads
+    assert work("partitioned", 100) == gradient + block + 40 * STATE  # the inside phase is done again in a copy
 
 
 def test_features_are_kept_no_wider_than_states() -> None:
