@@ -10,7 +10,7 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from gpnn.check import import_extra
-from gpnn.text import NotebookBar, in_notebook, metric_text, percent
+from gpnn.text import NotebookBar, in_notebook, metric_text, metric_words, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -174,12 +174,12 @@ def describe_validation(record: Record) -> str:
     >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_accuracy": 0.815})
     'validation 81.5 %'
     >>> describe_validation({"epoch": 3, "val_loss": 0.5, "val_r2": 0.815})
-    'validation r2 0.815'
+    'validation R² 0.815'
     """
     name, value = _validation(record)
     if name == "val_accuracy":
         return f"validation {percent(value)}"
-    return f"validation {name.removeprefix('val_').replace('_', ' ')} {metric_text(name, value)}" if name else ""
+    return f"{metric_words(name)} {metric_text(name, value)}" if name else ""
 
 
 def _validation(record: Record) -> tuple[str, float]:

@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_is_said_to(capsys):
 
 def test_the_chosen_metric_is_shown():
     record = {"val_loss": 1.0, "val_accuracy": 0.9, "val_roc_auc": 0.625}
-    assert describe_validation(record) == "validation roc auc 62.5 %"
+    assert describe_validation(record) == "validation ROC AUC 62.5 %"
     assert describe_validation({"loss": 1.0}) == ""
 
 

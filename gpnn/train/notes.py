@@ -165,7 +165,8 @@ def _unseen_classes(facts: Facts) -> Note | None:
 def _rare_classes(facts: Facts) -> Note | None:
     if not facts.num_rare_classes:
         return None
-    what = f"{facts.num_rare_classes:,} classes have fewer than {FEW} training nodes: little can be learnt of them"
+    rare = "1 class has" if facts.num_rare_classes == 1 else f"{facts.num_rare_classes:,} classes have"
+    what = f"{rare} fewer than {FEW} training nodes, and little can be learnt from so few"
     return Note(what, "train.class_weight=balanced weighs them more", 'class_weight="balanced" weighs them more')
 
 

@@ -341,7 +341,7 @@ def test_a_folder_of_nodes_with_several_labels(gpnn, tmp_path):
     words = ["graph", "model.hidden_channels=8", "train.epochs=6", "partition.k=3", "--no-report"]
     result = gpnn("train", *words, "--out", "run")
     assert result.exit_code == 0, result.output
-    for name in ("macro f1", "roc auc", "average precision"):
+    for name in ("macro F1", "ROC AUC", "average precision"):
         assert f"test {name}" in result.stdout
     assert "accuracy" not in result.stdout
     assert gpnn("predict", "run", "graph", "--out", "predicted.csv", "-q").exit_code == 0
