@@ -281,6 +281,23 @@ RECIPES: dict[str, NamedRecipe] = {
         in_shards=False,  # batch normalisation sees all nodes
         undirected=True,
     ),
+    "large": NamedRecipe(
+        "states of the GRU cell, the cut held for three steps, in 16 bits: for graphs of many millions of nodes",
+        Pipeline(
+            partition="clustered",
+            schedule="held_cut",
+            rounds=1,
+            schedule_options={"intra": 3},
+            normalization="symmetric_split",
+            self_loops=True,
+            hidden_channels=128,
+            model_options={"cell": "gru", "concat": "none", "dropout": 0.0},
+        ),
+        Recipe(epochs=100, patience=10, tolerance=0.001, weight_decay="auto", precision="bf16_states", check_every=5),
+        suits=lambda facts: False,  # it rounds states, which nothing does that is not asked to
+        in_shards=False,
+        scale_features="none",
+    ),
     "sampled": NamedRecipe(
         "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",
         _SAMPLED,

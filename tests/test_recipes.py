@@ -8,6 +8,9 @@ from typer.testing import CliRunner
 import gpnn
 from gpnn.cli import app
 from gpnn.config import Config
+from gpnn.data.splits import GraphFacts
+from gpnn.engine.blockwise_backward import is_lone
+from gpnn.race import choose_members
 from gpnn.recipes import RECIPES, find_recipe
 from tests.oracle.parameters import rest_thorough
 
@@ -35,6 +38,13 @@ def test_every_recipe_can_be_assembled_and_says_what_it_is(planted):
         made = named.pipeline.assemble(planted, named.train)
         assert made.model(planted.x, made.plan).shape == (planted.num_nodes, 3)
         assert named.about
+
+
+def test_the_recipe_of_large_graphs_keeps_no_state_of_all_nodes(planted):
+    named = RECIPES["large"]
+    made = named.pipeline.assemble(planted, named.train)
+    assert is_lone(made.plan)
+    assert "large" not in choose_members(GraphFacts.of(planted))  # it rounds states: by name only
 
 
 def test_the_default_configuration_is_that_of_the_default_recipe():

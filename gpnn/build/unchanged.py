@@ -249,7 +249,7 @@ def _check_settings(run: RunFolder, now: dict[str, Any]) -> None:
     began = {**settings_of(Config()), **began}  # a setting that is younger than the run was at its default
     names = [name for name in {**began, **now} if began.get(name) != now.get(name) and name not in MAY_CHANGE]
     if names:
-        changes = [f"{name} was {_shown(began, name)} and is {_shown(now, name)}" for name in names]
+        changes = [f"{name[:80]} was {_shown(began, name)} and is {_shown(now, name)}" for name in names]
         raise ValueError(
             f"A run must keep the settings that it began with. In {run.config} {', '.join(changes)}: "
             "put that back, or train anew."

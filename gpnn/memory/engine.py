@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
-from gpnn.engine.blockwise_backward import ends_independently
+from gpnn.engine.blockwise_backward import ends_independently, is_lone
 from gpnn.engine.propagate import Runner
 from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.memory.runner import available_bytes
@@ -232,6 +232,8 @@ def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str 
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
     share = (budget - fixed) / max(1.0, estimate.peak - fixed)
     ways = [f"{estimate.peak / 1e9:.1f} GB of memory", *others]
+    if plan.num_nodes >= MANY_NODES and plan.runners is None and not is_lone(plan):
+        ways.append("recipe=large, which keeps no state of the whole graph while it trains")
     if folder is None and plan.runners is None:
         ways.append("disk=FOLDER, which lets states and features lie in files")
     if share > 0.05:

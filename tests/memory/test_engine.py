@@ -90,6 +90,14 @@ def test_what_cannot_fit_is_refused_with_what_would():
     with pytest.raises(ValueError, match=re.escape("Training must fit in 0.0 GB of memory. Got at least")) as refusal:
         choose_engine(model, data.x, plan, RECIPE, memory=1e6)
     assert "disk=FOLDER" in str(refusal.value)
+    assert "recipe=large" not in str(refusal.value)
+
+
+def test_of_a_large_graph_the_refusal_names_the_recipe_for_it(monkeypatch):
+    monkeypatch.setattr("gpnn.memory.engine.MANY_NODES", 10)
+    data, plan, model = parts()
+    with pytest.raises(ValueError, match="recipe=large, which keeps no state of the whole graph"):
+        choose_engine(model, data.x, plan, RECIPE, memory=1e6)
 
 
 def test_unknown_engines_and_missing_folders_are_named():
