@@ -43,6 +43,19 @@ def pointers(counts: Tensor | np.ndarray | Sequence[int]) -> Tensor | np.ndarray
     return ptr
 
 
+def row_entries(ptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """How many entries each of some rows has, `[w]`, and where they are, row by row, `[e]`; on the device of `ptr`.
+
+    >>> counts, entries = row_entries(torch.tensor([0, 2, 2, 5]), torch.tensor([2, 0]))
+    >>> counts.tolist(), entries.tolist()
+    ([3, 2], [2, 3, 4, 0, 1])
+    """
+    begin = ptr[rows].long()
+    counts = ptr[rows + 1].long() - begin
+    shift = torch.repeat_interleave(begin - (counts.cumsum(0) - counts), counts)
+    return counts, shift + torch.arange(len(shift), device=ptr.device)
+
+
 def compress(rows: np.ndarray, columns: np.ndarray, num_rows: int, *, with_edge: bool = True) -> CSR:
     """Group the edges `(rows[e], columns[e])` by row.
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers
+from gpnn.csr import pointers, row_entries
 from gpnn.graph import Graph
 from gpnn.partition import Partition
 
@@ -131,11 +131,9 @@ class ShardBuilder:
 
     def _edges_into(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """The edges into `nodes`, node by node, and how many each has."""
-        ptr = torch.from_numpy(self.incoming.ptr)
-        counts = ptr[nodes + 1] - ptr[nodes]
-        start = torch.repeat_interleave(ptr[nodes] - (counts.cumsum(0) - counts), counts)
         assert self.incoming.edge is not None
-        return torch.from_numpy(self.incoming.edge)[start + torch.arange(len(start))].long(), counts
+        counts, entries = row_entries(torch.from_numpy(self.incoming.ptr), nodes)
+        return torch.from_numpy(self.incoming.edge)[entries].long(), counts
 
     def _virtual(self, first: int, last: int, halo: Tensor) -> Tensor | None:
         if not self.num_virtual:

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers
+from gpnn.csr import pointers, row_entries
 from gpnn.distributed.shard import NodeOrder, Shard, ShardBuilder, Totals, split_evenly
 from gpnn.graph import Graph
 from gpnn.storage.atomic import make_folder, staging_folder, sync_folder, write_text
@@ -96,12 +96,9 @@ def _pack(shard: Shard, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _pack_column(key: str, values: Tensor, nodes: Tensor) -> dict[str, Tensor]:
     if values.layout == torch.strided:
         return {key: values[nodes]}
-    ptr = values.crow_indices().long()
-    counts = ptr.diff()[nodes]
-    ends = pointers(counts)
-    entries = torch.repeat_interleave(ptr[nodes] - ends[:-1], counts) + torch.arange(int(ends[-1]))
+    counts, entries = row_entries(values.crow_indices(), nodes)
     return {
-        f"{key}.ptr": ends,
+        f"{key}.ptr": pointers(counts),
         f"{key}.col": values.col_indices()[entries],
         f"{key}.value": values.values()[entries],
         f"{key}.width": torch.tensor(values.shape[1]),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from gpnn.csr import compress, pointers
+from gpnn.csr import compress, pointers, row_entries
 from gpnn.engine.normalize import symmetric_weight
 from gpnn.graph import Graph
 from gpnn.kernels import Operator
@@ -156,7 +156,7 @@ class BlockPart(NamedTuple):
 def _take_part(block: Block, rows: Tensor) -> BlockPart:
     place = torch.full((block.num_inputs,), -1, dtype=torch.int32, device=rows.device)
     place[rows] = torch.arange(len(rows), dtype=torch.int32, device=rows.device)
-    taken = [_entries(operator, rows) for operator in block.operators]
+    taken = [row_entries(operator.ptr, rows) for operator in block.operators]
     senders = torch.cat([operator.col[entry] for operator, (_, entry) in zip(block.operators, taken)])
     others = senders[place[senders] < 0].unique().long()
     place[others] = torch.arange(len(rows), len(rows) + len(others), dtype=torch.int32, device=rows.device)
@@ -176,15 +176,6 @@ def _take_part(block: Block, rows: Tensor) -> BlockPart:
     num_own = len(rows) + int((others < block.num_rows).sum())  # they rise
     made = Block(inputs, len(rows), tuple(operators), raw, None, *own)
     return BlockPart(made, inputs[:num_own], inputs[num_own:])
-
-
-def _entries(operator: Operator, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """How many entries each of some rows of an operator has, `[w]`, and which, row by row, `[e]`."""
-    begin = operator.ptr[rows].long()
-    counts = operator.ptr[rows + 1].long() - begin
-    row = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), counts)
-    start = begin - (counts.cumsum(0) - counts)
-    return counts, torch.arange(len(row), device=rows.device) + start[row]
 
 
 def transposed(counts: Tensor, col: Tensor, num_columns: int, *, with_entry: bool) -> tuple[Tensor, Tensor, Tensor]:

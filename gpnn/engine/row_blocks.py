@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers
+from gpnn.csr import pointers, row_entries
 from gpnn.engine.block import Block, as_slice, transposed
 from gpnn.engine.normalize import inverse, is_symmetric, row_weights, symmetric_weight
 from gpnn.graph.edges import sum_of_hashes
@@ -229,19 +229,16 @@ class RowLayout:
 
     def gather(self, first: int, last: int) -> Piece:
         """The edges into the plan rows `first:last`."""
-        device, nodes = self.ptr.device, slice(first, last) if self.order is None else self.order[first:last]
-        after = slice(first + 1, last + 1) if isinstance(nodes, slice) else nodes + 1
-        begin = self.ptr[nodes].long()
-        degree = self.ptr[after].long() - begin
-        row = torch.repeat_interleave(torch.arange(last - first, dtype=torch.int32, device=device), degree)
-        if isinstance(nodes, slice):
-            begin_all, end_all = int(self.ptr[first]), int(self.ptr[last])
-            sender = self.col[begin_all:end_all]
-            entry = torch.arange(begin_all, end_all, device=device) if self.rule.by_entry else row[:0].long()
+        device = self.ptr.device
+        if self.order is None:
+            degree, begin, end = self.ptr[first : last + 1].long().diff(), int(self.ptr[first]), int(self.ptr[last])
+            sender = self.col[begin:end]
+            entry = torch.arange(begin, end, device=device) if self.rule.by_entry else degree[:0]
         else:
             assert self.place is not None
-            entry = torch.arange(len(row), device=device) + (begin - (degree.cumsum(0) - degree))[row]
+            degree, entry = row_entries(self.ptr, self.order[first:last])
             sender = self.place[self.col[entry]]
+        row = torch.repeat_interleave(torch.arange(last - first, dtype=torch.int32, device=device), degree)
         sends = None if self.sends is None else self.sends[first:last]
         crosses = (sender < first) | (sender >= last)
         return Piece(first, last, row, sender, crosses, entry if self.rule.by_entry else entry[:0], sends)
