@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -81,12 +82,11 @@ class TrainCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         shown = Table("setting", "what it does", title="Settings: KEY=VALUE", title_justify="left", box=None)
-        section = None
-        for name, about in about_settings().items():
-            if section not in (None, name.partition(".")[0] if "." in name else ""):
+        for section, settings in groupby(about_settings().items(), lambda each: each[0].rpartition(".")[0]):
+            if section:
                 shown.add_row("")
-            section = name.partition(".")[0] if "." in name else ""
-            shown.add_row(escape(name), escape(about))
+            for name, about in settings:
+                shown.add_row(escape(name), escape(about))
         Console(highlight=False).print(shown, "\n`gpnn settings` has their defaults and more of each.")
 
 
