@@ -1,5 +1,6 @@
 import dataclasses
 import importlib.util
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from gpnn.config import Config, parse_config, read_settings, setting_names
 from gpnn.config.parse import list_settings, read_entries
 from gpnn.data.load import loader_options
 from gpnn.data.tables import tables
+from gpnn.divide import METHODS
+from gpnn.schedule import SCHEDULES
 from gpnn.train.recipe import DEFAULT_RECIPE
 
 
@@ -123,6 +126,12 @@ def test_every_setting_has_a_sentence_and_its_default():
     assert all(len(each.about) > 10 and "\n" not in each.about for each in found)
     gated = {each.name: each.default for each in list_settings(Config.of("gated"))}
     assert gated["schedule.rounds"] == Config.of("gated").schedule.rounds
+
+
+@pytest.mark.parametrize(("setting", "table"), [("partition.method", METHODS), ("schedule.name", SCHEDULES)])
+def test_a_setting_that_names_an_entry_lists_them_all(setting, table):
+    (about,) = (each.about for each in list_settings() if each.name == setting)
+    assert [name for name in table if not re.search(rf"\b{name}\b", about)] == []
 
 
 def test_entries_of_a_docstring():
