@@ -249,9 +249,10 @@ def rebuild(
     width = 0 if x is None else x.shape[1]
     if arguments.get("input") != "embedding" and width != arguments["in_channels"]:
         raise ValueError(f"The graph must have the run's {arguments['in_channels']} features. Got {width}.")
-    if "num_nodes" in arguments and data.num_nodes != arguments["num_nodes"]:
+    known = model.embedding.weight.shape[0] if isinstance(model, GPNN) and model.embedding is not None else None
+    if known not in (None, data.num_nodes):
         raise ValueError(
-            f"A run with embeddings predicts on its own graph of {arguments['num_nodes']} nodes only "
+            f"A run with embeddings predicts on its own graph of {known} nodes only "
             f"(train with model.input=features to predict on others). Got {data.num_nodes} nodes."
         )
     plan = pipeline_of(config).lower_again(data, partition)

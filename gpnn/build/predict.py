@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gpnn.build.objects import Built, rebuild
 from gpnn.build.unchanged import load_run_config
@@ -21,15 +21,12 @@ from gpnn.data.files import sha256_of
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.engine import Plan
-from gpnn.graph import Graph, as_graph
 from gpnn.nn import NodeModel
-from gpnn.nn.column_model import ColumnModel
-from gpnn.nn.encoder import NodeEmbedding
 from gpnn.partition import Partition
 from gpnn.recipes import RECIPES, parse_training
 from gpnn.run.checkpoint import restore_model
 from gpnn.run.folder import RunFolder
-from gpnn.run.known_nodes import KnownNodes, RowDigests
+from gpnn.run.known_nodes import KnownNodes, RowDigests, place_model
 from gpnn.run.predictions import concat, data_rows, known_labels, node_types, predictions_table, true_labels
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
@@ -230,10 +227,7 @@ def predict_tables(trained: Trained, config: Config, data: Data) -> Iterator[pya
     """The predictions, some nodes at a time, in order; `new` marks the nodes that the run did not know.
 
     Known nodes keep the subgraph that they were trained in, whatever else the graph holds; a new one joins that of a
-    neighbour. A graph without a known node is divided anew.
-
-    A model with embeddings keeps them for nodes that it knows by their ids. A new node starts from the mean of its
-    neighbours', new ones next to known ones first, or from zeros where it has none.
+    neighbour. A graph without a known node is divided anew. Embeddings: :func:`gpnn.run.known_nodes.place_model`.
     """
     row, pieces = _outputs(trained, config, data)
     task, classes = trained.task, check_classes(trained)
@@ -278,17 +272,8 @@ def place_trained(
     Raises:
         ValueError: when the graph does not suit the model.
     """
-    known = trained.known_nodes()
-    row = None if known is None else known.find(data)
-    arguments = trained.arguments
-    if isinstance(trained.model, ColumnModel):
-        trained.model.move_labels(torch.full((data.num_nodes,), -1) if row is None else torch.from_numpy(row))
-    elif "num_nodes" in arguments and data.get("node_name") is not None and row is not None:
-        assert trained.model.embedding is not None
-        grow_embedding(trained.model.embedding, row, as_graph(data))
-        arguments = arguments | {"num_nodes": data.num_nodes}
-    part = None if known is None else known.partition(data, row)
-    return *rebuild(config, trained.model, arguments, data, part), row, part
+    model, row, part = place_model(trained.model, trained.known_nodes(), data)
+    return *rebuild(config, model, trained.arguments, data, part), row, part
 
 
 def check_classes(trained: Trained) -> list[Any] | None:
@@ -301,37 +286,3 @@ def check_classes(trained: Trained) -> list[Any] | None:
     if classes is not None and not (isinstance(classes, list) and len(classes) == width):
         raise ValueError(f"{trained.run.model.name} must name its {width} classes. Got {shorten(classes)}.")
     return classes
-
-
-def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> None:
-    """Give every node of a graph an embedding.
-
-    Args:
-        embedding: of the graph that was trained on; it is changed.
-        row: the row of each node that has one, -1 for a new node, `[N]`.
-        graph: the graph that has grown.
-
-    Raises:
-        ValueError: when no node has a row.
-    """
-    old = embedding.weight.detach()
-    known = torch.from_numpy(row) >= 0
-    if not known.any() or int(row.max()) >= len(old):
-        raise ValueError(
-            f"A run with embeddings predicts on graphs that share nodes with its own {len(old)}. "
-            f"Got {graph.num_nodes} nodes, none of them known."
-        )
-    weight = old.new_zeros(graph.num_nodes, old.shape[1])
-    weight[known] = old[torch.from_numpy(row)[known]]
-    while not known.all():
-        total, count = torch.zeros_like(weight), torch.zeros(graph.num_nodes)
-        for src, dst in ((graph.src, graph.dst), (graph.dst, graph.src)):
-            joins = known[src] & ~known[dst]
-            total.index_add_(0, dst[joins], weight[src[joins]])
-            count.index_add_(0, dst[joins], torch.ones(int(joins.sum())))
-        reached = count > 0
-        if not reached.any():
-            break
-        weight[reached] = total[reached] / count[reached, None]
-        known = known | reached
-    embedding.weight = nn.Parameter(weight)

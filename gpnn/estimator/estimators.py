@@ -104,8 +104,9 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         """The probability of each class for every node, or for the nodes `X` of `graph`, `[N, C]`, as in `classes_`.
 
         The rows sum to one, unless a node may have several labels (`multilabel_`). The graph may be the one
-        learnt from, grown since, or another; embeddings know their own graph only. Nodes learnt from keep their
-        subgraph (:meth:`gpnn.run.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's.
+        learnt from, grown since, or another. Nodes learnt from keep their subgraph and their embedding
+        (:meth:`gpnn.run.known_nodes.KnownNodes.find` says which they are), new ones join a neighbour's; embeddings need
+        a graph that shares nodes with the one learnt from, by their ids.
         """
         outputs = self._outputs(self._read(X, None, adjacency, graph))
         return self.task_.predict(outputs).numpy()

@@ -36,13 +36,12 @@ from gpnn.export import check_program, export_models, save_program
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.kernels.execution import choose_device
 from gpnn.nn import NodeModel
-from gpnn.nn.column_model import ColumnModel
 from gpnn.partition import Partition
 from gpnn.pipeline import Auto, Pipeline
 from gpnn.progress import Progress
 from gpnn.race import RaceRecord
 from gpnn.recipes import AUTO
-from gpnn.run.known_nodes import KnownNodes
+from gpnn.run.known_nodes import KnownNodes, place_model
 from gpnn.run.predictions import known_labels, node_types, predictions_table, split_names, true_labels
 from gpnn.storage.read import shorten
 from gpnn.text import in_notebook
@@ -188,8 +187,7 @@ class NodeEstimator(BaseEstimator):
     def _outputs(self, given: NodeInput) -> Tensor:
         """What the model, or the blend, gives for every node requested, `[n, num_outputs]`.
 
-        The graph may be the one learnt from, grown since, or another; embeddings know their own graph only. Nodes
-        learnt from keep their subgraph, new ones join a neighbour's.
+        The graph may be the one learnt from, grown since, or another: :func:`gpnn.run.known_nodes.place_model`.
         """
         found = []
         for each in self._placed(given.data):
@@ -201,18 +199,15 @@ class NodeEstimator(BaseEstimator):
         """Its own model and those of the other members, each with the graph as it takes it."""
         blend: list[tuple[float, Self]] = [(self.weight_, self), *self.members_.values()]
         for weight, each in blend:
-            data, pipeline, part = each._place(graph)
+            data, pipeline = each._take(graph)
+            model, _, part = place_model(each.model_, each.known_, data)
             scaled = each.scale_features_ == "rows"
-            yield Explained(each.model_, data, pipeline, each.own_task_, part, weight=weight, scaled=scaled)
+            yield Explained(model, data, pipeline, each.own_task_, part, weight=weight, scaled=scaled)
 
-    def _place(self, data: Data) -> tuple[Data, Pipeline, Partition | None]:
-        """A graph as the model takes it, the arguments of its schedule, and the subgraphs of the nodes learnt from."""
+    def _take(self, data: Data) -> tuple[Data, Pipeline]:
+        """A graph as the model takes it, and the arguments of its schedule."""
         data = transform_data(self._transform_columns(data), undirected=self.undirected_)
-        row = self.known_.find(data)
-        if isinstance(self.model_, ColumnModel):
-            self.model_.move_labels(torch.from_numpy(row))
-        part = None if self.partition_ is None else self.known_.partition(data, row)
-        return data, replace(pipeline_of(self, self.recipe_), **asdict(self.sizes_)), part
+        return data, replace(pipeline_of(self, self.recipe_), **asdict(self.sizes_))
 
     def _transform_columns(self, data: Data) -> Data:
         """Nodes with their features as the model takes them."""
@@ -283,7 +278,7 @@ class NodeEstimator(BaseEstimator):
 
     def _followed(self, data: Data, weight: float, undirected: bool) -> Followed:
         """The estimator's own model and a graph, which it follows."""
-        placed, pipeline, _ = self._place(data)
+        placed, pipeline = self._take(data)
         both_ways = self.undirected_ or undirected
         predictor = start_predictor(self.model_, placed, pipeline, self.known_, undirected=both_ways)
         return Followed(weight, self.own_task_, predictor, self._transform_columns)

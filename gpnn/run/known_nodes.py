@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gpnn.data.check import digest_data
 from gpnn.data.features import csr_tensor
 from gpnn.data.tables.column import named, plain_column
 from gpnn.data.tables.table import places
 from gpnn.graph import Graph, as_graph
+from gpnn.nn import GPNN, NodeModel
+from gpnn.nn.column_model import ColumnModel
+from gpnn.nn.encoder import NodeEmbedding
 from gpnn.partition import Partition
 from gpnn.partition.partition import MOST_EMPTY
 from gpnn.storage.read import shorten
@@ -136,6 +140,79 @@ class KnownNodes:
         if x is not None and trained.features and digest_rows(x, known) == trained.features:
             return True
         return fingerprint(as_graph(data).subgraph(torch.arange(known))) == trained.edges
+
+
+class Placed(NamedTuple):
+    """A trained model and what it knows of the nodes of a graph.
+
+    Attributes:
+        model: for that graph.
+        place: of each node among those trained on, -1 for a new one, `[N]`; None where none is on record.
+        partition: in which known nodes keep their subgraph; None where there is none to keep.
+    """
+
+    model: NodeModel
+    place: np.ndarray | None
+    partition: Partition | None
+
+
+def place_model(model: NodeModel, known: KnownNodes | None, data: Data) -> Placed:
+    """A trained model on a graph: its own, one that has grown, or another.
+
+    Labels that a model of columns counts stay with their nodes, and so do embeddings where nodes have ids; then new
+    nodes get some, too. Embeddings of the model given stay as they are.
+
+    Args:
+        model: trained.
+        known: the nodes that it was trained on; None where they are not on record.
+        data: the graph, as the model takes it.
+
+    Raises:
+        ValueError: when nodes have embeddings and none of them is known.
+    """
+    place = None if known is None else known.find(data)
+    if isinstance(model, ColumnModel):
+        model.move_labels(torch.full((data.num_nodes,), -1) if place is None else torch.from_numpy(place))
+    elif isinstance(model, GPNN) and model.embedding is not None and place is not None and "node_name" in data:
+        model = deepcopy(model, {id(model.embedding): grow_embedding(model.embedding, place, as_graph(data))})
+    return Placed(model, place, None if known is None else known.partition(data, place))
+
+
+def grow_embedding(embedding: NodeEmbedding, row: np.ndarray, graph: Graph) -> NodeEmbedding:
+    """An embedding for every node of a graph.
+
+    A new node starts from the mean of its neighbours', new ones next to known ones first, or from zeros where it has
+    none.
+
+    Args:
+        embedding: of the graph that was trained on.
+        row: the row of each node that has one, -1 for a new node, `[N]`.
+        graph: the graph that has grown.
+
+    Raises:
+        ValueError: when no node has a row.
+    """
+    old = embedding.weight.detach().cpu()
+    known = torch.from_numpy(row) >= 0
+    if not known.any() or int(row.max()) >= len(old):
+        raise ValueError(
+            f"A model with embeddings predicts on graphs that share nodes with its own {len(old)}. "
+            f"Got {graph.num_nodes} nodes, none of them known."
+        )
+    weight = old.new_zeros(graph.num_nodes, old.shape[1])
+    weight[known] = old[torch.from_numpy(row)[known]]
+    while not known.all():
+        total, count = torch.zeros_like(weight), torch.zeros(graph.num_nodes)
+        for src, dst in ((graph.src, graph.dst), (graph.dst, graph.src)):
+            joins = known[src] & ~known[dst]
+            total.index_add_(0, dst[joins], weight[src[joins]])
+            count.index_add_(0, dst[joins], torch.ones(int(joins.sum())))
+        reached = count > 0
+        if not reached.any():
+            break
+        weight[reached] = total[reached] / count[reached, None]
+        known = known | reached
+    return deepcopy(embedding, {id(embedding.weight): nn.Parameter(weight.to(embedding.weight.device))})
 
 
 def digest_rows(x: Tensor, num_rows: int) -> str:

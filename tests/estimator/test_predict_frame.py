@@ -60,6 +60,23 @@ def test_a_saved_classifier_reads_later_frames_as_its_own(fitted, data, tmp_path
     assert answer["p_chess"].to_numpy() == pytest.approx(expected, abs=1e-6)
 
 
+def test_embeddings_stay_with_their_nodes_in_a_graph_that_has_grown():
+    nodes = people().select(["user", "label"])
+    data = gpnn.from_frames(nodes, friends(), **NAMES)
+    fitted = GPNNClassifier(hidden_channels=8, epochs=3, k=2).fit(data)
+    before = fitted.predict_frame(data)
+    # u99 comes first, between two known nodes; the others stand in another order
+    grown = pyarrow.table({"user": ["u99", *nodes["user"].to_pylist()[::-1]]})
+    further = pyarrow.table({"source": ["u99", "u99"], "target": ["u22", "u23"]})
+    edges = pyarrow.concat_tables([friends(), further])
+    answer = fitted.predict_frame(gpnn.from_frames(grown, edges, fitted.vocabulary_, **NAMES))
+    assert answer["node"].to_pylist() == grown["user"].to_pylist()
+    far = [node in ("u0", "u1", "u2", "u3") for node in nodes["user"].to_pylist()]  # beyond the reach of the new edges
+    expected, found = before["p_chess"].to_numpy()[far], answer["p_chess"].to_numpy()[1:][::-1][far]
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert fitted.predict_frame(data).equals(before)
+
+
 def test_a_column_with_another_meaning_is_refused(fitted):
     other = gpnn.from_frames(people(age=np.arange(24.0)), friends(), **NAMES)
     with pytest.raises(ValueError, match=r"vocabulary=classifier\.vocabulary_.* Got other columns"):

@@ -5,8 +5,10 @@ import torch
 from torch_geometric.data import Data
 
 from gpnn.data.features import csr_tensor
+from gpnn.graph import Graph
+from gpnn.nn.encoder import NodeEmbedding
 from gpnn.partition import Partition
-from gpnn.run.known_nodes import KnownNodes, RowDigests, digest_rows
+from gpnn.run.known_nodes import KnownNodes, RowDigests, digest_rows, grow_embedding
 
 PATH = [[0, 1, 2, 3], [1, 2, 3, 4]]
 PART = Partition([0, 0, 1, 1, 2], 3)
@@ -52,6 +54,32 @@ def test_without_features_rows_are_the_nodes_that_embeddings_belong_to():
     known = KnownNodes.of(Data(edge_index=torch.tensor(PATH), num_nodes=5), PART)
     later = Data(edge_index=torch.tensor([[4], [0]]), num_nodes=6)
     assert known.find(later).tolist() == [0, 1, 2, 3, 4, -1]
+
+
+def embedding(*rows: list[float]) -> NodeEmbedding:
+    made = NodeEmbedding(len(rows), len(rows[0]), torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        made.weight.copy_(torch.tensor(rows))
+    return made
+
+
+def test_known_nodes_keep_theirs_and_new_ones_take_the_mean():
+    made = embedding([1.0, 0.0], [3.0, 4.0])
+    # node 0 was row 1; node 1 is new, receives from both; node 2 was row 0; node 3 receives from 1, node 4 has none
+    graph = Graph([0, 1, 3], [1, 2, 1], num_nodes=5)
+    grown = grow_embedding(made, np.array([1, -1, 0, -1, -1]), graph)
+    assert grown(5).tolist() == [[3, 4], [2, 2], [1, 0], [2, 2], [0, 0]]
+    assert made(2).tolist() == [[1, 0], [3, 4]]
+
+
+def test_a_graph_of_strangers_is_refused():
+    with pytest.raises(ValueError, match=r"share nodes with its own 1\. Got 2 nodes, none of them known\."):
+        grow_embedding(embedding([1.0]), np.array([-1, -1]), Graph([0], [1], num_nodes=2))
+
+
+def test_rows_that_the_embedding_lacks_are_refused():
+    with pytest.raises(ValueError, match=r"share nodes with its own 1"):
+        grow_embedding(embedding([1.0]), np.array([0, 7]), Graph([0], [1], num_nodes=2))
 
 
 def test_rows_of_sparse_features_are_those_of_the_matrix_cut_short():
