@@ -48,15 +48,16 @@ def citations(
     Args:
         name: of `CITATIONS`.
         root: the data folder.
-        split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation) or "random" (20 per
-            class, 500, 1,000, as in the paper's appendix).
+        split: "standard" (Planetoid's training and test nodes, Kipf's 500 for validation), "random" (20 per
+            class, 500, 1,000, as in the paper's appendix) or "development" (20 per class, 500, and to test on all
+            others but Planetoid's test nodes, so that settings can be chosen without reading these).
         seed: the draw of a random split.
         normalize_features: divide each row of features by its sum.
         sparse: return the features as a sparse CSR tensor.
     """
     from torch_geometric.data import Data
 
-    check_choice("split", split, ("standard", "random"))
+    check_choice("split", split, ("standard", "random", "development"))
     require([PREFIXES[name] + suffix for suffix in SUFFIXES], root)
     parts = read_parts(root / PREFIXES[name])
     y, features = parts.labels(), parts.features()
@@ -65,6 +66,10 @@ def citations(
         check_expansion(f"{PREFIXES[name]}allx", 4 * math.prod(features.shape), stored)
     if split == "random":
         masks = split_per_class(y, per_class=20, num_val=500, num_test=1000, seed=seed)
+    elif split == "development":
+        held = y.clone()
+        held[parts.test_index] = -1
+        masks = split_per_class(held, per_class=20, num_val=NUM_VAL, seed=seed)
     else:
         masks = parts.split(parts.validation_nodes())
     return Data(

@@ -43,7 +43,7 @@ class TestSixNodes:
         assert data.x.to_dense()[3:].tolist() == [[0, 0, 0], [0, 0.5, 0.5], [0.5, 0.5, 0]]
 
     def test_an_unknown_split_lists_the_choices(self, tiny_cora: Path) -> None:
-        with pytest.raises(ValueError, match=r"`split` must be one of standard, random\. Got 'fixed'\."):
+        with pytest.raises(ValueError, match=r"`split` must be one of standard, random, development\. Got 'fixed'\."):
             load_dataset("cora", root=tiny_cora, split="fixed")
 
 
@@ -148,6 +148,14 @@ def test_random_splits(data_root: Path, name: str) -> None:
     assert (int(data.val_mask.sum()), int(data.test_mask.sum())) == (500, 1000)
     assert torch.equal(data.test_mask, again.test_mask)
     assert not torch.equal(data.test_mask, other.test_mask)
+
+
+def test_development_splits_leave_the_public_test_nodes_alone(data_root: Path) -> None:
+    public, data = (load_dataset("citeseer", root=data_root, split=split) for split in ("standard", "development"))
+    assert data.y[data.train_mask].bincount().tolist() == [20] * data.num_classes
+    used = data.train_mask | data.val_mask | data.test_mask
+    assert int(data.val_mask.sum()) == 500
+    assert torch.equal(used, ~public.test_mask & (data.y >= 0))
 
 
 def test_sparse_features_are_the_dense_ones(data_root: Path) -> None:

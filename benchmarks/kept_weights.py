@@ -1,0 +1,180 @@
+"""Which weights of a training in mini-batches are kept, and with what settings: `sampled` on development splits.
+
+    python -m benchmarks.kept_weights [--jobs 1] [--settings NAME …] [--graphs cora citeseer] [--splits 5]
+
+Each training has its full number of epochs, after each of which the validation and the held-out nodes are predicted by
+the weights of the last step and by two running averages of the weights. A line of `results/kept_weights.jsonl` is one
+training, with what each rule would have kept: `accuracy` (the best; ties by loss), `loss` (the least), `both` (the last
+check at which neither accuracy nor loss was worse than at the one kept before, GRAND's rule) and `last`. Held out are
+nodes that are neither in the development split's training and validation nor in the public test set, so that nothing
+here has read the latter. Finished lines are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from experiments.harness.settings import lay_over
+
+RESULTS = Path(__file__).parent / "results" / "kept_weights.jsonl"
+AVERAGES = {"step": 0.0, "average 0.9": 0.9, "average 0.97": 0.97}  # decay per epoch of ten steps
+RULE: dict[str, Any] = {
+    "device": "cpu",
+    "data": {"scale_features": "rows", "undirected": True},
+    "schedule": {"name": "synchronous", "self_loops": True, "normalization": "graph", "rounds": 10},
+    "model": {
+        "cell": "linear",
+        "cell_options": {"alpha": 0.2},
+        "predict": "features",
+        "readout": "last",
+        "activation": "relu",
+        "concat": "none",
+        "hidden_channels": 64,
+        "drop_node": 0.5,
+        "input_dropout": 0.5,
+        "dropout": 0.2,
+    },
+    "train": {
+        "epochs": 400,
+        "patience": 0,
+        "clip": 0.0,
+        "passes": 2,
+        "batch": 100,
+        "labelled": 50,
+        "consistency": 1.5,
+        "consistency_warmup": 100,
+        "temperature": 0.1,
+        "weight_decay": 1e-3,
+        "learning_rate": 0.01,
+    },
+}
+PLAIN = {"model": {"hidden_channels": 256, "input_dropout": 0.0, "dropout": 0.0}}
+SLOW = {"train": {"learning_rate": 0.001, "consistency": 0.8}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "rule": {},
+    "dropout 0.7": {"model": {"dropout": 0.7}},
+    "dropout 0.5": {"model": {"dropout": 0.5}},
+    "α 0.4": {"model": {"cell_options": {"alpha": 0.4}}},
+    "α 0.1": {"model": {"cell_options": {"alpha": 0.1}}},
+    "mean of 4": {"schedule": {"rounds": 4}, "model": {"readout": "mean", "cell_options": {"alpha": 0.0}}},
+    "mean of 2": {"schedule": {"rounds": 2}, "model": {"readout": "mean", "cell_options": {"alpha": 0.0}}},
+    "20 steps": {"schedule": {"rounds": 20}},
+    "plain": lay_over(PLAIN, SLOW),
+    "plain, α 0.4": lay_over(PLAIN, SLOW, {"model": {"cell_options": {"alpha": 0.4}}}),
+    "plain, dropout 0.5 of the input": lay_over(PLAIN, SLOW, {"model": {"input_dropout": 0.5}}),
+    "plain, rate 0.003": lay_over(PLAIN, SLOW, {"train": {"learning_rate": 0.003}}),
+    "256 channels": {"model": {"hidden_channels": 256}},
+    "λ 0.8": {"train": {"consistency": 0.8}},
+    "λ 2.5": {"train": {"consistency": 2.5}},
+    "decay 5e-4": {"train": {"weight_decay": 5e-4}},
+    "decay 3e-4": {"train": {"weight_decay": 3e-4}},
+    "rate 0.003": {"train": {"learning_rate": 0.003}},
+    "temperature 0.3": {"train": {"temperature": 0.3}},
+    "400 others": {"train": {"batch": 400}},
+    "all labelled": {"train": {"labelled": 1000}},
+    "node dropout 0.3": {"model": {"drop_node": 0.3}},
+    "node dropout 0.7": {"model": {"drop_node": 0.7}},
+    "slow ramp": {"train": {"consistency_warmup": 200}},
+    "threshold 0.6": {"train": {"consistency_threshold": 0.6}},
+    "raw features": {"data": {"scale_features": "none"}},
+}
+
+
+def run(graph: str, split: int, setting: str) -> dict[str, Any]:
+    """One training, from scratch; what each rule keeps of each weights."""
+    from experiments.harness.kinds.training import build_cell
+    from gpnn.train.trainer import Trainer
+
+    torch.set_num_threads(1)
+    data = {"name": graph} | ({} if split < 0 else {"split": "development", "seed": split})
+    began = time.process_time()
+    built = build_cell(lay_over(RULE, SETTINGS[setting], {"data": data}), max(split, 0))
+    trainer = Trainer.of(built.model, built.data, built.plan, built.config.train, built.config.seed)
+    averages: dict[str, dict[str, torch.Tensor]] = {}
+    curves: dict[str, list[tuple[float, float, float]]] = {name: [] for name in AVERAGES}
+    history: list[dict[str, Any]] = []
+    for _ in range(trainer.recipe.epochs):
+        assert trainer.solver is not None
+        history.append(trainer.solver.step(history)[0])
+        step = {name: value.clone() for name, value in built.model.state_dict().items()}
+        for name, decay in AVERAGES.items():
+            bound = min(decay, len(history) / (len(history) + 10))
+            before = averages.get(name, step)
+            averages[name] = {key: before[key].lerp(value, 1 - bound) for key, value in step.items()}
+            built.model.load_state_dict(averages[name])
+            curves[name].append(_measure(trainer, built.data, held=split >= 0))
+        built.model.load_state_dict(step)
+    kept = {name: {rule: choose(curve, rule) for rule in RULES} for name, curve in curves.items()}
+    return {
+        "graph": graph,
+        "split": split,
+        "setting": setting,
+        "kept": kept,
+        "cpu_seconds": round(time.process_time() - began, 1),
+    }
+
+
+def _measure(trainer: Any, data: Any, *, held: bool) -> tuple[float, float, float]:
+    """Validation accuracy and loss, and the accuracy of the held-out nodes; the public test nodes are not predicted."""
+    mask = data.val_mask | data.test_mask if held else data.val_mask
+    rows = mask.nonzero().flatten()
+    outputs = trainer.predict(rows).float()
+    right = (outputs.argmax(1) == data.y[rows]).float()
+    val, test = data.val_mask[rows], data.test_mask[rows]
+    loss = torch.nn.functional.cross_entropy(outputs[val], data.y[rows][val])
+    return float(right[val].mean()), float(loss), float(right[test].mean()) if held else math.nan
+
+
+RULES = ("accuracy", "loss", "both", "last")
+
+
+def choose(curve: list[tuple[float, float, float]], rule: str) -> list[float]:
+    """Epoch, validation accuracy and loss, and held-out accuracy of what a rule keeps.
+
+    >>> curve = [(0.5, 1.0, 0.4), (0.6, 1.2, 0.5), (0.5, 0.9, 0.45)]
+    >>> [choose(curve, rule)[0] for rule in RULES]
+    [2, 3, 3, 3]
+    """
+    if rule == "accuracy":
+        best = max(range(len(curve)), key=lambda at: (curve[at][0], -curve[at][1]))
+    elif rule == "loss":
+        best = min(range(len(curve)), key=lambda at: curve[at][1])
+    else:
+        best = 0 if rule == "both" else len(curve) - 1
+        for at, (accuracy, loss, _) in enumerate(curve):
+            if rule == "both" and accuracy >= curve[best][0] and loss <= curve[best][1]:
+                best = at
+    return [best + 1, *(round(value, 4) for value in curve[best])]
+
+
+def main() -> None:
+    """Run what is not done, a line at a time."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS))
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--public", action="store_true", help="the public split's validation nodes, too")
+    given = parser.parse_args()
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    done = {(each["graph"], each["split"], each["setting"]) for each in map(json.loads, lines)}
+    splits = [*([-1] if given.public else []), *range(given.splits)]
+    todo = [(graph, split, name) for split in splits for name in given.settings for graph in given.graphs]
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(run, *each) for each in todo if each not in done]
+        for future in as_completed(waiting):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(future.result(), ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
