@@ -167,7 +167,7 @@ def main() -> None:
     given = parser.parse_args()
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     done = {(each["graph"], each["split"], each["setting"]) for each in map(json.loads, lines)}
-    splits = [*([-1] if given.public else []), *range(given.splits)]
+    splits = [*range(1), *([-1] if given.public else []), *range(1, given.splits)]
     todo = [(graph, split, name) for split in splits for name in given.settings for graph in given.graphs]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(run, *each) for each in todo if each not in done]

@@ -85,16 +85,16 @@ def blend_predictions(
     predictions: Sequence[Prediction], data: Data, group: ProcessGroup = SINGLE
 ) -> tuple[Task, Tensor, dict[str, float]]:
     """The task and outputs of a blend, calibrated as a whole, and its metrics on each split; collective."""
-    outputs = _fresh(predictions[0].task).combine(predictions)
+    task = _task_of([each.task for each in predictions])
+    outputs = task.combine(predictions)
     examples = Examples.from_data(data, outputs.device)
-    task, scores = calibrated_scores(
-        lambda split: outputs[examples.nodes[split]], _fresh(predictions[0].task), examples, group
-    )
+    task, scores = calibrated_scores(lambda split: outputs[examples.nodes[split]], task, examples, group)
     return task, outputs, scores
 
 
-def _fresh(task: Task) -> Task:
-    return task.uncalibrated() or task
+def _task_of(tasks: Sequence[Task]) -> Task:
+    """The task in which predictions of all these are averaged."""
+    return tasks[0].blended(tasks[1:])
 
 
 def _pool(
@@ -102,14 +102,13 @@ def _pool(
 ) -> tuple[dict[str, Outputs], Tensor]:
     """Task and outputs of each training for the validation nodes of all processes, and their targets.
 
-    Those whose predictions cannot be averaged with the first one's are left out. Nodes are ordered by the outputs, so
-    that folds do not depend on the order of nodes.
+    Nodes are ordered by the outputs, so that folds do not depend on the order of nodes.
     """
     examples = Examples.from_data(data)
     found: dict[str, Outputs] = {}
     for name, result in results:
         task, logits = result.task, result.logits
-        if task is None or logits is None or not all(task.joins(each) for each, _ in found.values()):
+        if task is None or logits is None:
             continue
         own = logits[examples.nodes["val"].to(logits.device)].cpu()
         found[name] = task, torch.cat(group.all_gather(own))
@@ -124,7 +123,7 @@ def _pool(
 
 def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float], float]:
     """The mean weights over the folds, and how much lower the loss of all folds is than the first member's."""
-    fold, task = torch.arange(len(target)) % FOLDS, _fresh(members[0][0])
+    fold, task = torch.arange(len(target)) % FOLDS, _task_of([each for each, _ in members])
     total, outputs = [0.0] * len(members), torch.empty_like(members[0][1])
     for each in range(FOLDS):
         held, others = fold == each, fold != each
@@ -138,7 +137,7 @@ def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float],
 
 def _draw(members: Sequence[Outputs], target: Tensor) -> list[int]:
     """How often each member is drawn."""
-    task, counts = _fresh(members[0][0]), [0] * len(members)
+    task, counts = _task_of([each for each, _ in members]), [0] * len(members)
     mixed: Tensor | None = None
     for number in range(DRAWS):
         share = 1 / (number + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Unpack
@@ -24,6 +24,7 @@ SCALES = ("linear", "log")
 LEVEL = 0.9  # share of nodes whose number the interval of a table of predictions holds
 STEPS = 200  # steps between the quantiles of the errors that are kept
 LARGEST = 10.0  # of a logarithm of a variance, so that its exponential stays finite
+FAR = 10.0  # deviations from the mean, beyond which logarithms do not go
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,17 @@ class Regression(Task):
         quantiles = errors.sort().values[(rank - 1).clamp(min=0)]
         return replace(self, errors=tuple(quantiles.tolist()), num_errors=count)
 
-    def joins(self, other: Task) -> bool:
-        return isinstance(other, Regression) and other.scale == self.scale
+    def joins(self, blend: Task) -> bool:
+        return isinstance(blend, Regression) and blend.scale in ("linear", self.scale)
+
+    def blended(self, others: Iterable[Task]) -> Task:
+        """Where scales differ, numbers are averaged in the user's unit."""
+        tasks = (self, *(each for each in others if isinstance(each, Regression)))
+        return next((each for each in tasks if each.scale == "linear"), self)
 
     def combine(self, predictions: Sequence[Prediction]) -> Tensor:
         """Mean and variance of the mixture of the predictions, in the standardised scale."""
-        heads = [(weight, *self._heads(outputs)) for weight, _, outputs in predictions]
+        heads = [(weight, *self._heads_of(task, outputs)) for weight, task, outputs in predictions]
         mean = torch.stack([weight * each for weight, each, _ in heads]).sum(0)
         spread = torch.stack([weight * (each - mean).square() for weight, each, _ in heads]).sum(0)
         variance = torch.stack([weight * deviation.square() for weight, _, deviation in heads]).sum(0) + spread
@@ -183,7 +189,7 @@ class Regression(Task):
         """The numbers as the model predicts them, float64 `[M]`."""
         values = target.double()
         if self.scale == "log":  # a later number that is not positive counts as a very small one
-            values = values.clamp(min=math.exp(self.mean - 10 * self.deviation)).log()
+            values = values.clamp(min=math.exp(self.mean - FAR * self.deviation)).log()
         return (values - self.mean) / self.deviation
 
     def _undo(self, value: float) -> float:
@@ -193,6 +199,15 @@ class Regression(Task):
         """Mean and deviation of the standardised number, `[M]` float64 each."""
         mean, log_variance = _split(outputs.double())
         return mean, torch.exp(log_variance / 2)
+
+    def _heads_of(self, task: Task, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of another task's outputs; of logarithms the median of the number, and a log-normal's deviation."""
+        if not isinstance(task, Regression) or task.scale == self.scale:
+            return self._heads(outputs)
+        mean, deviation = task._heads(outputs)
+        number = torch.exp(mean.clamp(-FAR, FAR) * task.deviation + task.mean)
+        deviation = number * (deviation * task.deviation).square().clamp(max=LARGEST).expm1().sqrt()
+        return (number - self.mean) / self.deviation, deviation / self.deviation
 
     def _quantile(self, level: float) -> float:
         """How many deviations an interval reaches; of few validation nodes the next larger error, or the largest."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -94,9 +94,13 @@ class Task(ABC):
         """The task before its probabilities were calibrated; None where they were not."""
         return None
 
-    def joins(self, other: Task) -> bool:
-        """Whether predictions of this task and of another can be averaged."""
-        return self.name == other.name
+    def joins(self, blend: Task) -> bool:
+        """Whether :meth:`combine` of the task of a blend takes predictions of this task."""
+        return self.name == blend.name
+
+    def blended(self, others: Iterable[Task]) -> Task:
+        """The task, not calibrated, in which predictions of this one and of others are averaged."""
+        return self.uncalibrated() or self
 
     @abstractmethod
     def combine(self, predictions: Sequence[Prediction]) -> Tensor:

@@ -92,14 +92,36 @@ def test_the_order_of_nodes_does_not_count():
     assert found.gain == pytest.approx(again.gain)
 
 
-def test_few_validation_nodes_and_other_scales_are_not_tried():
+def test_few_validation_nodes_are_not_tried():
     data, one, other = halves(30)
     data.val_mask[10:] = False
     task = Classification(3)
     assert choose_blend([("one", result(one, task)), ("other", result(other, task))], data) == Blend({"one": 1.0})
     assert choose_blend([("one", FitResult({}, [], "non_finite"))], data) == Blend({})
-    assert Regression("log").joins(Regression("log"))
-    assert not Regression("log").joins(Regression())
+
+
+def test_numbers_of_different_scales_are_averaged_in_the_unit_of_the_user():
+    generator = torch.Generator().manual_seed(3)
+    y = torch.exp(1 + 0.5 * torch.randn(400, generator=generator))
+    noise = 0.5 * torch.randn(2, 400, generator=generator)
+    mask = torch.arange(400) % 2 == 0
+    data = Data(y=y, val_mask=mask, test_mask=~mask, train_mask=torch.zeros(400, dtype=torch.bool))
+    logs, linear = Regression("log", mean=1.0, deviation=0.5), Regression(mean=3.0, deviation=1.6)
+    outputs = [
+        torch.stack([task.standardise(y) + each, torch.zeros(400)], 1) for task, each in zip((logs, linear), noise)
+    ]
+    blend = choose_blend([("logs", result(outputs[0], logs)), ("linear", result(outputs[1], linear))], data)
+    assert set(blend.weights) == {"logs", "linear"}
+    parts = [Prediction(0.25, logs, outputs[0]), Prediction(0.75, linear, outputs[1])]
+    found, mixed, scores = blend_predictions(parts, data)
+    assert found.scale == "linear"
+    expected = 0.25 * logs.predict(outputs[0])[:, 0] + 0.75 * linear.predict(outputs[1])[:, 0]
+    assert torch.allclose(found.predict(mixed)[:, 0], expected, rtol=1e-5)
+    assert scores["test_coverage"] == pytest.approx(0.9, abs=0.06)
+    assert logs.joins(found)
+    assert not linear.joins(logs)
+    far = torch.tensor([[1e4, 1e4]])  # a prediction that exp() does not bear
+    assert linear.combine([Prediction(1.0, logs, far)]).isfinite().all()
 
 
 def test_numbers_are_averaged_and_their_distance_widens_the_interval():
