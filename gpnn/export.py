@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,13 @@ def save_program(module: nn.Module, x: Tensor | None, file: Path, facts: Mapping
     """
     check_program(file)
     program = torch.export.export(module, () if x is None else (_dense(x),))
-    extra = {FACTS: json.dumps(facts)}
+    written = BytesIO()  # torch's own writer ends the process where a disk is full
+    torch.export.save(program, written, extra_files={FACTS: json.dumps(facts)})
+    replace_file(file, lambda partial: _write(partial, written))
 
-    def write(partial: Path) -> None:
-        with partial.open("wb") as opened:
-            torch.export.save(program, opened, extra_files=extra)
 
-    replace_file(file, write)
+def _write(path: Path, written: BytesIO) -> None:
+    path.write_bytes(written.getbuffer())
 
 
 def check_program(file: Path) -> None:

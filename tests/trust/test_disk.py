@@ -88,9 +88,10 @@ def keep_full(folder: Path, process: BaseProcess) -> Path:
 
 
 @pytest.mark.thorough
-def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path) -> None:
+@pytest.mark.parametrize("settings", [[], ["schedule.name=held_cut"], ["partition.method=learned"]])
+def test_training_on_a_full_disk_keeps_its_last_checkpoint(disk: Path, settings: list[str]) -> None:
     """The disk fills while it trains; with room again it goes on to the end."""
-    process = start([*TRAIN, "train.epochs=100000", "--quiet", "--out", "run"], disk)
+    process = start([*TRAIN, *settings, "train.epochs=100000", "--quiet", "--out", "run"], disk)
     checkpoint = disk / "run" / "checkpoint" / "training.safetensors"
     while not checkpoint.exists():
         assert process.is_alive(), (disk.parent / "output.txt").read_text()
@@ -226,6 +227,9 @@ def test_a_mapped_tensor_that_finds_no_room(disk: Path) -> None:
 WRITERS = {  # commands by the name of what each writes
     "predicted.parquet": ["predict", "run", "--out", "predicted.parquet"],
     "predicted.csv": ["predict", "run", "--out", "predicted.csv"],
+    "updated.csv": ["predict", "run", "--update", "change", "--out", "updated.csv"],
+    "why.html": ["explain", "run", "7", "--out", "why.html"],
+    "model.pt2": ["export", "run", "model.pt2"],
     "page.html": ["report", "run", "--out", "page.html"],
     "both.html": ["report", "run", "run", "--out", "both.html"],
     "picture.svg": ["schedule", *GRAPH, "--draw", "picture.svg"],
@@ -241,6 +245,8 @@ def prepared(disk: Path) -> Path:
     """A disk with a finished run, an experiment, and an old file in the place of every file to be written."""
     run([*TRAIN, "train.epochs=2", "--quiet", "--out", "run"], disk)
     (disk / "tiny.toml").write_text(EXPERIMENT)
+    (disk / "change").mkdir()
+    (disk / "change" / "edges.csv").write_text("source,target\n5,3\n")
     for name in WRITERS:
         if "." in name:
             (disk / name).write_text("old")
