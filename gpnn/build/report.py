@@ -38,7 +38,7 @@ from gpnn.report import (
 from gpnn.run.folder import RunFolder
 from gpnn.storage.read import read_json, read_text, shorten
 from gpnn.train.evaluate import evaluating, predict_logits
-from gpnn.train.task import Classification, Prediction
+from gpnn.train.task import Prediction
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -53,7 +53,7 @@ def explain_run(run: RunFolder, node: str, num: int = 10) -> Explanation:
         num: how many edges, neighbours and columns to list, at most.
 
     Raises:
-        ValueError: when the run is not finished or predicts numbers, or its graph has no such node.
+        ValueError: when the run is not finished, or its graph has no such node.
     """
     trained, data, members = _place_run(run)
     row = find_node(data, node)
@@ -171,9 +171,9 @@ def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Re
 
 
 def _explain(run: RunFolder, built: Built, predictions: Tensor) -> list[tuple[str, Explanation]]:
-    """Why a few held-out nodes get their classes; none where numbers or several labels are predicted, or of shards."""
+    """Why a few held-out nodes get their predictions; none of shards."""
     data, whole = built.data, group_of(built.plan).size == 1 and not is_shard_folder(built.config.data.name)
-    if not whole or data.num_nodes > MAX_EXPLAINED or not isinstance(trained_task(run), Classification):
+    if not whole or data.num_nodes > MAX_EXPLAINED:
         return []
     examples = choose_examples(data, predictions, built.config.seed)
     return explain_examples(run, examples) if examples else []

@@ -190,7 +190,8 @@ def explain(
 ) -> None:
     """Print the edges, neighbours and columns that carried a node's prediction.
 
-    Each is deleted from the run's graph and the node predicted again: the effect is the probability that is lost.
+    Each is deleted from the run's graph and the node predicted again: the effect is the probability that is lost, or by
+    how much a number moves.
 
     Example:
 
@@ -216,5 +217,5 @@ def explain(
     if json:
         print_json(asdict(found))
         return
-    shown = [(kind, printable(name), lost) for kind, name, lost in found.shown()]
-    output().print(table(["without", "", "probability lost"], shown, None if quiet else printable(found.title)))
+    shown = [(kind, printable(name), effect) for kind, name, effect in found.shown()]
+    output().print(table(["without", "", found.effect], shown, None if quiet else printable(found.title)))

@@ -12,7 +12,6 @@ from sklearn.metrics import accuracy_score, r2_score
 from gpnn.data.arrays import encode_labels, encode_numbers
 from gpnn.estimator.node_estimator import NodeEstimator
 from gpnn.estimator.node_input import NodeInput
-from gpnn.explain import Explanation, explain_node, find_node
 from gpnn.train.regression import Regression
 from gpnn.train.task import Classification, parse_task
 
@@ -132,27 +131,6 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         truth = labels if self.multilabel_ else classes[labels]
         predicted = self._predict(given)
         return accuracy_score(truth[known], predicted[known], sample_weight=_pick(sample_weight, known))
-
-    def explain(
-        self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None, graph: Any = None
-    ) -> Explanation | list[Explanation]:
-        """Why a node gets its class: the edges, neighbours and columns whose deletion costs it most probability.
-
-        Args:
-            X: the graph, as of :meth:`predict_proba`.
-            node: the user's id of the node, or its row where nodes have none; a list of them gives a list, and
-                predicts the graph as it is once.
-            num: how many of each to list, at most.
-            adjacency: as of :meth:`fit`.
-            graph: likewise.
-
-        Raises:
-            ValueError: when there is no such node.
-        """
-        members, several = list(self._placed(self._read(X, None, adjacency, graph).data)), isinstance(node, list)
-        rows = [find_node(members[0].data, each) for each in (node if several else [node])]
-        found = [explain_node(members, row, task=self.task_, classes=self._class_names(), num=num) for row in rows]
-        return found if several else found[0]
 
     def _take_classes(self, data: Data, classes: np.ndarray | None) -> None:
         self.classes_ = np.arange(data.num_classes) if classes is None else classes

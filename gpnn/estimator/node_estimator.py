@@ -31,7 +31,7 @@ from gpnn.estimator.node_input import (
 )
 from gpnn.estimator.saved import load_estimator, save_estimator
 from gpnn.estimator.training import pipeline_of, train_estimator
-from gpnn.explain import Explained
+from gpnn.explain import Explained, Explanation, explain_node, find_node
 from gpnn.export import check_program, export_models, save_program
 from gpnn.incremental.follower import Followed, Follower, start_predictor
 from gpnn.kernels.execution import choose_device
@@ -282,6 +282,27 @@ class NodeEstimator(BaseEstimator):
         both_ways = self.undirected_ or undirected
         predictor = start_predictor(self.model_, placed, pipeline, self.known_, undirected=both_ways)
         return Followed(weight, self.own_task_, predictor, self._transform_columns)
+
+    def explain(
+        self, X: Any, node: Any, num: int = 10, *, adjacency: Any = None, graph: Any = None
+    ) -> Explanation | list[Explanation]:
+        """Why a node gets its class, or its number: the edges, neighbours and columns whose deletion costs it most.
+
+        Args:
+            X: the graph, as of :meth:`fit`.
+            node: the user's id of the node, or its row where nodes have none; a list of them gives a list, and
+                predicts the graph as it is once.
+            num: how many of each to list, at most.
+            adjacency: as of :meth:`fit`.
+            graph: likewise.
+
+        Raises:
+            ValueError: when there is no such node.
+        """
+        members, several = list(self._placed(self._read(X, None, adjacency, graph).data)), isinstance(node, list)
+        rows = [find_node(members[0].data, each) for each in (node if several else [node])]
+        found = [explain_node(members, row, task=self.task_, classes=self._class_names(), num=num) for row in rows]
+        return found if several else found[0]
 
     def predict_frame(self, X: Any = None, *, adjacency: Any = None, graph: Any = None) -> Any:
         """The answer for every node as a data frame, in the user's ids and order.

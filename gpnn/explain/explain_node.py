@@ -17,8 +17,8 @@ from gpnn.graph import Graph
 from gpnn.incremental.variants import Deletions
 from gpnn.run.known_nodes import find_nodes, node_ids
 from gpnn.schedule import draw as svg
-from gpnn.text import percent, table_html
-from gpnn.train.task import Classification, Task
+from gpnn.text import percent, table_html, value_text
+from gpnn.train.task import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,7 +29,7 @@ SPARE, UNGUIDED = (
     2,
     10,
 )  # further away: as many more than are listed, and where no gradient proposes them, times as many
-SHOWN = 0.0005  # effect that is shown, which is 0.1 %
+SHOWN = 0.0005  # effect that is shown, which is 0.1 %; of numbers, of the largest effect
 MOST_COLUMNS = 100  # of a node that are deleted, those of the largest values
 JOINT, POOL, OWN_POOL = 3, 4, 2  # edges that are chosen together, from the best alone and further ones of the node
 LEAST = 1e-6  # probability by which a set must be better than one of fewer edges
@@ -39,17 +39,18 @@ Thing = tuple[int, int, int]  # node, other node, column, as of gpnn.incremental
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a node got its class: what carried it, the most important first.
+    """Why a node got its class, or its number: what carried it, the most important first.
 
-    An effect is the probability of the predicted class less that without the thing, all else being equal. What moves
-    nothing or speaks against the class is not listed. Effects do not add up: a node that receives the mean of three
-    neighbours who agree misses none of them alone. Therefore the first edges, and the first columns, three at most, are
-    a set: the best one alone and those that cost the most together with it. The others follow by their effects.
+    An effect is the probability of the predicted class less that without the thing, all else being equal; of a number,
+    by how much it moves, up or down. What moves nothing or speaks against the class is not listed. Effects do not add
+    up: a node that receives the mean of three neighbours who agree misses none of them alone. Therefore the first
+    edges, and the first columns, three at most, are a set: the best one alone and those that cost the most together
+    with it. The others follow by their effects.
 
     Attributes:
         node: the user's id of it.
-        prediction: its most likely class.
-        probability: of that class.
+        prediction: its most likely class, or label, or its number.
+        probability: of that class; None of a number.
         edges: source, target and effect alone. Edges that join the same two nodes, either way, count as one.
         together: the effect of deleting the edges of the set at once.
         num_together: how many of the first edges are the set.
@@ -59,7 +60,7 @@ class Explanation:
 
     node: Any
     prediction: Any
-    probability: float
+    probability: float | None
     edges: tuple[tuple[Any, Any, float], ...]
     neighbours: tuple[tuple[Any, float], ...]
     columns: tuple[tuple[Any, float], ...]
@@ -68,14 +69,30 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """Node, class and probability."""
+        """Node and prediction, with its probability."""
+        if self.probability is None:
+            return f"{self.node}: {value_text(self.prediction)}"
         return f"{self.node}: {self.prediction}, probability {percent(self.probability)}"
 
+    @property
+    def effect(self) -> str:
+        """What an effect is, in words."""
+        return "the number moves by" if self.probability is None else "probability lost"
+
+    @property
+    def least(self) -> float:
+        """The smallest effect that is shown."""
+        return SHOWN if self.probability is not None else SHOWN * max((row[2] for row in self.rows()), default=0.0)
+
+    def words(self, effect: float) -> str:
+        """An effect as text."""
+        return value_text(effect) if self.probability is None else percent(effect)
+
     def shown(self) -> list[tuple[str, str, str]]:
-        """What was deleted, its name, and the probability lost in words; outside of the set what is no more than 0."""
+        """What was deleted, its name, and the effect in words; outside of the set those of some size."""
         first = self.num_together + 1 if self.num_together > 1 else 0
-        listed = [row for place, row in enumerate(self.rows()) if place < first or row[2] >= SHOWN]
-        return [(kind, name, percent(effect)) for kind, name, effect in listed]
+        listed = [row for place, row in enumerate(self.rows()) if place < first or row[2] >= self.least]
+        return [(kind, name, self.words(effect)) for kind, name, effect in listed]
 
     def rows(self) -> list[tuple[str, str, float]]:
         """What was deleted, its name, and the effect."""
@@ -87,7 +104,7 @@ class Explanation:
         return [*rows, *(("column", str(name), effect) for name, effect in self.columns)]
 
     def _repr_html_(self) -> str:
-        return table_html(["without", "", "probability lost"], self.shown(), self.title)
+        return table_html(["without", "", self.effect], self.shown(), self.title)
 
 
 def explain_node(
@@ -108,23 +125,22 @@ def explain_node(
         members: the model, or those of a blend, the first of which proposes what to delete; what they compute of the
             graph as it is, they keep for the next node.
         node: the row of the node.
-        task: what the outputs, or those of the blend, mean: classes.
+        task: what the outputs, or those of the blend, mean.
         classes: the name of each class; None: its number.
         num: how many of each to list, at most.
-
-    Raises:
-        ValueError: when numbers are predicted.
     """
-    if not isinstance(task, Classification):
-        raise ValueError(f"An explanation needs a prediction of classes. Got a {task.name}.")
     check_count("num", num)
     first, data = members[0], members[0].data
     before = _predict(members, node, [[]], task)
-    chosen = int(before.argmax())
+    number = task.name == "regression"
+    chosen = 0 if number else int(before.argmax())
 
     def effects(things: Sequence[Sequence[Thing]]) -> list[float]:
-        """What the class loses without each of these sets."""
-        return (before[0, chosen] - _predict(members, node, things, task)[:, chosen]).tolist() if things else []
+        """What the class loses without each of these sets, or by how much the number moves."""
+        if not things:
+            return []
+        lost = before[0, chosen] - _predict(members, node, things, task)[:, chosen]
+        return (lost.abs() if number else lost).tolist()
 
     links = first.linker.rank(node, chosen)
     pairs = [(one, other, -1) for one, other in _candidates(links.pairs, (links.pairs == node).any(1), num, links)]
@@ -142,8 +158,8 @@ def explain_node(
     ends = [_direct(links, first.graph, one, other) for (one, other, _), _ in edges]
     return Explanation(
         node=ids[node].as_py(),
-        prediction=chosen if classes is None else classes[chosen],
-        probability=float(before[0, chosen]),
+        prediction=float(before[0, 0]) if number else chosen if classes is None else classes[chosen],
+        probability=None if number else float(before[0, chosen]),
         edges=tuple((*(ids[end].as_py() for end in pair), effect) for pair, (_, effect) in zip(ends, edges)),
         neighbours=tuple((ids[other].as_py(), effect) for (other, _, _), effect in neighbours),
         columns=tuple((column if names is None else names[column], effect) for (_, _, column), effect in columns),
@@ -182,7 +198,7 @@ def _choose(
 
 
 def _predict(members: Sequence[Explained], node: int, things: Sequence[Sequence[Thing]], task: Task) -> Tensor:
-    """The probabilities of a node without each of these sets, `[V, C]`."""
+    """The probabilities of a node without each of these sets, `[V, C]`, or its number first."""
     given = Deletions.of(things)
     found = [member.predict(node, given) for member in members]
     return task.predict(task.combine(found) if len(found) > 1 else found[0].outputs)
@@ -249,7 +265,7 @@ def draw_explanation(explanation: Explanation) -> str:
     [True, True, True]
     """
     layers = _layers(explanation)
-    columns = [each for each in explanation.columns if each[1] >= SHOWN]
+    columns = [each for each in explanation.columns if each[1] >= explanation.least]
     tall = max([len(names) for names in layers] + [len(columns)])
     width = max(1, len(layers)) * LAYER
     height = HEAD + max(1, tall) * ROW + MARGIN
@@ -262,7 +278,7 @@ def draw_explanation(explanation: Explanation) -> str:
             places[name] = np.array([x, top + (row + 0.4) * ROW])
     parts += _edges(explanation, places) + _nodes(explanation, places)
     if columns:
-        parts += _bars(columns, width + MARGIN)
+        parts += _bars(explanation, columns, width + MARGIN)
         width += MARGIN + NAMES + BARS + 60
     return svg.document(parts, width + MARGIN, height, f"What carried the prediction. {explanation.title}")
 
@@ -289,7 +305,7 @@ def _edges(explanation: Explanation, places: dict[str, np.ndarray]) -> list[str]
         bend = 0.0 if start[0] != end[0] else 46.0  # within a layer it goes around the names between
         line = svg.loop(start, RADIUS, 0) if source == target else svg.curve(start, end, bend, RADIUS + 3)
         share = max(0.0, effect) / most
-        title = svg.element("title", escape(f"{source} → {target}: {percent(effect)}"))
+        title = svg.element("title", escape(f"{source} → {target}: {explanation.words(effect)}"))
         parts.append(
             svg.element("g", title, svg.arrow(line, LINE, 1.0 + (WIDEST - 1) * share), opacity=0.35 + 0.5 * share)
         )
@@ -309,14 +325,14 @@ def _nodes(explanation: Explanation, places: dict[str, np.ndarray]) -> list[str]
     return parts
 
 
-def _bars(columns: Sequence[tuple[Any, float]], left: float) -> list[str]:
+def _bars(explanation: Explanation, columns: Sequence[tuple[Any, float]], left: float) -> list[str]:
     parts = [svg.text("columns of the node, by their effects", left, 20, 12, fill=svg.MUTED)]
     most = max(effect for _, effect in columns)
     for row, (name, effect) in enumerate(columns):
         y, length = HEAD + row * ROW + 12, BARS * effect / most
         bar = svg.element("rect", x=left + NAMES, y=y - 9, width=length, height=18, rx=2, fill=OWN_COLOR)
         label = svg.text(_short(name), left + NAMES - 8, y + 4, 12, text_anchor="end")
-        value = svg.text(percent(effect), left + NAMES + length + 6, y + 4, 11, fill=svg.MUTED)
+        value = svg.text(explanation.words(effect), left + NAMES + length + 6, y + 4, 11, fill=svg.MUTED)
         parts.append(svg.element("g", svg.element("title", escape(str(name))), bar, label, value))
     return parts
 

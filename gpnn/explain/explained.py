@@ -72,7 +72,7 @@ class Explained:
     @cached_property
     def linker(self) -> Linker:
         """What ranks edges by a gradient."""
-        return Linker(self.model, self.data, self.pipeline, self.plan, self.subgraphs)
+        return Linker(self.model, self.data, self.pipeline, self.plan, self.subgraphs, self.task.name)
 
     @property
     def local(self) -> bool:
@@ -178,10 +178,20 @@ class Linker:
         pipeline: the arguments of its schedule.
         plan: that schedule, lowered.
         part: the subgraphs, or None under a schedule that needs none.
+        task: "classification", or "multi_label" or "regression", whose outputs do not compete.
     """
 
-    def __init__(self, model: NodeModel, data: Data, pipeline: Pipeline, plan: Plan, part: Partition | None) -> None:
+    def __init__(
+        self,
+        model: NodeModel,
+        data: Data,
+        pipeline: Pipeline,
+        plan: Plan,
+        part: Partition | None,
+        task: str = "classification",
+    ) -> None:
         self.model, self.data, self.pipeline, self.plan, self.part = model, data, pipeline, plan, part
+        self.task = task
         self.graph = as_graph(data)
         self.incoming = self.graph.in_edges(with_edge=False)
         self.guided = isinstance(model, GPNN) and _can_weigh(model) and not plan.num_virtual
@@ -191,7 +201,10 @@ class Linker:
         self.pairs, self.receiver = torch.stack([keys // size, keys % size], 1), dst
 
     def rank(self, node: int, chosen: int) -> Links:
-        """The pairs within reach of a node, by what a first-order estimate has their deletion cost its class."""
+        """The pairs within reach of a node, by what a first-order estimate has their deletion cost its class.
+
+        Of numbers, by how much it has their deletion move the number, either way.
+        """
         size, number = self.graph.num_nodes, len(self.pairs)
         distance = torch.from_numpy(hops_to(self.incoming, node))
         hops = torch.where(distance < 0, size, distance)[self.receiver]
@@ -199,6 +212,7 @@ class Linker:
         score = torch.zeros(number, dtype=torch.float64)
         if self._weighed is not None:
             score.index_add_(0, self.place, self._edge_scores(node, chosen))
+            score = score.abs() if self.task == "regression" else score
         reached = (far < size).nonzero().flatten()
         order = reached[torch.from_numpy(np.lexsort((far[reached].numpy(), -score[reached].numpy())))]
         return Links(self.pairs[order], score[order], self.guided, distance)
@@ -206,13 +220,14 @@ class Linker:
     def _edge_scores(self, node: int, chosen: int) -> Tensor:
         """Weight · gradient of each edge, `[E]`: the gradient of the class's lead over the next at the node.
 
-        The lead is that before the softmax, which would flatten where it is sure.
+        The lead is that before the softmax, which would flatten where it is sure; of several labels it is the score of
+        the label, of numbers the number.
         """
         assert self._weighed is not None
         _, _, weight, scores = self._weighed
         own = scores[node]
         others = own[torch.arange(len(own), device=own.device) != chosen]
-        lead = own[chosen] - others.max() if len(others) else own[chosen]
+        lead = own[chosen] - others.max() if self.task == "classification" and len(others) else own[chosen]
         (gradient,) = torch.autograd.grad(lead, weight, allow_unused=True, retain_graph=True)
         return torch.zeros(len(weight)).double() if gradient is None else (weight * gradient).detach().double().cpu()
 

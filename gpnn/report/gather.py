@@ -181,15 +181,11 @@ def _gather_facts(own: NodeFacts, group: ProcessGroup) -> NodeFacts:
     return own.map_rows(names, lambda rows: torch.cat(group.all_gather(rows)))
 
 
-def _gather_notable(
-    data: Data, view: View, own: _Held, splits: Mapping[str, Tensor], group: ProcessGroup
-) -> Notable | None:
-    """The nodes worth a look of all processes; None where nodes have several labels; collective."""
+def _gather_notable(data: Data, view: View, own: _Held, splits: Mapping[str, Tensor], group: ProcessGroup) -> Notable:
+    """The nodes worth a look of all processes; collective."""
     held_out = torch.zeros(len(own.nodes), dtype=torch.bool)
     held_out[torch.cat([splits["test"], splits["val"]])] = True
     ranked = rank_nodes(view, held_out, own.degrees)
-    if not ranked:
-        return None
     chosen = [first_nodes(scores) for scores in ranked.values()]
     facts = _gather_facts(_describe(data, view, own, torch.cat(chosen)), group)
     scores = torch.cat(group.all_gather(torch.cat([each[rows] for each, rows in zip(ranked.values(), chosen)])))

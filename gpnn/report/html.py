@@ -16,7 +16,7 @@ from gpnn.check import install_command
 from gpnn.explain import Explanation
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
-from gpnn.report.nodes import LEAD, explanations, nodes, parts_of
+from gpnn.report.nodes import explanations, lead_of, nodes, parts_of
 from gpnn.report.numbers import numbers
 from gpnn.report.predictions import calibration, classes
 from gpnn.report.record import Chart, Drawing, Listing, Record, Search, Section, Table
@@ -24,7 +24,7 @@ from gpnn.report.setup import configuration, environment, notes, phases, reprodu
 from gpnn.report.states import states
 from gpnn.report.verdict import learning_curves, race, traffic, verdict
 from gpnn.storage.atomic import finite, write_text
-from gpnn.text import metric_text, metric_words, percent
+from gpnn.text import metric_text, metric_words, percent, value_text
 from gpnn.train.task import shown_metrics
 
 SECTIONS: dict[str, Callable[[Record], Section | None]] = {
@@ -64,15 +64,16 @@ def write_report(record: Record, path: Path) -> None:
 
 
 def write_explanation(explanation: Explanation, path: Path) -> None:
-    """Write why one node gets its class: one HTML file that needs nothing else, atomically.
+    """Write why one node gets its prediction: one HTML file that needs nothing else, atomically.
 
     Raises:
         ImportError: without plotly or jinja2, naming the extra.
     """
     check_extra()
-    section = Section("explanations", "Why this answer", LEAD, parts_of(explanation))
-    cards = [("prediction", str(explanation.prediction)), ("probability", percent(explanation.probability))]
-    title = f"Why {explanation.node} is predicted as {explanation.prediction}"
+    section = Section("explanations", "Why this answer", lead_of(explanation), parts_of(explanation))
+    shown, probability = value_text(explanation.prediction), explanation.probability
+    cards = [("prediction", shown), *([] if probability is None else [("probability", percent(probability))])]
+    title = f"Why {explanation.node} is predicted as {shown}"
     write_text(path, render(title, str(explanation.node), "one node, explained", cards, [section]))
 
 

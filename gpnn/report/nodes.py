@@ -8,13 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpnn.data.labels import are_numbers, join_labels, labelled_nodes
 from gpnn.data.splits import split_mask
 from gpnn.explain import Explanation, draw_explanation
 from gpnn.graph import Graph
 from gpnn.report.counts import CHUNK, SPLIT_NAMES
 from gpnn.report.numbers import View
 from gpnn.report.record import Drawing, NodeFacts, Record, Search, Section, Table
-from gpnn.text import percent
+from gpnn.run.predictions import true_labels
+from gpnn.text import percent, value_text
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -25,9 +27,7 @@ NARROW = "\u202f"  # a space where no line ends
 
 
 def nodes(record: Record) -> Section | None:
-    """The lists of notable nodes and the sample; None where nodes have several labels."""
-    if record.notable is None:
-        return None
+    """The lists of notable nodes and the sample; None where there is neither."""
     facts, lists = record.notable.facts, record.notable.lists
     groups = {name: _rows(facts, lists[name]) for name in LISTS if lists.get(name)}
     if record.sample is not None:
@@ -40,9 +40,15 @@ def nodes(record: Record) -> Section | None:
         f"At most {MAX_LISTED} of each. Mistakes are among the held-out nodes. Worth a label next are nodes without "
         "one, where the model is unsure and many edges meet."
     )
-    middle = ("probability", "second choice") if facts.numbers is None else ("low", "high")
-    columns = ("node", "true", "prediction", *middle, "split", "subgraph", "edges")
+    columns = ("node", "true", "prediction", *_middle(facts), "split", "subgraph", "edges")
     return Section("nodes", "Nodes", lead, [Search("Find a node", columns, groups)])
+
+
+def _middle(facts: NodeFacts) -> tuple[str, ...]:
+    """The columns between a prediction and where the node is."""
+    if facts.numbers is not None:
+        return "low", "high"
+    return ("least sure label",) if facts.y.dim() == 2 else ("probability", "second choice")
 
 
 def _rows(facts: NodeFacts, places: range | list[int]) -> list[tuple[str, ...]]:
@@ -57,11 +63,26 @@ def _row(facts: NodeFacts, place: int) -> tuple[str, ...]:
     if facts.numbers is not None:
         values = [f"{value:.4g}" if value == value else "–" for value in facts.numbers[place].tolist()]
         return (_short(facts.names[place]), *values, *after)
+    if facts.y.dim() == 2:
+        return (_short(facts.names[place]), *_labels(facts, place), *after)
     true, best = int(facts.y[place]), facts.probabilities[place].topk(min(2, facts.probabilities.shape[1]))
     first, *second = [_short(facts.classes[number]) for number in best.indices.tolist()]
     label = "–" if true < 0 else _short(facts.classes[true])
-    also = f"{second[0]} ({percent(float(best.values[1])).replace(' ', NARROW)})" if second else "–"
+    also = _likely(second[0], best.values[1]) if second else "–"
     return (_short(facts.names[place]), label, first, percent(float(best.values[0])), also, *after)
+
+
+def _labels(facts: NodeFacts, place: int) -> tuple[str, str, str]:
+    """The true labels, those that are predicted, and the one nearest to a half."""
+    true, likely = facts.y[place], facts.probabilities[place]
+    named = join_labels(torch.stack([true > 0, likely > 0.5]), facts.classes).to_pylist()
+    had, predicted = (_short(text) or "none" for text in named)
+    nearest = int((likely - 0.5).abs().argmin())
+    return "–" if bool((true < 0).any()) else had, predicted, _likely(_short(facts.classes[nearest]), likely[nearest])
+
+
+def _likely(name: str, probability: Tensor) -> str:
+    return f"{name} ({percent(float(probability)).replace(' ', NARROW)})"
 
 
 def _short(text: str) -> str:
@@ -73,26 +94,31 @@ LISTS = ("surest mistakes", "least sure", "without a label", "worth a label next
 
 
 def rank_nodes(view: View, held_out: Tensor, degrees: Tensor) -> dict[str, Tensor]:
-    """For each list the score of every node, −inf where it does not belong on it, `[n]`; none with several labels.
+    """For each list the score of every node, −inf where it does not belong on it, `[n]`.
 
     A node is worth a label where the model is unsure and many edges meet: (1 − margin)·log(1 + degree), with the margin
-    of the best class over the second; of numbers the length of the interval stands for 1 − margin.
+    of the best class over the second; of several labels that of yes over no, where it is smallest; of numbers the
+    length of the interval stands for 1 − margin. Of several labels the surest mistake has the label furthest off.
 
     Args:
         view: labels and predictions.
         held_out: which labelled nodes the model was not trained on, `[n]`.
         degrees: edges of each node, `[n]`.
     """
-    if view.y.dim() == 2:
-        return {}
-    if view.numbers is None:
+    unlabelled, everywhere = ~labelled_nodes(view.y), torch.ones_like(held_out)
+    if view.numbers is not None:
+        true, predicted, low, high = view.numbers.nan_to_num(0.0).T
+        sure, doubt, wrong = (true - predicted).abs(), high - low, held_out
+    elif view.y.dim() == 2:
+        likely = view.probabilities.nan_to_num(0.5)
+        off = (likely - view.y).abs().amax(1)
+        margin = (2 * likely - 1).abs().amin(1)
+        doubt, wrong = 1 - margin, held_out & (off >= 0.5)
+        sure = torch.where(unlabelled, margin, off)
+    else:
         best = view.probabilities.nan_to_num(0.0).topk(min(2, view.probabilities.shape[1]), dim=1).values
         sure, doubt = best[:, 0], 1 - (best[:, 0] - best[:, -1] if best.shape[1] > 1 else best[:, 0])
         wrong = held_out & (view.probabilities.argmax(1) != view.y)
-    else:
-        true, predicted, low, high = view.numbers.nan_to_num(0.0).T
-        sure, doubt, wrong = (true - predicted).abs(), high - low, held_out
-    unlabelled, everywhere = view.y < 0, torch.ones_like(held_out)
     scores = (sure, doubt, sure if view.numbers is None else -doubt, doubt * torch.log1p(degrees.double()))
     members = (wrong, everywhere, unlabelled, unlabelled)
     kept = [torch.where(on, score.double(), -torch.inf) for score, on in zip(scores, members)]
@@ -120,10 +146,13 @@ def count_degrees(graph: Graph) -> Tensor:
 NUM_EACH = 3  # wrong, and as many right
 MAX_EXPLAINED = 20_000  # nodes of a graph whose report explains some
 
-LEAD = (
-    "Each edge, neighbour and column was deleted, and the node predicted again: the effect is the probability that its "
-    "class loses. An edge goes with its reverse; effects do not add up. "
-)
+
+def lead_of(explanation: Explanation) -> str:
+    """What the effects of an explanation are."""
+    numbers = explanation.probability is None
+    effect = "by how much its number moves, up or down" if numbers else "the probability that its class loses"
+    deleted = "Each edge, neighbour and column was deleted, and the node predicted again"
+    return f"{deleted}: the effect is {effect}. An edge goes with its reverse; effects do not add up. "
 
 
 def explanations(record: Record) -> Section | None:
@@ -131,28 +160,41 @@ def explanations(record: Record) -> Section | None:
     if not record.explanations:
         return None
     parts = [part for about, why in record.explanations for part in parts_of(why, about)]
-    return Section("explanations", "Why these answers", f"{LEAD}For others: gpnn explain RUN NODE.", parts)
+    lead = f"{lead_of(record.explanations[0][1])}For others: gpnn explain RUN NODE."
+    return Section("explanations", "Why these answers", lead, parts)
 
 
 def choose_examples(data: Data, predictions: Tensor, seed: int) -> dict[int, str]:
     """Rows of a few held-out nodes, the surest mistakes and some right ones, and what to say of each.
 
+    Of several labels the most likely one counts, which is the one explained, where it is predicted. A number is wrong
+    outside of its interval, and the surest mistake is the furthest off.
+
     Args:
         data: labels and masks.
-        predictions: the probability of each class, `[N, C]`.
+        predictions: the probability of each class, `[N, C]`, or numbers and their intervals, `[N, 3]`.
         seed: draws the right ones.
     """
     held_out = next((mask for name in ("test", "val") if (mask := split_mask(data, name)).any()), None)
-    if held_out is None or data.y.dim() != 1:
+    if held_out is None:
         return {}
-    names, predicted = data.get("class_names"), predictions.argmax(1)
-    wrong = (held_out & (predicted != data.y)).nonzero().flatten()
-    surest = wrong[predictions[wrong].amax(1).argsort(descending=True, stable=True)][:NUM_EACH].tolist()
-    right = (held_out & (predicted == data.y)).nonzero().flatten().numpy()
+    best = predictions.max(1)
+    if are_numbers(data.y):
+        number, low, high = predictions.T
+        sure, good = (number - data.y).abs(), (low <= data.y) & (data.y <= high)
+    elif data.y.dim() == 1:
+        sure, good = best.values, best.indices == data.y
+    else:
+        sure, good = best.values, data.y.gather(1, best.indices[:, None])[:, 0] > 0
+        held_out = held_out & (sure > 0.5)
+    wrong = (held_out & ~good).nonzero().flatten()
+    surest = wrong[sure[wrong].argsort(descending=True, stable=True)][:NUM_EACH].tolist()
+    right = (held_out & good).nonzero().flatten().numpy()
     drawn = np.random.default_rng(seed).permutation(right)[:NUM_EACH].tolist()
-    true = {row: int(data.y[row]) for row in surest}
-    called = {row: label if names is None else names[label] for row, label in true.items()}
-    return {row: f"wrong: it is {called[row]}" for row in surest} | dict.fromkeys(drawn, "right")
+    true = true_labels(data, data.get("class_names"))
+    assert true is not None
+    called = {row: value_text(true[row].as_py()) or "none" for row in surest}
+    return {row: f"wrong: it is {name}" for row, name in called.items()} | dict.fromkeys(drawn, "right")
 
 
 def parts_of(explanation: Explanation, about: str = "") -> list[Drawing | Table]:
@@ -162,5 +204,5 @@ def parts_of(explanation: Explanation, about: str = "") -> list[Drawing | Table]
     if not rows:
         return [Table(title, ("", ""), [("nothing whose deletion costs it probability", "")], wide=True, text=True)]
     return [
-        Drawing(title, draw_explanation(explanation), Table("", ("without", "", "probability lost"), rows, text=True))
+        Drawing(title, draw_explanation(explanation), Table("", ("without", "", explanation.effect), rows, text=True))
     ]

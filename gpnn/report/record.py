@@ -249,12 +249,12 @@ class Record:
         classes: the name of each class.
         multi_label: whether a node has several labels.
         phases: messages and updates of the schedule.
+        notable: nodes worth a look.
         predictions: how the held-out nodes were classified, or None where none is labelled or numbers were predicted.
         numbers: true numbers, predictions and intervals of some held-out nodes, `[m, 4]`, by split; None for classes.
         quality: edge cut and balance of the partition, or None without one.
         quotient: the graph by its subgraphs, or None without a partition.
         sample: some nodes and their states, or None where these were not computed.
-        notable: nodes worth a look, or None where nodes have several labels.
         cost: time and memory of one pass in rank 0, or None where it was not measured.
         shares: what each process holds, by rank, where the graph is divided among processes; else empty.
         small: the whole graph where it can be drawn node by node, else None.
@@ -274,12 +274,12 @@ class Record:
     classes: Sequence[str]
     multi_label: bool
     phases: PhaseCounts
+    notable: Notable
     predictions: PredictionCounts | None = None
     numbers: Mapping[str, Tensor] | None = None
     quality: Quality | None = None
     quotient: Quotient | None = None
     sample: Sample | None = None
-    notable: Notable | None = None
     cost: Cost | None = None
     shares: Sequence[Mapping[str, int]] = ()
     small: SmallGraph | None = None

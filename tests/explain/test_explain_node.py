@@ -208,6 +208,23 @@ def test_nodes_with_few_edges_can_be_explained(edges):
     assert not any(len({source, target}) == 2 and 0 not in (source, target) for source, target, _ in found.edges)
 
 
-def test_numbers_are_not_explained():
-    with pytest.raises(ValueError, match=r"needs a prediction of classes. Got a regression"):
-        explain(star(), 0, task=Regression("linear"))
+def test_of_a_number_both_directions_are_listed():
+    """Node 0 predicts 4 · 4 · (1 + x of leaf 3), in units of 10 around 100."""
+    data, task = star(), Regression("linear", mean=100.0, deviation=10.0)
+    data.x[3] = torch.tensor([-0.25, 0.0])
+    found = explain_node([Explained(plain_model(), data, synchronous(), task)], 0, task=task)
+    assert (found.prediction, found.probability) == (pytest.approx(220.0), None)
+    assert found.edges == ((1, 0, pytest.approx(160.0)), (3, 0, pytest.approx(40.0)))
+    assert found.neighbours == ((1, pytest.approx(160.0)), (3, pytest.approx(40.0)))
+    assert found.title == "0: 220"
+    assert found.shown()[:2] == [("edge", "1 → 0", "160"), ("edge", "3 → 0", "40")]
+    assert "1 → 0: 160" in draw_explanation(found)
+    assert "the number moves by" in found._repr_html_()
+
+
+def test_of_several_labels_the_most_likely_is_explained():
+    data, task = star(), Classification(2, multi_label=True)
+    found = explain_node([Explained(plain_model(), data, synchronous(), task)], 0, task=task, classes=["red", "blue"])
+    assert found.prediction == "red"
+    assert found.probability == pytest.approx(1.0, abs=1e-5)
+    assert found.edges == ((1, 0, pytest.approx(0.5, abs=1e-5)),)

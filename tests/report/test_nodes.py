@@ -46,8 +46,43 @@ def test_the_table_has_the_users_ids_and_is_bounded(record):
     assert len({len(row) for rows in search.groups.values() for row in rows} | {len(search.columns)}) == 1
 
 
-def test_several_labels_have_no_table(inputs):
-    assert nodes(inputs.gather(data=multi_hot_graph(90), predictions=torch.rand(90, 4), partition=None)) is None
+def test_several_labels_are_ranked_by_the_label_that_is_furthest_off():
+    likely = [[0.9, 0.2], [0.6, 0.4], [0.7, 0.05], [0.5, 0.1], [0.99, 0.45]]
+    shown = view(likely, [[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [-1.0, -1.0], [-1.0, -1.0]])
+    held_out = torch.tensor([True, True, True, False, False])
+    ranked = rank_nodes(shown, held_out, torch.tensor([1, 1, 1, 1, 50]))
+    assert {name: first_nodes(scores).tolist() for name, scores in ranked.items()} == {
+        "surest mistakes": [0, 1],
+        "least sure": [3, 4, 1, 2, 0],
+        "without a label": [4, 3],
+        "worth a label next": [4, 3],
+    }
+
+
+def test_the_table_names_all_labels_of_a_node(inputs):
+    data = multi_hot_graph(90)
+    data.class_names = ["art", "law", "tea", "<b>zoo</b>"]
+    likely = torch.where(data.y > 0, 0.8, 0.3)
+    likely[:, 3] = 0.45
+    likely[44] = 0.1
+    (search,) = nodes(inputs.gather(data=data, predictions=likely, partition=None)).parts
+    assert search.columns[:4] == ("node", "true", "prediction", "least sure label")
+    rows = {row[0]: row for row in search.groups["all nodes"]}
+    assert len(rows) == 90
+    assert {row[3] for row in rows.values() if row[0] != "44"} == {"<b>zoo</b> (45.0\u202f%)"}
+    assert rows["44"][2] == "none"
+    assert rows["89"][1] == "–"
+    known = [row for row in rows.values() if row[1] != "–"]
+    assert all(row[1].replace("; <b>zoo</b>", "") == row[2] for row in known if "art" in row[1] and row[0] != "44")
+    assert {row[0] for row in search.groups["surest mistakes"]} <= {row[0] for row in known if row[4] != "training"}
+    assert {row[0] for row in search.groups["without a label"]} == {str(node) for node in range(78, 90)}
+
+
+def test_of_several_labels_the_one_that_is_explained_is_right_or_wrong():
+    y = torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    data = Data(y=y, num_nodes=4, class_names=["red", "blue"], test_mask=torch.ones(4, dtype=torch.bool))
+    likely = torch.tensor([[0.9, 0.6], [0.8, 0.7], [0.7, 0.1], [0.3, 0.2]])
+    assert choose_examples(data, likely, seed=0) == {1: "wrong: it is blue", 2: "wrong: it is none", 0: "right"}
 
 
 WHY = Explanation(7, "red", 0.75, ((3, 7, 0.25), (4, 7, 0.125)), ((3, 0.25),), (("age", 0.5),), 0.375, 2)
@@ -63,6 +98,14 @@ def test_the_surest_mistakes_and_some_right_answers_are_chosen():
     assert found[1] == "wrong: it is red"
     assert {row for row, about in found.items() if about == "right"} == {3, 6, 7}
     assert choose_examples(Data(y=y, num_nodes=8), torch.stack([1 - sure, sure], 1), seed=0) == {}
+
+
+def test_a_number_is_wrong_outside_of_its_interval():
+    y = torch.tensor([1.0, 2.0, 3.5, float("nan")], dtype=torch.float64)
+    data = Data(y=y, num_nodes=4, test_mask=torch.tensor([True, True, True, False]))
+    predictions = torch.tensor([[1.5, 1.0, 2.0], [1.0, 0.5, 1.5], [9.0, 8.0, 10.0], [1.0, 0.0, 2.0]])
+    found = choose_examples(data, predictions, seed=0)
+    assert found == {2: "wrong: it is 3.5", 1: "wrong: it is 2", 0: "right"}
 
 
 def test_a_run_explains_some_of_its_nodes(record):
