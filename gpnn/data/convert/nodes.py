@@ -155,7 +155,7 @@ class NodeStage:
         if path is not None and path.suffix.lower() == ".npy" and len(read_header(path).shape) == 1:
             self._read_labels(path, data)
             return
-        matrix = read_matrix(path, self.job.choices)
+        matrix = read_matrix(path, self.job.choices, gaps=True)
         table = own if own is not None else Table("the nodes", {}, str)
         if matrix is not None or self.job.choices.label in table.columns:
             add_labels(data, table, _names(ids), matrix, self.job.choices)

@@ -72,8 +72,8 @@ def tables(
     each, called by the name, unless they have a column `type` or are numbered. `features` (.npy, dense or sparse .npz,
     .parquet, .csv, .tsv) holds instead of further columns one row of features per node, by a column `id` or in the
     order of the nodes. Where a node may have several labels, `labels` holds instead of `label` zeros and ones, one row
-    per node and one column per label; a row of -1 or NaN is unlabelled. Without `split`, 60 % of each class train, 20 %
-    validate.
+    per node and one column per label; a row of -1, NaN or empty cells is unlabelled, and so is a node without a row.
+    Without `split`, 60 % of each class train, 20 % validate.
 
     The result has `node_name` (the ids), `vocabulary` (what columns, classes and edge types mean), `class_names`,
     `edge_type_names` and `feature_names` where the tables name them, and `notes` on what was decided while reading.
@@ -104,7 +104,7 @@ def tables(
         read_edges(files.edges, choices),
         choices,
         features=read_matrix(files.features, choices),
-        labels=read_matrix(files.labels, choices),
+        labels=read_matrix(files.labels, choices, gaps=True),
     )
 
 
@@ -202,9 +202,9 @@ def read_part(path: Path, part: str) -> Table:
     return READERS[part][ending(path)](path)
 
 
-def read_matrix(path: Path | None, choices: Choices) -> Matrix | None:
-    """The features or labels that a file holds."""
-    return None if path is None else MATRIX_READERS[ending(path)](path, choices.id)
+def read_matrix(path: Path | None, choices: Choices, *, gaps: bool = False) -> Matrix | None:
+    """The features or labels that a file holds; with `gaps` NaN where one is missing."""
+    return None if path is None else MATRIX_READERS[ending(path)](path, choices.id, gaps=gaps)
 
 
 def read_edges(paths: Sequence[Path], choices: Choices) -> Table:

@@ -163,7 +163,7 @@ def add_labels(data: Data, nodes: Table, names: pyarrow.Array, labels: Matrix | 
             f"Labels must be either in {labels.file} or in the column {choices.label} of {nodes.file}. Got both."
         )
     if labels is not None:
-        values = matrix_rows(labels, names, nodes.file, data.notes).to_dense()
+        values = matrix_rows(labels, names, nodes.file, data.notes, gaps=True).to_dense()
         if values.shape[1] < 2:
             raise ValueError(f"{labels.file} must have at least two columns, one per label. Got {values.shape[1]}.")
         data.y = check_labels(values, data.num_nodes)

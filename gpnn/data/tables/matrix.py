@@ -43,7 +43,7 @@ class Matrix:
     notes: tuple[str, ...] = ()
 
 
-def read_npy_matrix(path: Path, id: str = "id") -> Matrix:
+def read_npy_matrix(path: Path, id: str = "id", *, gaps: bool = False) -> Matrix:
     """A dense array of numbers `[R, F]` as numpy's `.npy`.
 
     Raises:
@@ -52,7 +52,7 @@ def read_npy_matrix(path: Path, id: str = "id") -> Matrix:
     return Matrix(path.name, _dense(path, read_array(path)))
 
 
-def read_npz_matrix(path: Path, id: str = "id") -> Matrix:
+def read_npz_matrix(path: Path, id: str = "id", *, gaps: bool = False) -> Matrix:
     """One dense array `[R, F]` as numpy's `.npz`, beside an optional `id`; or what `scipy.sparse.save_npz` wrote.
 
     Raises:
@@ -69,8 +69,8 @@ def read_npz_matrix(path: Path, id: str = "id") -> Matrix:
     return Matrix(path.name, values, ids=None if ids is None else _ids(path, array_column(path, "id", ids), values))
 
 
-def read_parquet_matrix(path: Path, id: str = "id") -> Matrix:
-    """Columns of numbers, or of lists of numbers all of one length, beside an optional `id`.
+def read_parquet_matrix(path: Path, id: str = "id", *, gaps: bool = False) -> Matrix:
+    """Columns of numbers, or of lists of numbers all of one length, beside an optional `id`; with `gaps` some missing.
 
     Raises:
         ValueError: when it is anything else.
@@ -78,7 +78,7 @@ def read_parquet_matrix(path: Path, id: str = "id") -> Matrix:
     table = read_parquet_columns(path)
     columns = dict(zip(table.column_names, table.columns))
     ids = columns.pop(find_column(columns, id) or "id", None)
-    blocks = {name: list_block(path, name, values.combine_chunks()) for name, values in columns.items()}
+    blocks = {name: list_block(path, name, values.combine_chunks(), gaps=gaps) for name, values in columns.items()}
     if not blocks:
         raise ValueError(f"{path.name} must have columns of numbers. Got none.")
     names = []
@@ -88,8 +88,8 @@ def read_parquet_matrix(path: Path, id: str = "id") -> Matrix:
     return Matrix(path.name, values, names, None if ids is None else _ids(path, plain_column(ids), values))
 
 
-def read_delimited_matrix(path: Path, id: str = "id") -> Matrix:
-    """Columns of numbers separated by commas or tabs, beside an optional `id`."""
+def read_delimited_matrix(path: Path, id: str = "id", *, gaps: bool = False) -> Matrix:
+    """Columns of numbers separated by commas or tabs, beside an optional `id`; with `gaps` some missing."""
     table = read_delimited(path)
     table = name_columns(table, {"id": find_column(table.columns, id) or "id"})
     names = [name for name in table.columns if name != "id"]
@@ -100,7 +100,7 @@ def read_delimited_matrix(path: Path, id: str = "id") -> Matrix:
     values = np.empty((table.num_rows, len(names)), np.float32)
     with np.errstate(over="ignore"):
         for number, name in enumerate(names):
-            values[:, number] = table.numbers(name)
+            values[:, number] = table.numbers(name, gaps=gaps)
     return Matrix(table.file, values, names, table if "id" in table.columns else None, table.notes)
 
 
@@ -139,8 +139,8 @@ def _narrow(path: Path, values: np.ndarray) -> np.ndarray:
         return np.require(values, np.float32, ["C", "W"])
 
 
-def list_block(path: Path, name: str, values: Any) -> np.ndarray:
-    """One column as `[R, W]`: of lists of W numbers, else W = 1."""
+def list_block(path: Path, name: str, values: Any, *, gaps: bool = False) -> np.ndarray:
+    """One column as `[R, W]`: of lists of W numbers, else W = 1; with `gaps` NaN where one is missing."""
     import pyarrow
     from pyarrow import compute, types
 
@@ -152,11 +152,13 @@ def list_block(path: Path, name: str, values: Any) -> np.ndarray:
             raise ValueError(f"{path.name}, column {name[:80]}: must hold lists of one length. Got {least} to {width}.")
         values = values.flatten()
     kind = values.type
-    if values.null_count or not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-        got = f"{values.null_count} gaps" if values.null_count else str(kind)
+    missing = 0 if gaps else values.null_count
+    if missing or not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+        got = f"{missing} gaps" if missing else str(kind)
         raise ValueError(f"{path.name}, column {name[:80]}: must hold numbers, none missing. Got {got}.")
     values = values.cast(pyarrow.int8()) if types.is_boolean(kind) else values
-    return np.asarray(values.cast(pyarrow.float64(), safe=False)).reshape(-1, max(width, 1))
+    numbers = values.cast(pyarrow.float64(), safe=False).fill_null(np.nan)
+    return np.asarray(numbers).reshape(-1, max(width, 1))
 
 
 def read_sparse(path: Path, arrays: dict[str, np.ndarray]) -> csr_matrix:

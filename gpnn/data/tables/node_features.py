@@ -63,7 +63,7 @@ def add_features(data: Data, nodes: Table, names: pyarrow.Array, matrix: Matrix 
     return columns
 
 
-def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[str]) -> Tensor:
+def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[str], *, gaps: bool = False) -> Tensor:
     """The matrix with one row for each node, in the order of the nodes, dense or sparse CSR.
 
     Args:
@@ -71,6 +71,7 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[st
         names: the ids of the nodes.
         where: the file of the nodes, for errors.
         notes: gets a line when there are rows for other nodes.
+        gaps: a node without a row has NaN.
     """
     notes += matrix.notes
     values, count = matrix.values, matrix.values.shape[0]
@@ -79,12 +80,14 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[st
             raise ValueError(f"{matrix.file} must have one row for each of the {len(names)} nodes. Got {count}.")
     else:
         place = places(names, matrix.ids.names("id"))
-        if place.min() < 0:
+        if place.min() < 0 and not gaps:
             node = names[int(place.argmin())].as_py()
             raise ValueError(f"{matrix.file}, column id: must name every node of {where}. Got no row for {node!r}.")
-        if count > len(names):
-            notes.append(f"{count - len(names)} rows of {matrix.file} belong to no node")
+        if others := count - int((place >= 0).sum()):
+            notes.append(f"{others} rows of {matrix.file} belong to no node")
         values = values[place]
+        if gaps:
+            values[place < 0] = np.nan
     if isinstance(values, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(values))
     return from_scipy(values, sparse=True)

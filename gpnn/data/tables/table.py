@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gpnn.data.tables.column import as_text, named
+from gpnn.data.tables.column import as_text, missing_text, named
 from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
@@ -64,11 +64,12 @@ class Table:
                 name = column[:SHOWN]
                 raise ValueError(f"{self.file} may have the columns {choices}{_way_out(self, name)}. Got {name}.")
 
-    def numbers(self, column: str) -> np.ndarray:
-        """The values of a column as finite numbers, `[R]` float64."""
-        numbers, row = parse_numbers(self.columns[column])
+    def numbers(self, column: str, *, gaps: bool = False) -> np.ndarray:
+        """The values of a column as finite numbers, `[R]` float64; with `gaps` NaN where one is missing."""
+        values = self.columns[column]
+        numbers, row = parse_numbers(_mark_gaps(values) if gaps else values)
         if row is None:
-            bad = ~np.isfinite(numbers)
+            bad = np.isinf(numbers) if gaps else ~np.isfinite(numbers)
             row = int(bad.argmax()) if bad.any() else None
         if row is not None:
             self.refuse(column, row, "must be a finite number")
@@ -153,6 +154,13 @@ def places(values: pyarrow.Array, names: pyarrow.Array) -> np.ndarray:
         values, names = as_text(values), as_text(names)
     found = compute.index_in(values, value_set=names, skip_nulls=True)
     return compute.fill_null(found, -1).to_numpy().astype(np.int64)
+
+
+def _mark_gaps(values: pyarrow.Array) -> pyarrow.Array:
+    """The values with "nan" for every word that means a missing one."""
+    from pyarrow import compute, types
+
+    return compute.if_else(missing_text(values), "nan", values) if types.is_large_string(values.type) else values
 
 
 def parse_numbers(values: pyarrow.Array) -> tuple[np.ndarray, int | None]:

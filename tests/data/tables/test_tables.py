@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
+from pyarrow import csv, parquet
 from scipy.sparse import csr_matrix, save_npz
 
 import gpnn
@@ -120,6 +122,19 @@ class TestReading:
         assert data.y.tolist() == labels.tolist()
         assert data.num_classes == 3
         assert data.train_mask.tolist() == [True, False, False, False]
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_nodes_without_a_row_of_labels_or_with_an_empty_one_are_unlabelled(self, tmp_path, ending) -> None:
+        folder = write(tmp_path, "id,split\na,train\nb,val\nc,\nd,\n", "source,target\na,b\n")
+        rows = pyarrow.table({"id": ["b", "c", "a", "z"], "art": [0, None, 1, 1], "law": [1, None, 1, 0]})
+        if ending == "parquet":
+            parquet.write_table(rows, folder / "labels.parquet")
+        else:
+            csv.write_csv(rows, folder / "labels.csv")
+        data = load_dataset(folder)
+        assert data.y.tolist() == [[1, 1], [0, 1], [-1, -1], [-1, -1]]
+        assert data.class_names == ["art", "law"]
+        assert f"1 rows of labels.{ending} belong to no node" in data.notes
 
     def test_a_drawn_split_leaves_unlabelled_nodes_out(self, tmp_path: Path) -> None:
         folder = write(tmp_path, "id\n" + "".join(f"{node}\n" for node in range(12)), "source,target\n0,1\n")
