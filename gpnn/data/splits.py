@@ -126,7 +126,7 @@ def strata(y: Tensor) -> Tensor:
 
 
 def draw_split(data: Data, seed: int) -> str:
-    """Set the masks of `data`, drawn class by class; return a note on the split.
+    """Set the masks of `data`, drawn class by class where a node has one; return a note on the split.
 
     Args:
         data: with labels `y`.
@@ -135,7 +135,7 @@ def draw_split(data: Data, seed: int) -> str:
     for name, mask in split._asdict().items():
         data[name] = mask
     counts = [int(mask.sum()) for mask in split]
-    each = "" if are_numbers(data.y) else " of each class"
+    each = "" if are_numbers(data.y) or data.y.dim() == 2 else " of each class"
     shares = f"split drawn with seed {seed}, 60/20/20 %{each}"
     return f"{shares}: {counts[0]} nodes train, {counts[1]} validate, {counts[2]} test"
 

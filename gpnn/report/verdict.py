@@ -83,7 +83,7 @@ def race(record: Record) -> Section | None:
     if record.race is None or not record.race.finalists:
         return None
     raced = record.race
-    best, metric = raced.finalists[0], raced.metric.replace("_", " ")
+    best, metric = raced.finalists[0], metric_words(raced.metric)
     how = "as measured" if raced.measured else "by the sizes of graph and model"
     lead = f"{len(raced.costs)} recipes were tried on the validation nodes, within {raced.budget:,.0f} seconds {how}; "
     lead += f"after each rung the better ones continued. No other has a better validation {metric} than {best}. "
@@ -172,7 +172,7 @@ def _metric(record: Record, names: list[str]) -> Chart:
     traces = []
     for number, name in enumerate(names):
         epochs, values = history_column(record.history, f"val_{name}")
-        traces.append(curve(f"validation {name.replace('_', ' ')}", epochs, values, color(number), value_hover(name)))
+        traces.append(curve(f"validation {metric_words(name)}", epochs, values, color(number), value_hover(name)))
     best, shares = record.metrics.get("best_epoch"), all(name in SHARES for name in names)
     if best in traces[0]["x"]:
         height = traces[0]["y"][traces[0]["x"].index(best)]
@@ -184,7 +184,7 @@ def _metric(record: Record, names: list[str]) -> Chart:
         )
     layout = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"tickformat": ".0%"} if shares else {}}
     reached = metric_text(names[0], max(traces[0]["y"], key=partial(merit, names[0])))
-    alt = f"Validation {names[0].replace('_', ' ')} reaches {reached}."
+    alt = f"Validation {metric_words(names[0])} reaches {reached}."
     return Chart("metric", "Validation", alt, {"metric": traces}, layout)
 
 

@@ -15,7 +15,7 @@ from gpnn.engine import lower
 from gpnn.graph import as_graph
 from gpnn.nn.column_model import ColumnModel
 from gpnn.schedule import synchronous
-from gpnn.text import metric_text
+from gpnn.text import metric_text, metric_words
 from gpnn.train.column_settings import Setting, column_arguments
 from gpnn.train.column_solver import ColumnSolver
 from gpnn.train.evaluate import calibrated_scores, score
@@ -97,7 +97,7 @@ def baseline_note(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[st
         return None
     values = f"{metric_text(metric, found[best])} against {metric_text(metric, ours)}"
     return Note(
-        f"{ABOUT[best]} has a better validation {metric.replace('_', ' ')} than this training: {values}",
+        f"{ABOUT[best]} has a better validation {metric_words(metric)} than this training: {values}",
         "recipe=auto tries other families of models",
         'recipe="auto" tries other families of models',
     )

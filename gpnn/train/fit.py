@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gpnn.distributed import group_of
 from gpnn.engine.saved_states import release_host_rows
 from gpnn.pages import release_pages
-from gpnn.text import curves_html, metric_text, table_html
+from gpnn.text import curves_html, metric_text, metric_words, table_html
 from gpnn.train.metrics import merit
 from gpnn.train.objective import SPLITS, Examples, check_plan
 from gpnn.train.recipe import Recipe, resolve_recipe
@@ -76,7 +76,7 @@ def training_html(metrics: Mapping[str, Any], history: Sequence[Record]) -> str:
     """A training as a notebook shows it: the metrics of each split, and curves of loss and validation."""
     names = [name.removeprefix("train_") for name in metrics if name.startswith("train_")]
     rows = [
-        [name.replace("_", " "), *(metric_text(name, metrics.get(f"{split}_{name}")) for split in SPLITS)]
+        [metric_words(name), *(metric_text(name, metrics.get(f"{split}_{name}")) for split in SPLITS)]
         for name in names
     ]
     shown = ("loss", "val_loss", f"val_{metrics.get('metric')}")

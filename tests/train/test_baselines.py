@@ -77,7 +77,7 @@ def test_a_plain_method_that_is_better_on_validation_is_noted():
     )
     assert note.setting == "recipe=auto tries other families of models"
     less = baseline_note({"metric": "mae", "val_mae": 2.0}, {"mean": {"val_mae": 1.0}, "columns": {"val_mae": 3.0}})
-    assert less.what.startswith("the mean number has a better validation mae than this training: 1 against 2")
+    assert less.what.startswith("the mean number has a better validation MAE than this training: 1 against 2")
 
 
 def test_a_large_graph_is_learnt_from_some_of_its_nodes(planted, monkeypatch):
