@@ -76,8 +76,7 @@ def training_html(metrics: Mapping[str, Any], history: Sequence[Record]) -> str:
     """A training as a notebook shows it: the metrics of each split, and curves of loss and validation."""
     names = [name.removeprefix("train_") for name in metrics if name.startswith("train_")]
     rows = [
-        [metric_words(name), *(metric_text(name, metrics.get(f"{split}_{name}")) for split in SPLITS)]
-        for name in names
+        [metric_words(name), *(metric_text(name, metrics.get(f"{split}_{name}")) for split in SPLITS)] for name in names
     ]
     shown = ("loss", "val_loss", f"val_{metrics.get('metric')}")
     curves = {

@@ -40,7 +40,7 @@ EDGE_READERS: dict[str, Callable[[Path], Table]] = {
     ".graph": read_metis_edges,
     ".metis": read_metis_edges,
 }
-MATRIX_READERS: dict[str, Callable[[Path, str], Matrix]] = {
+MATRIX_READERS: dict[str, Callable[..., Matrix]] = {
     ".npy": read_npy_matrix,
     ".npz": read_npz_matrix,
     ".parquet": read_parquet_matrix,
