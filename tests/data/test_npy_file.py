@@ -1,5 +1,8 @@
 """Large .npy files: what is appended numpy reads, an unfinished file goes on, and a map never changes its file."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -30,6 +33,23 @@ def test_an_unfinished_file_goes_on(tmp_path):
     with NpyWriter(path, np.int32, kept=3) as file:
         file.append(np.array([7]))
     assert np.load(path).tolist() == [0, 1, 2, 7]
+
+
+def test_threads_parse_headers_one_after_the_other(tmp_path, monkeypatch):
+    np.save(path := tmp_path / "a.npy", np.arange(3))
+    parse, inside, seen = np.lib.format.read_array_header_1_0, [], []
+
+    def watched(file):
+        inside.append(None)
+        time.sleep(0.001)  # lets the other threads run
+        seen.append(len(inside))
+        inside.pop()
+        return parse(file)
+
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", watched)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(header.shape == (3,) for header in threads.map(read_header, [path] * 8))
+    assert set(seen) == {1}
 
 
 def test_files_that_are_refused(tmp_path):
