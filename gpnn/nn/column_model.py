@@ -18,7 +18,7 @@ from gpnn.graph import Graph
 from gpnn.kernels import Operator, aggregate
 from gpnn.kernels.autograd import constants
 from gpnn.nn.column_fitted import Columns, LinearColumns, Trees
-from gpnn.nn.layers import MaskKey
+from gpnn.nn.layers import MaskKey, feature_operator
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -170,7 +170,7 @@ class ColumnModel(nn.Module):
     Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees
     and the training labels around a node (:func:`~gpnn.nn.column_model.label_columns`) and, where features are
     few, these and their mean, maximum and minimum over the neighbours. Decision trees may read the dense columns
-    instead.
+    instead; of many features those that vary most are dense for them, with their mean over the neighbours.
 
     Nothing here is trained by gradients: :mod:`gpnn.train.column_solver` solves for the weights.
 
@@ -181,6 +181,7 @@ class ColumnModel(nn.Module):
         directed: whether senders and receivers of a node are told apart.
         hops: how far labels are read, 1 or 2.
         many: whether features are many.
+        num_selected: how many of them trees read.
         labels: what a training label is, of `LABELS`.
         num_labels: number of training nodes whose labels are read; 0: none are.
         solvers: how weights are found, of "linear" and "trees".
@@ -200,6 +201,7 @@ class ColumnModel(nn.Module):
         directed: bool = False,
         hops: int = 2,
         many: bool = True,
+        num_selected: int = 0,
         labels: str = "class",
         num_labels: int = 0,
         solvers: Sequence[str] = ("linear",),
@@ -214,11 +216,14 @@ class ColumnModel(nn.Module):
             check_choice("solvers", solver, SOLVERS)
         self.in_channels, self.out_channels, self.num_types = in_channels, out_channels, num_types
         self.directed, self.hops, self.many, self.labels = directed, hops, many, labels
+        self.num_selected = num_selected if many else 0
         self.num_labels, self.solvers = num_labels, tuple(solvers)
         self.iterations, self.num_leaves = iterations, num_leaves
         self.num_relations = num_types * (2 if directed else 1)
         num_dense = self.num_dense + self._label_width(num_labels)
         self.linear = LinearColumns(in_channels if many else 0, self.num_relations, num_dense, out_channels)
+        if self.num_selected:
+            self.register_buffer("selected", torch.zeros(num_selected, dtype=torch.int64))
         several = (out_channels,) if labels == "several" else ()
         kind = torch.float32 if labels == "number" else torch.int64
         self.register_buffer("label_node", torch.zeros(num_labels, dtype=torch.int64))
@@ -230,9 +235,14 @@ class ColumnModel(nn.Module):
 
     @property
     def num_dense(self) -> int:
-        """Dense columns before those of the labels: degrees and, where features are few, theirs."""
+        """Dense columns before those of the labels: degrees and those of features that are few or selected."""
         aggregates = 0 if self.many else self.in_channels * (1 + 3 * self.num_relations)
-        return aggregates + self.num_relations
+        return self.num_for_trees + aggregates + self.num_relations
+
+    @property
+    def num_for_trees(self) -> int:
+        """Dense columns, the first ones, that trees alone read: the selected features, of which X has all."""
+        return self.num_selected * (1 + self.num_relations)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -243,7 +253,7 @@ class ColumnModel(nn.Module):
     def kept(self, kind: str) -> Tensor:
         """Which dense columns count, booleans `[D]`."""
         place = torch.arange(len(self.linear.dense_weight), device=self.linear.bias.device)
-        own = 0 if self.many else self.in_channels
+        own = self.num_selected if self.many else self.in_channels
         return place < {"all": len(place), "unlabelled": self.num_dense, "own": own}[kind]
 
     def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
@@ -278,10 +288,27 @@ class ColumnModel(nn.Module):
             if self.num_labels:
                 dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
             means = relations.means()
+            if self.num_selected and x is not None:
+                own = self._select(x).to(self.linear.bias.dtype)
+                dense = [own, *(aggregate(mean, own) for mean in means), *dense]
         if not self.many and x is not None:
             own = (x if x.layout == torch.strided else x.to_dense()).to(self.linear.bias.dtype)
             dense = [own, *relations.aggregates(own), *dense]
         return Columns(x if self.many else None, None, means, torch.cat(dense, 1))
+
+    def _select(self, x: Tensor) -> Tensor:
+        """The selected features, dense, `[N, S]`.
+
+        Raises:
+            ValueError: when there is no such feature.
+        """
+        selected = self.get_buffer("selected")
+        if not 0 <= int(selected.min()) <= int(selected.max()) < self.in_channels:
+            raise ValueError(f"Selected features must be below {self.in_channels}. Got {int(selected.max())}.")
+        operator = feature_operator(x)
+        if operator is None:
+            return x[:, selected.to(x.device)]
+        return aggregate(operator, functional.one_hot(selected, self.in_channels).T.float().contiguous())
 
     def set_labels(self, nodes: Tensor, value: Tensor) -> None:
         """Take the labels of the training nodes, as many as the model has a place for."""

@@ -108,6 +108,7 @@ def _next_strength(path: Sequence[float], merits: Mapping[float, float]) -> floa
 METHODS = ("auto", "linear", "trees")
 FEW = 256  # features of which trees, and extremes over neighbours, are made
 MOST_TREES, MOST_WORK = 2000, 1e10  # and rows × columns × trees: together some half a minute on two cores
+MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees alone
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
 LEAST_LABELS = 50  # of fewer, trees learn little
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
@@ -119,7 +120,8 @@ def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels:
     Args:
         data: features, labels and masks.
         hops: how far labels are read, 1 or 2.
-        method: "linear", "trees", or "auto": linear and, where features are few and labels are not, trees.
+        method: "linear", "trees", or "auto": linear and, where labels are not few, trees. These read all features where
+            they are few; of many those that vary most, where there are as many labels as such columns.
         labels: whether the training labels around a node are columns.
 
     Raises:
@@ -131,11 +133,13 @@ def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels:
     num_labels = len(Examples.from_data(data).nodes["train"])
     kind, directed = KIND[task.name], is_directed(graph)
     num_types = graph.num_edge_types if graph.num_edge_types <= MOST_TYPES else 1
-    few = features <= FEW
-    width = (features * (1 + 3 * num_types * (1 + directed)) if few else 0) + 10
+    few, num_relations = features <= FEW, num_types * (1 + directed)
+    width = (features * (1 + 3 * num_relations) if few else FEW * (1 + num_relations)) + 10
     outputs = 1 if kind == "number" or (kind == "class" and task.num_outputs == 2) else task.num_outputs
-    iterations = int(min(MOST_ITERATIONS, MOST_TREES / outputs, MOST_WORK / (max(1, num_labels) * width * outputs)))
-    grows = few and iterations >= LEAST_ITERATIONS and num_labels >= LEAST_LABELS
+    work = max(1, num_labels) * width * outputs * (1 if few else 5)  # beside a ridge that suits many columns
+    iterations = int(min(MOST_ITERATIONS, MOST_TREES / outputs, MOST_WORK / work))
+    enough = num_labels >= LEAST_LABELS if few else num_labels >= width and data.num_nodes * width <= MOST_ENTRIES
+    grows = enough and iterations >= (LEAST_ITERATIONS if few else MOST_ITERATIONS)
     solvers = {"linear": ["linear"], "trees": ["trees"], "auto": ["linear", "trees"] if grows else ["linear"]}[method]
     return {
         "in_channels": features,
@@ -144,6 +148,7 @@ def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels:
         "directed": directed,
         "hops": hops,
         "many": not few and method != "trees",
+        "num_selected": FEW if not few and method == "auto" and grows else 0,
         "labels": kind,
         "num_labels": num_labels if labels else 0,
         "solvers": solvers,

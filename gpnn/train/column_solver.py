@@ -73,16 +73,19 @@ class ColumnSolver:
         nodes, target = examples.nodes["train"], examples.target("train")
         if model.num_labels:
             model.set_labels(nodes, task.standardise(target) if isinstance(task, Regression) else target)
-        columns = model.columns(examples.x, plan)
         linear = model.linear
-        mean, scale = _moments(columns.dense)
-        linear.get_buffer("mean").copy_(mean)
-        if columns.x is not None:
-            operator = feature_operator(columns.x)
-            x_mean, x_scale = _moments(columns.x) if operator is None else _sparse_moments(operator)
+        if model.many and examples.x is not None:
+            operator = feature_operator(examples.x)
+            x_mean, x_scale = _moments(examples.x) if operator is None else _sparse_moments(operator)
             linear.get_buffer("x_scale").copy_(x_scale)
             if operator is None:
                 linear.get_buffer("x_mean").copy_(x_mean)
+            if model.num_selected:
+                widest = torch.where(x_scale > 0, 1 / x_scale, 0.0).sort(descending=True, stable=True).indices
+                model.get_buffer("selected").copy_(widest[: model.num_selected])
+        columns = model.columns(examples.x, plan)
+        mean, scale = _moments(columns.dense)
+        linear.get_buffer("mean").copy_(mean)
         problem = LinearProblem.of(linear, columns, nodes)
         own = LinearProblem.of(linear, replace(columns, means=()), nodes)
         block_scale = torch.ones_like(linear.get_buffer("block_scale"))
@@ -113,8 +116,10 @@ class ColumnSolver:
         """The ridge regression of a setting; its training loss, and the norm of the gradient."""
         linear, nodes = self.model.linear, self.examples.nodes["train"]
         self.model.trees.clear()
+        kept = self.model.kept(setting.columns)
+        kept[: self.model.num_for_trees] = False
         with torch.no_grad():
-            linear.get_buffer("scale").copy_(self.scale * self.model.kept(setting.columns).to(self.scale))
+            linear.get_buffer("scale").copy_(self.scale * kept.to(self.scale))
             linear.get_buffer("block_scale").copy_(self.block_scale)
             if setting.columns == "own":
                 linear.get_buffer("block_scale")[1:] = 0

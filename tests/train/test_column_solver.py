@@ -49,7 +49,14 @@ def numbers(planted: Data) -> Data:
     return number_graph(120)
 
 
-CASES = {each.__name__: each for each in (few, many, multi_label, numbers)}
+def selected(planted: Data) -> Data:
+    """Many columns of so many nodes that trees read some of them."""
+    del planted
+    features = lambda y: torch.nn.functional.one_hot(y, 3) * 1.5  # noqa: E731
+    return many(planted_graph(900, 2700, friends=0.9, features=features, splits=(600, 150))[0])
+
+
+CASES = {each.__name__: each for each in (few, many, selected, multi_label, numbers)}
 
 
 def train(data: Data, recipe: Recipe = RECIPE, **options):
@@ -98,6 +105,22 @@ def test_labels_of_validation_and_test_reach_neither_columns_nor_weights(case, p
             found.append((model.columns(data.x, plan).dense, model.state_dict()))
         assert torch.equal(found[0][0], found[1][0])
         assert all(torch.equal(value, found[1][1][name]) for name, value in found[0][1].items())
+
+
+def test_trees_read_the_widest_of_many_columns_and_the_ridge_does_not_count_them_twice(planted):
+    data = selected(planted)
+    model, _, plan = train(data, replace(RECIPE, epochs=1))
+    assert model.solvers == ("linear", "trees")
+    x = data.x.to_dense()
+    deviation = x.double().std(0, correction=0)
+    assert deviation[model.selected].min() >= deviation.sort().values[300 - len(model.selected)] - 1e-9
+    dense = model.columns(data.x, plan).dense
+    assert torch.equal(dense[:, : len(model.selected)], x[:, model.selected])
+    assert torch.equal(model.columns(x, plan).dense, dense)
+    assert not model.linear.dense_weight[: model.num_for_trees].any()
+    model.selected[0] = 300
+    with pytest.raises(ValueError, match=r"Selected features must be below 300\. Got 300\."):
+        model(data.x, plan)
 
 
 def test_a_training_goes_on_from_a_checkpoint_to_the_same_bits(planted, tmp_path):
