@@ -125,8 +125,7 @@ class Recomputation:
 
         With `wanted`, `[w]`, those of them alone, `[w, s]`: the last step need not be taken for others.
         """
-        apart = inputs.device.type in PART_DEVICES and getattr(self.cell, "hands_on", False) and self.cell.local
-        if wanted is not None and apart:
+        if wanted is not None and takes_parts(self.cell, inputs.device):
             return self._advance_part(block, number, inputs, steps, initial, wanted)
         together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 else None
         whole = None if together is None else together(block, inputs, steps, wanted)
@@ -171,6 +170,11 @@ class Recomputation:
         with torch.random.fork_rng([] if device.type == "cpu" else [device]):
             torch.manual_seed(hash_key(self.seed, step.round, step.phase, step.repeat, number) >> 1)
             yield
+
+
+def takes_parts(cell: CellLike, device: torch.device) -> bool:
+    """Whether a step for some of a block's rows is a block of its own."""
+    return device.type in PART_DEVICES and getattr(cell, "hands_on", False) and cell.local
 
 
 def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPhase, list[Step]]]:
