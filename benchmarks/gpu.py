@@ -180,10 +180,10 @@ def held_cut(options: argparse.Namespace) -> dict[str, object]:
 
 
 def full(options: argparse.Namespace) -> dict[str, object]:
-    """269M nodes and 4.0 billion edges, as IGB-full, the cut held; `--eight`: features in 8 bits."""
+    """269M nodes and 4.0 billion edges, as IGB-full, the cut held; `--eight`: features in whole numbers of 8 bits."""
     import torch
 
-    sizes, narrow = (269_346_174, 3_995_777_034, 512, "held_cut"), torch.float8_e4m3fn if options.eight else None
+    sizes, narrow = (269_346_174, 3_995_777_034, 128, "held_cut"), torch.int8 if options.eight else None
     return train(*sizes, epochs=options.epochs, engine="streamed", feature_type=narrow)
 
 

@@ -18,7 +18,11 @@ from gpnn.schedule import held_cut_phases, partitioned_phases, synchronous_phase
 
 ONCE, FEW = "held cut in one round", ", few labels"
 SCHEDULES = {"partitioned": partitioned_phases(), "held cut": held_cut_phases(3), "synchronous": synchronous_phases()}
-SCHEDULES |= {ONCE: held_cut_phases(3), f"partitioned{FEW}": partitioned_phases(), f"synchronous{FEW}": held_cut_phases(1)}
+SCHEDULES |= {
+    ONCE: held_cut_phases(3),
+    f"partitioned{FEW}": partitioned_phases(),
+    f"synchronous{FEW}": held_cut_phases(1),
+}
 RUNNERS = {"device": Streamed(), "host": Streamed(device="cpu", features="cpu", near=1)}
 ROUNDS = 2
 

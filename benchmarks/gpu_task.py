@@ -22,6 +22,7 @@ from gpnn.pipeline import Assembly, Pipeline
 from gpnn.train import Recipe, fit
 
 PIECE = 1 << 20  # rows of features that are made at one time
+SCALE = 4.5 * 4.25**0.5 / 127  # of features in whole numbers of 8 bits: 4.5 times their standard deviation is the end
 
 
 @dataclass
@@ -113,7 +114,10 @@ def feature_pieces(
     for start in range(0, len(label), PIECE):
         some = label[start : start + PIECE]
         noise = torch.randn(len(some), centre.shape[1], device=label.device, generator=random)
-        values = stage[: len(some)].copy_((centre[some] + 2 * noise).to(dtype))
+        values = centre[some] + 2 * noise
+        if dtype == torch.int8:
+            values = (values / SCALE).round_().clamp_(-127, 127)
+        values = stage[: len(some)].copy_(values.to(dtype))
         yield slice(start, start + len(some)), values
 
 
@@ -174,19 +178,27 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
 
 
 def compare_features(num_nodes: int, num_edges: int, width: int, *, device: str = "cuda") -> dict[str, float]:
-    """How far gradients of features in 8 bits are from those of the same features in 16, relative, held cut."""
-    found = []
-    for kind in (torch.bfloat16, torch.float8_e4m3fn):
+    """How far gradients of features in 8 bits are from those of the same features in 16, relative, held cut.
+
+    Whole numbers have one scale, which the weights of the encoder have in them.
+    """
+    gradients: dict[str, list[Tensor]] = {}
+    for kind in (torch.bfloat16, torch.float8_e4m3fn, torch.int8):
         task = prepare(num_nodes, num_edges, width=width, device=device, feature_type=kind)
         made = assemble(task, max(2, num_nodes >> 19), "held_cut", recipe_of(1), engine="streamed")
+        scale, weight = SCALE if kind == torch.int8 else 1.0, made.model.encoder.first.weight
+        with torch.no_grad():
+            weight.mul_(scale)
         fit(made.model, made.data, made.plan, recipe=recipe_of(1))
-        found.append([each.grad.double() for each in made.model.parameters() if each.grad is not None])
-    whole = [torch.cat([each.flatten() for each in grads])[None] for grads in found]
-    return {
-        "nodes": num_nodes,
-        "of all gradients": _largest([whole[1]], [whole[0]]),
-        "largest relative difference of gradients": _largest(found[1], found[0]),
-    }
+        weight.grad.mul_(scale)
+        gradients[str(kind)[6:]] = [each.grad.double() for each in made.model.parameters() if each.grad is not None]
+        del made, task, weight
+    expected, found = gradients.pop("bfloat16"), {"nodes": num_nodes}
+    for name, ours in gradients.items():
+        whole = [torch.cat([each.flatten() for each in some])[None] for some in (ours, expected)]
+        found |= {f"of all gradients, {name}": _largest(whole[:1], whole[1:])}
+        found |= {f"largest relative difference of gradients, {name}": _largest(ours, expected)}
+    return found
 
 
 def compare_engines(

@@ -103,13 +103,15 @@ def write_on_gpu(folder: Path, graph: str, num_nodes: int, num_edges: int, width
     (folder / "done").touch()
 
 
-def measured(name: str, words: list[str], history: Path | None = None) -> dict:
+def measured(
+    name: str, words: list[str], history: Path | None = None, program: tuple[str, ...] = ("-m", "gpnn")
+) -> dict:
     """Run a command of gpnn; its seconds, peak resident bytes, and peak of those that are not mapped files.
 
     With `history`, the file that a training adds epochs to, also the seconds from its start to the first one's end.
     """
     start = time.perf_counter()
-    command = [sys.executable, "-u", "-m", "gpnn", *words]
+    command = [sys.executable, "-u", *program, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     peaks: dict[str, float] = {"VmHWM": 0, "RssAnon": 0}
     watch = threading.Thread(target=_watch, args=(process, peaks, history, start))
@@ -161,6 +163,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("scratch/stored"))
     parser.add_argument("--source", type=Path, help="folder of the arrays before the conversion (default: the same)")
     parser.add_argument("--drop", action="store_true", help="delete the arrays after the conversion")
+    parser.add_argument("--profile", type=Path, help="a folder for kernels and their times; ends before the last epoch")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     name = f"{given.graph}-{int(given.nodes)}-{int(given.edges)}"
@@ -203,7 +206,11 @@ def train(graph: Path, run: Path, schedule: str, given: argparse.Namespace) -> d
     words = ["train", graph, *SETTINGS, *steps, *ON[given.device], f"train.epochs={given.epochs}"]
     words += [f"model.hidden_channels={given.width}", f"memory={given.memory}GB", f"disk={run.parent}", *given.set]
     words += [f"train.check_every={given.epochs}"] if given.device == "cuda" else []
-    row = measured(f"train, {schedule}", [*map(str, words), "--out", str(run), "--no-report"], run / "history.jsonl")
+    words = [*map(str, words), "--out", str(run), "--no-report"]
+    program = ("-m", "gpnn")
+    if given.profile is not None:
+        program = ("benchmarks/profile_train.py", f"{given.profile}/{schedule}.json", str(given.epochs - 1))
+    row = measured(f"train, {schedule}", words, run / "history.jsonl", program)
     epochs = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     bare = sorted(each["seconds"] for each in epochs[1:] if "val_loss" not in each) or [epochs[-1]["seconds"]]
     return row | {"epoch": bare[len(bare) // 2], "epochs": [round(each["seconds"], 3) for each in epochs]}
