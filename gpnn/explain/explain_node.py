@@ -104,7 +104,7 @@ class Explanation:
         return [*rows, *(("column", str(name), effect) for name, effect in self.columns)]
 
     def _repr_html_(self) -> str:
-        return table_html(["without", "", self.effect], self.shown(), self.title)
+        return table_html(["without", "", self.effect], self.shown(), self.title) + draw_explanation(self)
 
 
 def explain_node(

@@ -10,7 +10,7 @@ from typing import Any
 from gpnn.race.budget import allot
 from gpnn.recipes import RECIPES, name_training, parse_training
 from gpnn.storage.read import shorten, wrong_field
-from gpnn.text import table_html
+from gpnn.text import metric_text, metric_words, table_html
 from gpnn.train.blend import Blend
 from gpnn.train.metrics import SMALLER_IS_BETTER
 
@@ -62,9 +62,11 @@ class RaceRecord:
     left_out: Mapping[str, float] | None = None
 
     def _repr_html_(self) -> str:
-        head = ("rung", "name", "epochs", "seconds", "value")
-        rows = [[each["rung"] + 1, *(each.get(name) for name in head[1:])] for each in self.rows]
-        return table_html(["rung", "recipe", "epochs", "seconds", f"validation {self.metric}"], rows)
+        told = ("name", "epochs", "seconds")
+        rows = [
+            [each["rung"] + 1, *map(each.get, told), metric_text(self.metric, each.get("value"))] for each in self.rows
+        ]
+        return table_html(["rung", "recipe", "epochs", "seconds", metric_words(f"val_{self.metric}")], rows)
 
     def to_mapping(self) -> dict[str, Any]:
         """The record as JSON holds it."""
