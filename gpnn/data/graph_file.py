@@ -134,7 +134,10 @@ def networkx_graph(graph: networkx.Graph, choices: Choices) -> Data:
     (['ann', 'bob'], [0, -1], ['age'])
     """
     nodes, edges = node_table("The graph", graph), edge_table("The graph", graph, choices.weight)
-    return assemble(replace(nodes, written=ARGUMENT), replace(edges, written=ARGUMENT), choices)
+    data = assemble(replace(nodes, written=ARGUMENT), replace(edges, written=ARGUMENT), choices)
+    if not (graph.is_directed() or graph.is_multigraph()):
+        data.undirected = True
+    return data
 
 
 def is_networkx(graph: Any) -> bool:

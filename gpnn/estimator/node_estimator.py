@@ -24,8 +24,10 @@ from gpnn.estimator.node_input import (
     apply_columns,
     check_features,
     fit_columns,
+    frame_table,
     is_graph,
     read_arrays,
+    read_columns,
     read_graph,
     read_nodes,
 )
@@ -121,7 +123,8 @@ class NodeEstimator(BaseEstimator):
 
         Args:
             X: a PyG `Data` or `HeteroData` with labels and masks; or features `[N, F]` (None: learn an embedding per
-                node); or nodes of `graph`, their ids or, where they have none, their rows, `[n]` or `[n, 1]`.
+                node; a frame with text or gaps: columns as :func:`gpnn.from_frames` reads them); or nodes of `graph`,
+                their ids or, where they have none, their rows, `[n]` or `[n, 1]`.
             y: a label per node, −1, NaN, None or "" where it is unknown, `[N]`; or multi-label, zeros and ones `[N, C]`
                 with a row of −1 where a node is unlabelled. Of a regressor a number per node, of which −1 is one.
             adjacency: scipy sparse matrix, array `[N, N]`, networkx graph of the nodes 0…N−1 (other names:
@@ -225,7 +228,7 @@ class NodeEstimator(BaseEstimator):
         graph: Any = None,
         adjacency: Any = None,
         ids: Sequence[Any] | None = None,
-        undirected: bool = False,
+        undirected: bool | None = None,
         **columns: str,
     ) -> Any:
         """The predictions that a change of the graph may have changed, without computing the others again.
@@ -244,8 +247,8 @@ class NodeEstimator(BaseEstimator):
             graph: start from another graph, which :meth:`predict_frame` would take as `X`.
             adjacency: of `graph`, as of :meth:`fit`.
             ids: of the rows of `nodes` that are an array; None: new numbers, which follow the last.
-            undirected: when a graph starts: whether edges come and go both ways, each distinct one once. A graph whose
-                edges were given their reverse in :meth:`fit` has it so.
+            undirected: when a graph starts: whether edges come and go both ways, each distinct one once. None: as the
+                graph was read; one whose edges were given their reverse in :meth:`fit` has it so in any case.
             columns: names of the columns `id`, `source`, `target`, `type`, `weight` and `label`, as of
                 :func:`gpnn.from_frames`, whose names they have where it read the graph.
 
@@ -267,11 +270,12 @@ class NodeEstimator(BaseEstimator):
         table = self._follower.update(nodes, edges, removed_nodes, removed_edges, ids, choices)
         return to_frame(table, self._follower.frame_kind or kind_of_frame(edges if nodes is None else nodes))
 
-    def _follow(self, start: tuple[Any, Any, Any] | None, undirected: bool) -> Follower:
+    def _follow(self, start: tuple[Any, Any, Any] | None, undirected: bool | None) -> Follower:
         if start is None:
             raise ValueError("`graph` must be the graph before the change, where the estimator was loaded. Got none.")
         X, adjacency, graph = start
         data = self._read(X, None, adjacency, graph).data
+        undirected = bool(data.get("undirected")) if undirected is None else undirected
         models = [self._followed(data, self.weight_ if self.members_ else 1.0, undirected)]
         models += [member._followed(data, weight, undirected) for weight, member in self.members_.values()]
         return Follower(models, data, self.task_, self._class_names())
@@ -410,8 +414,13 @@ class NodeEstimator(BaseEstimator):
             graph = getattr(self, "graph_", None)
         if graph is not None:
             return read_nodes(X, y, graph, self.task_name, sample_weight)
-        x = X if adjacency is None else check_features(self, X, reset=reset)
-        return read_arrays(x, y, adjacency, self.task_name, sample_weight)
+        if adjacency is None:
+            return read_arrays(X, y, None, self.task_name, sample_weight)
+        columns = None if reset else self.vocabulary_.columns
+        table = None if columns == () else frame_table(X, known=bool(columns))
+        if table is not None:
+            return read_columns(table, columns, y, adjacency, self.task_name, sample_weight)
+        return read_arrays(check_features(self, X, reset=reset), y, adjacency, self.task_name, sample_weight)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """scikit-learn's picture of the estimator and, once it is fitted, of its training."""

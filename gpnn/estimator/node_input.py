@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,24 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from gpnn.data.arrays import TEXT_HINT, data_from_arrays, encode_labels, encode_numbers, first_text, to_features
+from gpnn.data.arrays import (
+    TEXT_HINT,
+    data_from_arrays,
+    encode_labels,
+    encode_numbers,
+    first_text,
+    read_frame,
+    to_features,
+)
 from gpnn.data.check import check_data, check_sample_weight
 from gpnn.data.labels import check_trainable, labelled_nodes
 from gpnn.data.splits import MASKS
+from gpnn.data.tables.node_features import Columns, choose_columns, encode_columns
+from gpnn.data.tables.table import Table
+from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
 from gpnn.run.known_nodes import find_nodes
+from gpnn.train.notes import NoteWarning
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -78,6 +91,39 @@ def read_graph(data: Any, task: str, sample_weight: Any = None) -> NodeInput:
 def read_arrays(x: Any, y: Any, adjacency: Any, task: str, sample_weight: Any = None) -> NodeInput:
     """Features of all nodes of a graph, and their labels."""
     data, classes = data_from_arrays(x, y, adjacency, task)
+    return replace(read_graph(data, task, sample_weight), classes=classes)
+
+
+def frame_table(x: Any, *, known: bool = False) -> Table | None:
+    """A data frame that has text or gaps, as a table, any one where its columns are `known`; None of other values."""
+    from pyarrow import types
+
+    if not hasattr(x, "columns"):
+        return None
+    table = read_frame("X", x)
+    if known:
+        return table
+    text = any(types.is_large_string(values.type) for values in table.columns.values())
+    return table if text or not all(np.isfinite(values.to_numpy()).all() for values in table.columns.values()) else None
+
+
+def read_columns(
+    table: Table, columns: Columns | None, y: Any, adjacency: Any, task: str, sample_weight: Any = None
+) -> NodeInput:
+    """Columns of all nodes of a graph, whose values say what they mean, or which `columns` learnt it, and labels.
+
+    Warns:
+        NoteWarning: of what was decided on the user's behalf.
+    """
+    data, classes = data_from_arrays(None, y, adjacency, task)
+    if table.num_rows != data.num_nodes:
+        raise ValueError(f"`X` must have one row for each of the {data.num_nodes} nodes. Got {table.num_rows}.")
+    notes: list[str] = []
+    columns = choose_columns(table, list(table.columns), Choices(), columns, notes)
+    data.x, more = encode_columns(table, columns)
+    data.vocabulary, data.feature_names = Vocabulary(columns), Vocabulary(columns).feature_names
+    for note in (*notes, *more):
+        warnings.warn(note, NoteWarning, stacklevel=4)
     return replace(read_graph(data, task, sample_weight), classes=classes)
 
 

@@ -8,6 +8,7 @@ from torch_geometric.data import Data, HeteroData
 
 import gpnn
 from gpnn import GPNNClassifier, GPNNRegressor
+from gpnn.data.arrays import kind_of_frame, to_frame
 from gpnn.train.notes import NoteWarning
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{NoteWarning.__module__}.{NoteWarning.__qualname__}")
@@ -106,9 +107,29 @@ def test_arrays_are_numbered_and_keep_the_names_of_their_classes():
     assert answer["prediction"].to_pylist() == fitted.predict(x, adjacency=chain).tolist()
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "duckdb"])
+def test_columns_of_a_frame_beside_an_adjacency_are_read_as_tables_are(kind):
+    people = {"age": [1.0, None, 3.0, 1.0, 2.0, 3.0], "city": ["Oslo", "Rome"] * 3}
+    frame = to_frame(pyarrow.table(people), kind)
+    chain, y = np.eye(6, k=1) + np.eye(6, k=-1), ["a", "b"] * 3
+    fitted = GPNNClassifier(hidden_channels=4, epochs=2, k=2, validation_fraction=0).fit(frame, y, adjacency=chain)
+    assert fitted.vocabulary_.feature_names == ["age", "age is missing", "city=Oslo", "city=Rome"]
+    answer = fitted.predict_frame(frame, adjacency=chain)
+    assert kind_of_frame(answer) == kind
+    later = to_frame(pyarrow.table({"city": ["Rome"] * 5 + ["Lima"], "age": [1.0] * 6}), kind)  # no gaps
+    with pytest.warns(NoteWarning, match=r"column city: 1 unseen categories \('Lima'\) count as unknown"):
+        assert fitted.predict(later, adjacency=chain).shape == (6,)
+    with pytest.raises(ValueError, match=r"^X must have a column age\. Got city\.$"):
+        fitted.predict(to_frame(pyarrow.table({"city": ["Rome"] * 6}), kind), adjacency=chain)
+    with pytest.raises(ValueError, match=r"`X` must have one row for each of the 5 nodes\. Got 6\."):
+        fitted.predict(frame, adjacency=np.eye(5))
+
+
 def test_text_in_x_names_its_column_and_the_way_out():
+    numbers = pyarrow.table({"age": [1.0, 2.0], "city": [3.0, 4.0]})
+    fitted = GPNNClassifier(hidden_channels=4, epochs=1, k=1).fit(numbers, [0, 1], adjacency=np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"`gpnn\.from_frames` makes features .* Got 'Oslo' in column 'city'\.$"):
-        GPNNClassifier().fit(pyarrow.table({"age": [1.0], "city": ["Oslo"]}), [0], adjacency=np.zeros((1, 1)))
+        fitted.predict(pyarrow.table({"age": [1.0, 2.0], "city": ["3", "Oslo"]}), adjacency=np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"`X` must hold numbers; .* Got could not convert string to float: 'a'\.$"):
         GPNNClassifier().fit([["a"]], [0], adjacency=np.zeros((1, 1)))
 

@@ -2,6 +2,7 @@
 
 import pickle
 
+import networkx
 import numpy as np
 import pyarrow
 import pytest
@@ -56,7 +57,7 @@ def test_frames_are_read_with_the_meaning_learnt():
     classifier = GPNNClassifier(**SMALL).fit(gpnn.from_frames(people, knows, **names, undirected=True))
     new = pyarrow.table({"id": ["u99", "u3"], "age": [7, 70], "city": ["Rome", "Oslo"]})
     edge = pyarrow.table({"from": ["u99"], "to": ["u5"]})
-    found = classifier.update(new, edge, removed_edges=knows.slice(10, 1), **names, undirected=True)
+    found = classifier.update(new, edge, removed_edges=knows.slice(10, 1), **names)
     assert "u99" in found["node"].to_pylist()
     rows = {row["id"]: row for row in [*people.drop_columns("label").to_pylist(), *new.to_pylist()]}
     later = pyarrow.concat_tables([knows.slice(0, 10), knows.slice(11), edge])
@@ -70,6 +71,17 @@ def test_frames_are_read_with_the_meaning_learnt():
     with pytest.raises(ValueError, match=r"must have a column city"):
         classifier.update(new.drop_columns("city"), **names)
     assert classifier.predict_frame().equals(shown)
+
+
+def test_edges_of_a_graph_that_was_read_both_ways_come_both_ways():
+    graph = networkx.cycle_graph(12)
+    networkx.set_node_attributes(graph, {node: "ab"[node % 2] for node in graph}, "label")
+    networkx.set_node_attributes(graph, {node: float(node) for node in graph}, "age")
+    classifier = GPNNClassifier(**SMALL).fit(gpnn.load_dataset(graph))
+    classifier.update(edges=[[0], [6]])
+    graph.add_edge(0, 6)
+    wanted = classifier.predict_frame(gpnn.load_dataset(graph))
+    assert classifier.predict_frame()["p_a"].to_numpy() == pytest.approx(wanted["p_a"].to_numpy(), abs=1e-6)
 
 
 def test_a_loaded_estimator_needs_the_graph(tmp_path):

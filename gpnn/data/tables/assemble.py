@@ -118,6 +118,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
             graph = replace(graph, edge_weight=torch.ones(graph.num_edges))
     if choices.undirected:
         graph, origin = graph.with_reverses()
+        data.undirected = True
         if columns:
             data.edge_attr = data.edge_attr[origin]
     data.edge_index = torch.stack([graph.src, graph.dst])
