@@ -1,13 +1,13 @@
 """Which weights of a training in mini-batches are kept, and with what settings: `sampled` on development splits.
 
-    python -m benchmarks.kept_weights [--jobs 1] [--settings NAME …] [--graphs cora citeseer] [--splits 5]
+    python -m benchmarks.kept_weights [--jobs 1] [--settings NAME …] [--graphs cora citeseer] [--splits 5] [--public]
 
 Each training has its full number of epochs, after each of which the validation and the held-out nodes are predicted by
 the weights of the last step and by two running averages of the weights. A line of `results/kept_weights.jsonl` is one
 training, with what each rule would have kept: `accuracy` (the best; ties by loss), `loss` (the least), `both` (the last
 check at which neither accuracy nor loss was worse than at the one kept before, GRAND's rule) and `last`. Held out are
 nodes that are neither in the development split's training and validation nor in the public test set, so that nothing
-here has read the latter. Finished lines are not run again.
+here has read the latter. Finished lines are not run again; `results/kept_weights.md` is the table of all of them.
 """
 
 from __future__ import annotations
@@ -156,8 +156,33 @@ def choose(curve: list[tuple[float, float, float]], rule: str) -> list[float]:
     return [best + 1, *(round(value, 4) for value in curve[best])]
 
 
+def table(lines: list[dict[str, Any]]) -> str:
+    """The held-out accuracy of each setting under each rule, and its validation accuracy by the first one."""
+    kept = [(weights, rule) for weights in AVERAGES for rule in RULES]
+    head = ["setting", "splits", *(f"{weights}, {rule}" for weights, rule in kept), "public validation"]
+    text = []
+    for graph in dict.fromkeys(each["graph"] for each in lines):
+        text += [f"**{graph}**, held-out accuracy, percent", "", _row(head), _row(["---"] * len(head))]
+        for setting in SETTINGS:
+            own = [each for each in lines if (each["graph"], each["setting"]) == (graph, setting)]
+            splits = [each["kept"] for each in own if each["split"] >= 0]
+            public = [each["kept"]["step"]["both"][1] for each in own if each["split"] < 0]
+            means = [_mean([each[weights][rule][3] for each in splits]) for weights, rule in kept]
+            text += [_row([setting, str(len(splits)), *means, _mean(public)])] if own else []
+        text.append("")
+    return "\n".join(text)
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _mean(values: list[float]) -> str:
+    return f"{100 * sum(values) / len(values):.1f}" if values else "–"
+
+
 def main() -> None:
-    """Run what is not done, a line at a time."""
+    """Run what is not done, a line at a time, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
@@ -174,6 +199,11 @@ def main() -> None:
         for future in as_completed(waiting):
             with RESULTS.open("a") as file:
                 file.write(json.dumps(future.result(), ensure_ascii=False) + "\n")
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    about = (__doc__ or "").split("\n\n")[2].replace("\n", " ")
+    RESULTS.with_suffix(".md").write_text(
+        f"# Which weights a training in mini-batches keeps\n\n{about}\n\n{table(lines)}"
+    )
 
 
 if __name__ == "__main__":
