@@ -29,7 +29,7 @@ from gpnn.pages import empty_like
 
 WORTH = 0.75  # of the rows of all steps, below which what is left out pays for rows that are not contiguous
 WHOLE = 0.5  # of a block's rows: with more it is computed whole
-NEARLY = 0.75  # of a block's rows: with more all of them are stored
+NEARLY = 0.82  # of a block's rows: with more all of them are stored
 ALMOST = 0.9  # of all rows: with more all of them are stored, where they stand
 MOST_MADE = 3  # initial states that are made of features in one pass over the first phase, per row
 
@@ -152,7 +152,7 @@ def _worthy(recomputation: Recomputation, rows: Tensor) -> Reach | None:
     made = sum(part.block.num_inputs for part in found.stages[0].parts)
     if found.num_computed > WORTH * usual or made > MOST_MADE * plan.num_nodes:
         return None
-    most = 3.0 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states that a pass over all rows holds as well
+    most = 3.1 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states that a pass over all rows holds as well
     return _within(found, int(most * plan.num_nodes))
 
 

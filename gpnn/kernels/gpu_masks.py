@@ -1,7 +1,8 @@
-"""Random masks on a GPU: the hash of :mod:`gpnn.kernels.masks` in registers, nothing but the mask in memory."""
+"""Random masks on a GPU: the hash of :mod:`gpnn.kernels.masks` in registers, in memory the mask or what it leaves."""
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -24,6 +25,20 @@ def fill_entries(key: int, rows: Tensor, columns: Tensor, threshold: int, scale:
         value = out.new_full((1,), scale)
         arrays = (rows.contiguous(), columns.contiguous(), value, out, out.numel())
         _fill_entries[(triton.cdiv(out.numel(), ENTRIES),)](*_words(key, threshold), *arrays, ENTRIES=ENTRIES)
+
+
+def mask_rows(key: int, rows: Tensor, threshold: int, scale: float, x: Tensor, out: Tensor, *, whole: bool) -> None:
+    """out[i, j] = scale · x[i, j] where the hash of (key, rows[i], j) reaches the threshold, else 0, in `out`'s type.
+
+    With `whole` that of (key, rows[i], 0) counts for all columns.
+    """
+    if out.numel():
+        tile = min(256, max(16, triton.next_power_of_2(out.shape[1])))
+        grid = (triton.cdiv(len(out), ROWS), triton.cdiv(out.shape[1], tile))
+        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+        value = torch.full((1,), scale, dtype=wide, device=x.device)
+        arrays = (rows.contiguous(), value, x.contiguous(), out, *out.shape)
+        _mask[grid](*_words(key, threshold), *arrays, WHOLE=whole, ROWS=ROWS, TILE=tile)
 
 
 def _words(key: int, threshold: int) -> tuple[int, ...]:
@@ -59,6 +74,22 @@ def _fill(  # type: ignore[no-untyped-def]
     live = (i < num_rows)[:, None] & (column < width)[None, :]
     scale = tl.load(value)
     tl.store(out + i[:, None] * width + column[None, :], tl.where(kept, scale, scale * 0), mask=live)
+
+
+@triton.jit(do_not_specialize=["low", "high", "threshold"])
+def _mask(  # type: ignore[no-untyped-def]
+    low, high, threshold, rows, value, x, out, num_rows, width, WHOLE: tl.constexpr, ROWS: tl.constexpr,
+    TILE: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    row = tl.load(rows + i, mask=i < num_rows, other=0)
+    kept = _kept(low, high, threshold, row[:, None], column[None, :] * 0 if WHOLE else column[None, :])
+    live = (i < num_rows)[:, None] & (column < width)[None, :]
+    place = i[:, None] * width + column[None, :]
+    scale = tl.load(value)
+    entry = tl.load(x + place, mask=live & kept, other=0).to(scale.dtype) * scale
+    tl.store(out + place, entry.to(out.dtype.element_ty), mask=live)
 
 
 @triton.jit(do_not_specialize=["low", "high", "threshold"])

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from gpnn.check import check_probabilities
+from gpnn.kernels.autograd import is_plain
 from gpnn.kernels.operator import Operator
 
 _WORD = 0xFFFFFFFF
@@ -58,6 +60,41 @@ def dropout_mask(key: int, rows: Tensor, num_columns: int, p: float, *, dtype: t
 def row_mask(key: int, rows: Tensor, p: float, *, dtype: torch.dtype = torch.float32) -> Tensor:
     """The same for whole rows (DropNode), `[len(rows), 1]`."""
     return dropout_mask(key, rows, 1, p, dtype=dtype)
+
+
+def drop(x: Tensor, key: int, rows: Tensor, p: float, *, whole: bool, dtype: torch.dtype | None = None) -> Tensor:
+    """`x` times :func:`dropout_mask`, or :func:`row_mask` for `whole` rows; on a GPU in one pass, without the mask.
+
+    Args:
+        x: `[n, d]`.
+        key: from :func:`hash_key`.
+        rows: the ids that stand for the rows, `[n]`.
+        p: probability that an entry or a row is dropped.
+        whole: whether whole rows are.
+        dtype: of the result, where `x` needs no gradient; None: that of `x`.
+    """
+    if x.is_cuda and not is_plain():
+        return _Drop.apply(x, key, rows, p, whole, dtype or x.dtype)
+    return x * dropout_mask(key, rows, 1 if whole else x.shape[1], p, dtype=x.dtype)
+
+
+class _Drop(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, key: int, rows: Tensor, p: float, whole: bool, dtype: torch.dtype) -> Tensor:
+        from gpnn.kernels.gpu_masks import mask_rows
+
+        check_probabilities(p=p)
+        ctx.arguments, out = (
+            (key, rows, p, whole),
+            torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format),
+        )
+        mask_rows(key, rows, _threshold(p), 1 / (1 - p), x, out, whole=whole)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        key, rows, p, whole = ctx.arguments
+        return drop(grad, key, rows, p, whole=whole), None, None, None, None, None
 
 
 def entry_mask(key: int, rows: Tensor, columns: Tensor, p: float, *, dtype: torch.dtype) -> Tensor:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from gpnn.data.features import slice_rows
-from gpnn.kernels import Operator, aggregate, dropout_mask, hash_key, row_mask
+from gpnn.kernels import Operator, aggregate, hash_key
 from gpnn.kernels.autograd import is_plain, setting
-from gpnn.kernels.masks import masked_weight
+from gpnn.kernels.masks import drop, masked_weight
 
 Result = TypeVar("Result")
 SPARSE_BELOW = 0.2  # dense features with a smaller share of non-zeros are multiplied as sparse ones
@@ -50,7 +50,8 @@ class FeatureLinear(nn.Module):
             raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
         operator = None if x.requires_grad else feature_operator(x)
         if operator is None and x.element_size() == 2 and torch.is_autocast_enabled(x.device.type):
-            x = drop_entries(x, p, key, layer)  # products in half precision need no wider copy
+            narrow = torch.get_autocast_dtype(x.device.type)  # products in half precision need no wider copy
+            x = drop_entries(x, p, key, layer, narrow)
             return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
         if operator is None:
             out = drop_entries(x.to(self.weight.dtype), p, key, layer) @ self.weight
@@ -230,18 +231,21 @@ class MaskKey(NamedTuple):
         return torch.arange(like.shape[0], device=like.device) if self.nodes is None else self.nodes
 
 
-def drop_entries(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
-    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); unchanged without a key."""
+def drop_entries(x: Tensor, p: float, key: MaskKey | None, layer: int, dtype: torch.dtype | None = None) -> Tensor:
+    """`x` with each entry dropped with probability `p` and the others scaled by 1/(1 − p); unchanged without a key.
+
+    Where that makes a copy of what needs no gradient, it may be in another type.
+    """
     if key is None or p == 0:
         return x
-    return x * dropout_mask(key.fold_in(layer), key.rows(x), x.shape[1], p, dtype=x.dtype)
+    return drop(x, key.fold_in(layer), key.rows(x), p, whole=False, dtype=dtype)
 
 
 def drop_rows(x: Tensor, p: float, key: MaskKey | None, layer: int) -> Tensor:
     """The same for whole rows: DropNode of GRAND (Feng et al. 2020)."""
     if key is None or p == 0:
         return x
-    return x * row_mask(key.fold_in(layer), key.rows(x), p, dtype=x.dtype)
+    return drop(x, key.fold_in(layer), key.rows(x), p, whole=True)
 
 
 def drop_weights(operator: Operator, p: float, key: MaskKey | None, layer: int) -> Operator:

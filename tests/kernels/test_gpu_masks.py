@@ -23,6 +23,22 @@ def test_rows(width: int, p: float, dtype: torch.dtype) -> None:
         assert out.cpu().equal(hash_mask(key, ROWS[:, None], torch.arange(width), p, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("width", [1, 50, 300])
+def test_masked_values(width: int, whole: bool, dtype: torch.dtype) -> None:
+    """A value times its mask, also in another type."""
+    from gpnn.kernels.gpu_masks import mask_rows
+
+    x = torch.randn(len(ROWS), width, generator=torch.Generator().manual_seed(0)).to(dtype)
+    mask = hash_mask(hash_key(4), ROWS[:, None], torch.zeros(1) if whole else torch.arange(width), 0.5, dtype=dtype)
+    for kind in (dtype, dtype if dtype == torch.float64 else torch.bfloat16):
+        out = torch.full(x.shape, torch.nan, dtype=kind, device=DEVICE)
+        mask_rows(hash_key(4), ROWS.to(DEVICE), _threshold(0.5), 2.0, x.to(DEVICE), out, whole=whole)
+        exact = kind == dtype  # the interpreter truncates to bfloat16
+        torch.testing.assert_close(out.cpu().float(), (x * mask).float(), rtol=0 if exact else 1e-2, atol=0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_entries(dtype: torch.dtype) -> None:
     from gpnn.kernels.gpu_masks import fill_entries
