@@ -15,7 +15,7 @@ COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir uv \
     && uv pip install --system --no-cache --torch-backend=cpu --constraint /tmp/constraints.txt torch \
     && uv pip install --system --no-cache --torch-backend=cpu --constraint /tmp/constraints.txt \
-        "$(echo /wheels/gpnn-*.whl)[report,metis]" \
+        "$(echo /wheels/gpnn-*.whl)[metis]" \
     && rm -r /wheels /tmp/constraints.txt
 RUN useradd --create-home --uid 1000 gpnn && mkdir /work && chown gpnn /work
 USER gpnn

@@ -17,7 +17,7 @@ COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
 # PyPI's torch for Linux brings the CUDA libraries
 RUN pip install --no-cache-dir --constraint /tmp/constraints.txt torch \
-    && pip install --no-cache-dir --constraint /tmp/constraints.txt "$(echo /wheels/gpnn-*.whl)[report,metis]" \
+    && pip install --no-cache-dir --constraint /tmp/constraints.txt "$(echo /wheels/gpnn-*.whl)[metis]" \
     && rm -r /wheels /tmp/constraints.txt
 RUN useradd --create-home --uid 1000 gpnn && mkdir /work && chown gpnn /work
 USER gpnn

@@ -204,9 +204,8 @@ def explain(
     from gpnn.train import RunFolder
 
     if out is not None:
-        from gpnn.report import check_extra, write_explanation
+        from gpnn.report import write_explanation
 
-        check_extra()
         if out.suffix != ".html":
             raise ValueError(f"`--out` must end in .html. Got {str(out)!r}.")
     folder = RunFolder.open(run)

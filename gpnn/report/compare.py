@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.html import check_extra, render
+from gpnn.report.html import render
 from gpnn.report.record import Chart, Section, Table, Trace, color, horizontal_bars, label
 from gpnn.report.verdict import curve, history_column, value_hover
 from gpnn.run.folder import RunFolder
@@ -46,9 +46,7 @@ def write_comparison(paths: Sequence[Path], out: Path) -> None:
 
     Raises:
         ValueError: when one of them is not a run.
-        ImportError: without plotly or jinja2, naming the extra.
     """
-    check_extra()
     runs = read_runs(paths)
     groups = group_runs(runs)
     sections = [_results(groups), _curves(groups), _differences(runs)]
@@ -208,4 +206,4 @@ def _differences(runs: Sequence[ComparedRun]) -> Section:
 
 
 def _words(name: str) -> str:
-    return metric_words(name.removeprefix("num_"))
+    return "subgraphs" if name == "num_parts" else metric_words(name.removeprefix("num_"))
