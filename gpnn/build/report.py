@@ -27,6 +27,8 @@ from gpnn.report import (
     MAX_EXPLAINED,
     Cost,
     Record,
+    can_write,
+    check_extra,
     choose_examples,
     gather_record,
     measure_cost,
@@ -111,7 +113,9 @@ def report_run(path: Path, out: Path | None = None) -> Path:
 
     Raises:
         ValueError: when there is no run, it failed, it is not finished, or its data has changed since.
+        ImportError: without plotly or jinja2, naming the extra.
     """
+    check_extra()
     run = RunFolder.open(path)
     run.check_succeeded()
     if not run.has_results:
@@ -129,7 +133,7 @@ def report_run(path: Path, out: Path | None = None) -> Path:
 
 
 def write_run_report(run: RunFolder, built: Built, logits: Tensor | None = None, out: Path | None = None) -> None:
-    """Write the report of a finished run whose model holds the run's weights, in rank 0; collective.
+    """Write the report of a finished run whose model holds the run's weights, where rank 0 can; collective.
 
     Args:
         run: the run.
@@ -138,10 +142,11 @@ def write_run_report(run: RunFolder, built: Built, logits: Tensor | None = None,
         out: where to write; None: the run's `report.html`.
     """
     group = group_of(built.plan)
-    record = record_run(run, built, logits)
-    if record is not None:
-        write_report(record, out or run.report)
-    group.barrier()
+    if int(group.broadcast(torch.tensor(can_write()))):
+        record = record_run(run, built, logits)
+        if record is not None:
+            write_report(record, out or run.report)
+        group.barrier()
 
 
 def record_run(run: RunFolder, built: Built, logits: Tensor | None = None) -> Record | None:

@@ -204,8 +204,9 @@ def explain(
     from gpnn.train import RunFolder
 
     if out is not None:
-        from gpnn.report import write_explanation
+        from gpnn.report import check_extra, write_explanation
 
+        check_extra()
         if out.suffix != ".html":
             raise ValueError(f"`--out` must end in .html. Got {str(out)!r}.")
     folder = RunFolder.open(run)

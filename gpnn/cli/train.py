@@ -181,11 +181,11 @@ def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Bu
 def _write_missing(run: RunFolder, progress: Progress, *, report: bool) -> None:
     """Write the model card and the report of a finished run that was killed before it had them."""
     from gpnn.build import report_run
-    from gpnn.report import write_model_card
+    from gpnn.report import can_write, write_model_card
 
     if not run.model_card.exists():
         write_model_card(run)
-    if report and not run.report.exists():
+    if report and can_write() and not run.report.exists():
         progress.stage("writing the report")
         report_run(run.path)
 
@@ -278,6 +278,7 @@ def _fit(
 ) -> FitResult:
     from gpnn.build import history_notes, train_run
     from gpnn.progress import TensorBoard
+    from gpnn.report import advice, can_write
 
     silent = progress.silent
     with ExitStack() as stack:
@@ -288,6 +289,8 @@ def _fit(
             if built.engine is not None:
                 messages().print(f"engine: {built.engine}", markup=False)
             print_notes(built.notes, messages())
+        if report and not silent and not can_write():
+            messages().print(advice(), markup=False)
         progress.stage("training", built.config.train.epochs)
         result = train_run(run, built, [*callbacks, progress], report=report, on_stage=progress.stage)
     if not silent and result.metrics:

@@ -3,7 +3,7 @@
 from gpnn.report.compare import write_comparison
 from gpnn.report.cost import Cost, measure_cost
 from gpnn.report.gather import gather_record
-from gpnn.report.html import SECTIONS, write_explanation, write_report
+from gpnn.report.html import SECTIONS, advice, can_write, check_extra, write_explanation, write_report
 from gpnn.report.nodes import MAX_EXPLAINED, choose_examples
 from gpnn.report.record import Chart, Drawing, Listing, Record, Section, Table
 from gpnn.report.setup import write_model_card
@@ -18,6 +18,9 @@ __all__ = [
     "Record",
     "Section",
     "Table",
+    "advice",
+    "can_write",
+    "check_extra",
     "choose_examples",
     "gather_record",
     "measure_cost",

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpnn.report.html import render
+from gpnn.report.html import check_extra, render
 from gpnn.report.record import Chart, Section, Table, Trace, color, horizontal_bars, label
 from gpnn.report.verdict import curve, history_column, value_hover
 from gpnn.run.folder import RunFolder
@@ -46,7 +46,9 @@ def write_comparison(paths: Sequence[Path], out: Path) -> None:
 
     Raises:
         ValueError: when one of them is not a run.
+        ImportError: without plotly or jinja2, naming the extra.
     """
+    check_extra()
     runs = read_runs(paths)
     groups = group_runs(runs)
     sections = [_results(groups), _curves(groups), _differences(runs)]

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gpnn.check import install_command
 from gpnn.explain import Explanation
 from gpnn.report.cost import time_memory
 from gpnn.report.drawing import drawing
@@ -47,17 +48,28 @@ SECTIONS: dict[str, Callable[[Record], Section | None]] = {
     "reproduce": reproduce,
 }
 _KINDS = {Chart: "chart", Table: "table", Search: "search", Drawing: "drawing", Listing: "listing"}
+NEEDED = ("plotly", "jinja2")
 
 
 def write_report(record: Record, path: Path) -> None:
-    """Write the report of one run: one HTML file that needs nothing else, atomically."""
+    """Write the report of one run: one HTML file that needs nothing else, atomically.
+
+    Raises:
+        ImportError: without plotly or jinja2, naming the extra.
+    """
+    check_extra()
     sections = [section for make in SECTIONS.values() if (section := make(record)) is not None]
     cards = headline_metrics(record)
     write_text(path, render(f"{record.name} · {record.run}", record.name, f"run {record.run}", cards, sections))
 
 
 def write_explanation(explanation: Explanation, path: Path) -> None:
-    """Write why one node gets its prediction: one HTML file that needs nothing else, atomically."""
+    """Write why one node gets its prediction: one HTML file that needs nothing else, atomically.
+
+    Raises:
+        ImportError: without plotly or jinja2, naming the extra.
+    """
+    check_extra()
     section = Section("explanations", "Why this answer", lead_of(explanation), parts_of(explanation))
     shown, probability = value_text(explanation.prediction), explanation.probability
     cards = [("prediction", shown), *([] if probability is None else [("probability", percent(probability))])]
@@ -113,6 +125,22 @@ def render(title: str, heading: str, below: str, cards: Sequence[tuple[str, str]
 
 def _plain(chart: Chart) -> dict[str, Any]:
     return {"views": chart.views, "layout": chart.layout, "points": chart.points, "ground": chart.ground}
+
+
+def can_write() -> bool:
+    """Whether the libraries that a report is made with are installed."""
+    return all(find_spec(name) is not None for name in NEEDED)
+
+
+def advice() -> str:
+    """The message of a run whose report cannot be written, with the command that installs what it needs."""
+    return f"report.html not written: {install_command('report')}"
+
+
+def check_extra() -> None:
+    """Raise ImportError, with the way out, unless a report can be written."""
+    if not can_write():
+        raise ImportError(f"A report needs plotly and jinja2: {install_command('report')}")
 
 
 def script_json(value: Any) -> str:

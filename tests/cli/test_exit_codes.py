@@ -58,6 +58,7 @@ def test_names_in_errors_do_not_steer_the_terminal(gpnn, tmp_path) -> None:
 
 @pytest.mark.thorough
 def test_a_report_that_a_kill_prevented_is_written_by_a_resume(gpnn, tiny, tmp_path) -> None:
+    pytest.importorskip("plotly")
     assert gpnn("train", *tiny, "--out", "run", "-q").exit_code == 0
     page = tmp_path / "run" / "report.html"
     page.unlink()

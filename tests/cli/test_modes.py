@@ -54,6 +54,8 @@ COMMANDS = {
 
 
 def make_ready(request: pytest.FixtureRequest, command: str) -> None:
+    if command.startswith("report"):
+        pytest.importorskip("plotly")
     for name in ("trained", "experiment"):
         if name in command:
             request.getfixturevalue(name)

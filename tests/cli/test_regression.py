@@ -28,6 +28,7 @@ def write_tables(folder: Path, *, whole: bool = False) -> Path:
 
 
 def test_from_tables_to_predictions_and_a_report(gpnn, tmp_path):
+    pytest.importorskip("plotly")
     folder = write_tables(tmp_path / "houses")
     result = gpnn("train", folder, "data.label=price", *SMALL, "--out", "run")
     assert result.exit_code == 0, result.stderr

@@ -2,6 +2,10 @@ import json
 
 import pytest
 
+from gpnn.check import install_command
+
+pytest.importorskip("plotly")
+
 
 def test_a_run_writes_its_page_and_report_writes_it_again(gpnn, tiny, tmp_path):
     result = gpnn("train", *tiny, "--out", "run")
@@ -21,6 +25,18 @@ def test_a_page_is_not_written_where_it_is_not_wanted(gpnn, tiny, tmp_path):
     result = gpnn("report", "run", "--out", "page.html", "--quiet")
     assert result.stdout == "page.html\n"
     assert (tmp_path / "page.html").exists()
+
+
+def test_without_the_extra_the_run_goes_on_and_says_so(gpnn, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None)
+    result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert f"report.html not written: {install_command('report')}" in result.stderr
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 6
+    assert not (tmp_path / "run" / "report.html").exists()
+    result = gpnn("report", "run")
+    assert result.exit_code == 2
+    assert install_command("report") in result.stderr
 
 
 def test_several_runs_are_one_page(gpnn, tiny, tmp_path):

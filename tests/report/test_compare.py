@@ -5,6 +5,8 @@ from gpnn.report.compare import differing, read_runs
 from tests.report.conftest import TINY, make_run
 from tests.report.test_html import Outline, charts_of
 
+pytest.importorskip("plotly")
+
 
 @pytest.fixture(scope="module")
 def second(tmp_path_factory):

@@ -2,6 +2,7 @@ import base64
 import gzip
 import json
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -10,12 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpnn.check import install_command
 from gpnn.report import SECTIONS, write_report
-from gpnn.report.html import plotly_script, script_json
+from gpnn.report.html import can_write, check_extra, plotly_script, script_json
 from gpnn.report.record import Chart
 from gpnn.train.notes import Note
 from tests.oracle.multi_hot import multi_hot_graph
 from tests.report.conftest import HOSTILE, record_of
+
+pytest.importorskip("plotly")
 
 VOID = {"meta", "img", "input", "br", "link", "hr"}
 
@@ -151,6 +155,13 @@ def test_a_run_that_lacks_something_has_a_report(inputs, tmp_path, change):
     assert not Outline((tmp_path / "report.html").read_text()).open
 
 
+def test_without_the_extra_nothing_is_written(record, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="A report needs plotly and jinja2"):
+        write_report(record, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
 @given(st.text())
 @settings(max_examples=100, deadline=None)
 def test_no_text_can_leave_its_script(text):
@@ -164,6 +175,14 @@ def test_numbers_that_json_lacks_are_null():
 
 
 def test_the_library_is_whole():
+    pytest.importorskip("plotly")
     code = gzip.decompress(base64.b64decode(plotly_script())).decode()
     assert code.startswith("/**\n* plotly.js")
     assert "MIT" in code[:300]
+
+
+def test_without_the_extra_there_is_a_way_out(monkeypatch):
+    monkeypatch.setattr("gpnn.report.html.find_spec", lambda name: None if name == "plotly" else sys)
+    assert not can_write()
+    with pytest.raises(ImportError, match=re.escape(install_command("report"))):
+        check_extra()

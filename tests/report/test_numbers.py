@@ -16,6 +16,8 @@ from tests.oracle.number_graph import number_graph
 from tests.report.conftest import make_run, record_of
 from tests.report.test_html import charts_of
 
+pytest.importorskip("plotly")
+
 
 @pytest.fixture(scope="module")
 def number_record(tmp_path_factory) -> Record:
