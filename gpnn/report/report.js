@@ -105,10 +105,18 @@
   const unfold = () => { const fold = document.getElementById(location.hash.slice(1))?.querySelector("details"); if (fold) fold.open = true; };
   addEventListener("hashchange", unfold);
   unfold();
-  let before = null;  // paper is white, and narrower than the screen
-  const resize = () => { for (const place of document.querySelectorAll(".chart[data-view]")) Plotly.Plots.resize(place); };
-  addEventListener("beforeprint", () => { before = root.dataset.theme; if (before === "dark") show("light"); resize(); });
-  addEventListener("afterprint", () => { if (before === "dark") show("dark"); before = null; resize(); });
+  let before = null;  // paper is white, and narrower than the screen; its size is known to nobody before it is printed
+  const resize = (size) => { for (const place of document.querySelectorAll(".chart[data-view]")) Plotly.relayout(place, size(place)); };
+  addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    if (before === "dark") show("light");
+    resize((place) => ({ autosize: false, width: 640, height: Math.min(place.clientHeight, 840) }));
+  });
+  addEventListener("afterprint", () => {
+    if (before === "dark") show("dark");
+    before = null;
+    resize(() => ({ autosize: true, width: null, height: null }));
+  });
   for (const copy of document.querySelectorAll(".copy")) {
     copy.addEventListener("click", async () => {
       const text = copy.closest(".panel").querySelector("pre").textContent;

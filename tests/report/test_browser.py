@@ -139,12 +139,16 @@ def test_on_paper_nothing_is_cut_off_and_the_page_is_white(page):
         headline = page.run("return getComputedStyle(document.querySelector('.cards .first dd')).color")
         assert headline == "rgb(27, 37, 48)"  # dark, since backgrounds are not printed
         page.wait(f"{wide} === 0")
-        page.wait("document.querySelector('#chart-loss svg').getBoundingClientRect().right <= innerWidth")
+        drawn = "[...document.querySelectorAll('.chart svg.main-svg')].map(each => each.getBoundingClientRect())"
+        sizes = page.run(f"return {drawn}.map(each => [each.width, each.height])")
+        assert sizes
+        assert all(width <= 640 and height <= 840 for width, height in sizes)  # at once: nothing waits for a printer
         page.run("dispatchEvent(new Event('afterprint'))")
         assert page.run("return document.documentElement.dataset.theme") == "dark"
     finally:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    page.wait("document.querySelector('#chart-loss svg').getBoundingClientRect().width < 640")  # a column of the screen
 
 
 def test_nodes_can_be_searched(page):
