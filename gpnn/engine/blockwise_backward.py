@@ -59,7 +59,7 @@ def ends_in_blocks(plan: Plan) -> bool:
     return ends_independently(plan) and all(isinstance(block.rows, slice) for block in plan.rounds[-1][0].chunks)
 
 
-MOST_HELD = 2  # held edges per row, up to which blocks make what they read of each other's rows themselves
+MOST_HELD = 3  # held edges per row, up to which blocks make what they read of each other's rows themselves
 
 
 def is_lone(plan: Plan) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.csr import slices
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
-from gpnn.engine.blockwise_backward import RowLoss
+from gpnn.engine.blockwise_backward import RowLoss, ends_in_blocks, is_lone
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import read_rows, step_rows
 from gpnn.nn.cell import Cell, DroppedCell, build_cell, share_cells
@@ -303,16 +303,29 @@ class GPNN(nn.Module):
             return
         (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
         for nodes in slices(plan.num_nodes, step_rows(state.device)):
-            own = self.cell.finish(read_rows(state, plan.rows_of(nodes)))
-            final = self.readout([own.to(self.head.weights[0].dtype)])
-            if self.predict == "after":
-                final = self._score(final, self._beside_rows(x, nodes, plan, None), None)
-            yield nodes, final
+            yield nodes, self._score_rows(read_rows(state, plan.rows_of(nodes)), x, nodes, plan)
+
+    def _score_blocks(self, x: Tensor, plan: Plan, source: EncodedSource) -> Iterator[tuple[Tensor | slice, Tensor]]:
+        """The same in the order of the plan, whose lone round is done a range of rows at a time."""
+        runner = streamed_runner(self.runner)
+        assert runner is not None
+        for rows in slices(plan.num_nodes, step_rows(plan.device)):
+            (state,) = runner.run(self.cell, plan, source, rows=torch.arange(rows.start, rows.stop))
+            nodes = rows if plan.order is None else plan.order[rows]
+            yield nodes, self._score_rows(state, x, nodes, plan)
+
+    def _score_rows(self, state: Tensor, x: Tensor, nodes: Tensor | slice, plan: Plan) -> Tensor:
+        """The scores of some nodes after the last round, `[n, C]`, without random masks."""
+        final = self.readout([self.cell.finish(state).to(self.head.weights[0].dtype)])
+        return final if self.predict != "after" else self._score(final, self._beside_rows(x, nodes, plan, None), None)
 
     def _score_all(self, x: Tensor, plan: Plan) -> Tensor:
         """The scores of all nodes, `[N, C]`; on the host where they would take much of a GPU's memory."""
-        out = None
-        for nodes, scores in self.score_pieces(x, plan):
+        out, runner = None, streamed_runner(self.runner)
+        assert runner is not None
+        source = self._source(x, plan, None, runner)
+        by_block = plan.device.type == "cpu" and is_lone(plan) and ends_in_blocks(plan) and source.by_rows
+        for nodes, scores in self._score_blocks(x, plan, source) if by_block else self.score_pieces(x, plan):
             if out is None:
                 large = plan.num_nodes * scores.shape[1] * scores.element_size() > LARGE_SCORES
                 device = torch.device("cpu") if large else scores.device

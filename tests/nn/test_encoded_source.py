@@ -86,7 +86,7 @@ def test_a_loss_by_rows_has_the_gradients_of_a_whole_one(
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gradients of a loss by rows, and scores of some nodes, without a state or a gradient of all rows."""
+    """The gradients of a loss by rows, and scores of nodes, without a state or a gradient of all rows."""
     monkeypatch.setattr("gpnn.engine.blockwise_backward.MOST_HELD", 100)
     made, new_state = [], EncodedSource.new_state
     monkeypatch.setattr(EncodedSource, "new_state", lambda self: made.append(1) or new_state(self))
@@ -95,9 +95,11 @@ def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pyte
     for runner in (*RUNNERS.values(), "fused"):
         model = GPNN(7, 8, 3, cell=cell, runner=runner).eval()
         with torch.no_grad():
-            found = model(x, plan, rows=rows)
+            found, scores = model(x, plan, rows=rows), model(x, plan)
             assert not made
-            torch.testing.assert_close(found, model(x, plan)[rows])
+            torch.testing.assert_close(found, scores[rows])
+            for nodes, piece in model.score_pieces(x, plan):
+                torch.testing.assert_close(piece, scores[nodes])
             made.clear()
 
 
