@@ -64,6 +64,7 @@ class Stage:
         num_before: rows of the state before it.
         num_rows: rows of the state after it.
         kept: whether what it reads is kept for the backward pass; else the stage before is done again.
+        apart: whether no two parts read a row, and together they read all, so that gradients take the states' place.
     """
 
     steps: list[Step]
@@ -73,6 +74,7 @@ class Stage:
     num_before: int
     num_rows: int
     kept: bool = True
+    apart: bool = False
 
     @property
     def num_read(self) -> int:
@@ -108,14 +110,14 @@ class Reach:
         first, *later = self.stages
         kept = [0, *accumulate(stage.num_read if stage.kept else 0 for stage in later)]
         held = [first.num_rows]
-        for before, until, stage in zip(kept, kept[1:], later):
-            besides = 0 if stage.read is None and stage.kept else stage.num_before
-            held.append(until + besides + stage.num_rows)  # forward
-            held.append(before + 2 * stage.num_read + stage.num_rows)  # parts backward
+        for before, stage in zip(kept, later):
+            read, passed = stage.num_read, stage.num_passed
+            held.append(before + read + passed + stage.num_rows)  # forward
+            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows)  # parts backward
             if not stage.kept:
-                held.append(before + stage.num_before + stage.num_read + stage.num_rows)  # done again
+                held.append(before + stage.num_before + read + stage.num_rows)  # done again
             if stage.read is not None:
-                held.append(before + stage.num_passed + stage.num_read + stage.num_before)
+                held.append(before + stage.num_before + read + passed)  # both ways
         return max(held)
 
 
@@ -152,7 +154,7 @@ def _worthy(recomputation: Recomputation, rows: Tensor) -> Reach | None:
     made = sum(part.block.num_inputs for part in found.stages[0].parts)
     if found.num_computed > WORTH * usual or made > MOST_MADE * plan.num_nodes:
         return None
-    most = 3.1 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states that a pass over all rows holds as well
+    most = 3.0 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states that a pass over all rows holds as well
     return _within(found, int(most * plan.num_nodes))
 
 
@@ -206,6 +208,7 @@ def _stage(
     stands = before_places if previous is None or not around else _places(read)
     parts = tuple(each._replace(inputs=stands(each.inputs), rows=places(each.rows)) for each in chosen)
     passing = passed.nonzero().flatten() if around else None
+    num_read = int(read.sum()) if around else before_places.num_rows
     stage = Stage(
         steps,
         None if previous is None or passing is None else before_places(read.nonzero().flatten()),
@@ -213,6 +216,7 @@ def _stage(
         parts,
         before_places.num_rows,
         places.num_rows,
+        apart=previous is not None and sum(part.block.num_inputs for part in parts) == num_read,
     )
     return stage, before
 
@@ -269,9 +273,11 @@ def through_reach(
     kept: list[Tensor | Rows | None] = []  # by stage: what it reads
     for stage in reach.stages:
         read = stage.rows_read(state)
+        passed = None if stage.passed is None else read_rows(state, stage.passed[0])
         kept.append(read if stage.kept else None)
-        state = work.forward(stage, state, read)
-        del read
+        del state
+        state = work.forward(stage, read, passed)
+        del read, passed
     assert isinstance(state, Tensor)
     value, grad = work.through_loss(state, loss)
     del state
@@ -280,7 +286,7 @@ def through_reach(
         if found is None:
             before = kept[-1]
             assert before is not None
-            found = stage.rows_read(work.forward(reach.stages[position - 1], before, before))
+            found = stage.rows_read(work.forward(reach.stages[position - 1], before, None))
         assert isinstance(found, Tensor)
         grad = work.backward(stage, found, grad)
         del found
@@ -306,11 +312,11 @@ class _Pass:
         self.totals: dict[Tensor, Tensor | None] = dict.fromkeys(tensors)
         self._like = read_rows(_SourceRows(source), slice(0, 1))
 
-    def forward(self, stage: Stage, state: Tensor | Rows, read: Tensor | Rows) -> Tensor:
-        """The state after a stage, given that before it and what its parts read of it."""
+    def forward(self, stage: Stage, read: Tensor | Rows, passed: Tensor | None) -> Tensor:
+        """The state after a stage, given what its parts read and the rows that none writes."""
         after = self._new(stage.num_rows)
-        if stage.passed is not None:
-            write_rows(after, stage.passed[1], read_rows(state, stage.passed[0]))
+        if stage.passed is not None and passed is not None:
+            write_rows(after, stage.passed[1], passed)
         for part in stage.parts:
             rows = self.recomputation.advance(part.block, part.number, read_rows(read, part.inputs), stage.steps, None)
             write_rows(after, part.rows, rows if part.wanted is None else read_rows(rows, part.wanted))
@@ -331,12 +337,16 @@ class _Pass:
 
     def backward(self, stage: Stage, read: Tensor, grad: Tensor) -> Tensor:
         """The gradient of the state before a stage, given that after it."""
-        total = torch.zeros_like(read)
+        total = read if stage.apart else torch.zeros_like(read)
         for part in stage.parts:
             with torch.enable_grad(), self._only_gradients():
                 inputs = read_rows(read, part.inputs).detach().requires_grad_()
                 out = self.recomputation.advance(part.block, part.number, inputs, stage.steps, None)
-            add_rows(total, part.inputs, self._differentiate(out, (inputs,), self._received(part, grad))[0])
+            found = self._differentiate(out, (inputs,), self._received(part, grad))[0]
+            if stage.apart:
+                write_rows(total, part.inputs, torch.zeros_like(inputs) if found is None else found)
+            else:
+                add_rows(total, part.inputs, found)
         if stage.read is None:
             return total
         passed = None if stage.passed is None else read_rows(grad, stage.passed[1])
