@@ -17,6 +17,7 @@ from gpnn.data.tables.node_features import Columns, add_features, choose_columns
 from gpnn.data.tables.table import Table, name_columns, places
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
+from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     import pyarrow
@@ -219,6 +220,7 @@ def _classes(nodes: Table, choices: Choices, notes: list[str]) -> tuple[np.ndarr
     if choices.vocabulary is None or choices.vocabulary.classes is None:
         check_names(found, f"{nodes.file}, column {choices.label[:80]}:")
         notes += [_doubt(name, int((y == place).sum())) for place, name in enumerate(found) if _means_none(name)]
+        notes += _joined(found)
         return y, found
     known = list(choices.vocabulary.classes)
     place = places(pyarrow.array(found), pyarrow.array(known)) if found else np.empty(0, np.int64)
@@ -234,6 +236,17 @@ def _means_none(name: str | int) -> bool:
 
 def _doubt(name: str | int, count: int) -> str:
     return f"{name!r} counts as a class, of {count} nodes: leave their labels empty if it means unknown"
+
+
+def _joined(found: list[str | int]) -> list[str]:
+    """A note where classes are put together from fewer words."""
+    for mark in ";|":
+        words = [str(name).split(mark) for name in found]
+        joined = [name for name, each in zip(found, words) if len(each) > 1]
+        if len(joined) > 1 and len({word.strip() for each in words for word in each}) < len(found):
+            several = "a file `labels` with a column of zeros and ones for each lets a node have several"
+            return [f"{len(joined)} classes join others with {mark!r}, such as {shorten(joined[0])}; {several}"]
+    return []
 
 
 def _add_split(data: Data, nodes: Table, choices: Choices) -> None:

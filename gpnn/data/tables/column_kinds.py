@@ -221,7 +221,7 @@ def _has_decimal_commas(table: Table, name: str, known: pyarrow.Array) -> bool:
 def _all(values: pyarrow.Array, pattern: str) -> bool:
     from pyarrow import compute
 
-    return bool(compute.all(compute.match_substring_regex(values, pattern)).as_py())
+    return bool(compute.all(compute.match_substring_regex(values, pattern), min_count=0).as_py())
 
 
 def _with_comma(values: pyarrow.Array) -> pyarrow.Array:

@@ -155,13 +155,14 @@ def test_quoted_decimals_of_a_comma_file(tmp_path: Path):
     assert data.x[:, 0].tolist() == [0.5, 12.25]
 
 
-def test_thousands_are_refused_not_guessed(tmp_path: Path):
+@pytest.mark.parametrize("other", ["999", '"2,500"', ""])
+def test_thousands_are_refused_not_guessed(tmp_path: Path, other: str):
     sentence = r"nodes\.csv, line 2, column size: must be a number without separators of thousands .* Got '1,234'\."
-    nodes = 'id,size\na,"1,234"\nb,999\n'
+    nodes = f'id,size\na,"1,234"\nb,{other}\n'
     with pytest.raises(ValueError, match=sentence):
         load(tmp_path, nodes, "source,target\na,b\n")
     data = load(tmp_path, nodes, "source,target\na,b\n", categorical="size")
-    assert data.feature_names == ["size=1,234", "size=999"]
+    assert data.feature_names[0] == "size=1,234"
 
 
 def test_other_text_with_commas_stays_text(tmp_path: Path):

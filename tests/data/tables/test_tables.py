@@ -113,6 +113,14 @@ class TestReading:
         assert data.x.layout == torch.sparse_csr
         assert data.x.to_dense().tolist() == matrix.toarray().tolist()
 
+    def test_classes_that_are_put_together_are_noted(self, tmp_path: Path) -> None:
+        nodes = "id,label\na,art\nb,law\nc,art;law\nd,law;tea\ne,tea\nf,art;tea\n"
+        data = load_dataset(write(tmp_path, nodes, "source,target\na,b\n"))
+        assert data.notes[0].startswith("3 classes join others with ';', such as 'art;law'; a file `labels` with")
+        apart = nodes.replace("art;law", "art, fine").replace(";", " ")
+        data = load_dataset(write(tmp_path, apart.replace("art, fine", "fine"), "source,target\na,b\n"))
+        assert not any("join" in note for note in data.notes)
+
     @pytest.mark.parametrize("sparse", [False, True])
     def test_several_labels_a_node(self, tmp_path: Path, sparse: bool) -> None:
         labels = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0], [-1, -1, -1]])
