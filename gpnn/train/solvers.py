@@ -172,7 +172,7 @@ class MiniBatches:
 
     def _scores(self, nodes: np.ndarray, number: int, each: int, random: np.random.Generator) -> Tensor:
         sparse = self.model.norm == "none" and self.rows.stays_sparse
-        spread = self.rows.draw(nodes, self.model.drop_node, random, dense=not sparse)
-        key = MaskKey(self.seed, number, each, torch.from_numpy(nodes))
-        spread = spread.to(self.model.head.weights[0])
+        like = self.model.head.weights[0]
+        spread = self.rows.draw(nodes, self.model.drop_node, random, dense=not sparse).to(like)
+        key = MaskKey(self.seed, number, each, torch.from_numpy(nodes).to(like.device))
         return self.model.score_spread(spread if sparse else mark_dense(spread), key)

@@ -12,8 +12,8 @@ NAMED = find_recipe("sampled")
 RECIPE = replace(NAMED.train, epochs=4, batch=20, checkpoint_every=1, consistency_warmup=2)
 
 
-def train(data, recipe=RECIPE, **options):
-    made = replace(NAMED.pipeline, rounds=2, seed=1).assemble(data, recipe)
+def train(data, recipe=RECIPE, device="cpu", **options):
+    made = replace(NAMED.pipeline, rounds=2, seed=1, device=device).assemble(data, recipe)
     return made.model, fit(made.model, made.data, made.plan, recipe=recipe, seed=1, **options)
 
 
@@ -21,6 +21,12 @@ def test_classes_are_learnt(planted):
     _, result = train(planted)
     assert result.metrics["test_accuracy"] > 0.8
     assert len(result.history) == 4
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_masks_are_drawn_where_the_model_is(planted):
+    on_gpu, on_cpu = (train(planted, device=device)[1].history for device in ("cuda", "cpu"))
+    assert [each["loss"] for each in on_gpu] == pytest.approx([each["loss"] for each in on_cpu], rel=1e-3)
 
 
 def test_numbers_are_learnt():
