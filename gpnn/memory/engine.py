@@ -168,22 +168,25 @@ def choose_engine(
         budget = (
             DEVICE_MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
         )
+    ways = []
     for name, runner in _ways(engine, plan, folder):
         estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows)
         if ENGINES[name].maps_features and x is not None:
             estimate = _without_features(estimate, x)
-        choice = EngineChoice(name, runner, estimate)
+        ways.append(EngineChoice(name, runner, estimate))
         if estimate.peak <= budget and estimate.host <= host:
-            return choice
+            return ways[-1]
+    choice = min(ways, key=lambda way: way.estimate.peak)
     if engine != "auto":
         return choice
     rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak <= budget
-    ways = ["engine=streamed_bf16, which rounds the states between rounds"] if rounded and plan.runners is None else []
+    rounded = rounded and plan.runners is None
+    others = ["engine=streamed_bf16, which rounds the states between rounds"] if rounded else []
     if recipe.consistency:
         single = replace(recipe, passes=1, consistency=0.0)
         if estimate_memory(model, x, plan, single, choice.runner, rows=rows).peak <= budget:
-            ways.append("train.passes=1 train.consistency=0, which needs no outputs of all nodes at once")
-    raise DoesNotFit(_refusal(choice, budget, plan, folder, ways), choice.estimate, budget)
+            others.append("train.passes=1 train.consistency=0, which needs no outputs of all nodes at once")
+    raise DoesNotFit(_refusal(choice, budget, plan, folder, others), choice.estimate, budget)
 
 
 def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:

@@ -93,6 +93,16 @@ def test_what_cannot_fit_is_refused_with_what_would():
     assert "recipe=large" not in str(refusal.value)
 
 
+def test_a_refusal_tells_of_the_way_that_takes_least(tmp_path):
+    data, plan, model = parts(4000)
+    names = [name for name, engine in ENGINES.items() if "cpu" in engine.devices and engine.exact]
+    peaks = {name: needs(name, data, plan, model, tmp_path) for name in names}
+    with pytest.raises(DoesNotFit) as refusal:
+        choose_engine(model, data.x, plan, RECIPE, memory=1e6, folder=tmp_path)
+    assert refusal.value.estimate.peak == min(peaks.values())
+    assert peaks["mapped"] > min(peaks.values())
+
+
 def test_of_a_large_graph_the_refusal_names_the_recipe_for_it(monkeypatch):
     monkeypatch.setattr("gpnn.memory.engine.MANY_NODES", 10)
     data, plan, model = parts()
