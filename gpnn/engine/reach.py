@@ -113,7 +113,7 @@ class Reach:
         for before, stage in zip(kept, later):
             read, passed = stage.num_read, stage.num_passed
             held.append(before + read + passed + stage.num_rows)  # forward
-            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows)  # parts backward
+            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows + passed)  # parts backward
             if not stage.kept:
                 held.append(before + stage.num_before + read + stage.num_rows)  # done again
             if stage.read is not None:
@@ -261,6 +261,20 @@ def _count(rows: Tensor | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
+WORK = 16  # states of a block's inputs that differentiating it takes, at most
+
+
+def fits(reach: Reach, source: Source) -> bool:
+    """Whether a GPU has room for what the reach holds beside what is there; on a CPU there is none to ask."""
+    like = read_rows(_SourceRows(source), slice(0, 1))
+    if not like.is_cuda:
+        return True
+    largest = max(part.block.num_inputs for stage in reach.stages for part in stage.parts)
+    idle = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
+    needed = (reach.num_held + WORK * largest) * like.shape[1] * like.element_size()
+    return needed <= torch.cuda.mem_get_info(like.device)[0] + idle
+
+
 def through_reach(
     recomputation: Recomputation, reach: Reach, source: Source, parameters: tuple[Tensor, ...], loss: RowLoss
 ) -> tuple[Tensor, list[Tensor | None]]:
@@ -287,9 +301,13 @@ def through_reach(
             before = kept[-1]
             assert before is not None
             found = stage.rows_read(work.forward(reach.stages[position - 1], before, None))
+            del before
         assert isinstance(found, Tensor)
-        grad = work.backward(stage, found, grad)
-        del found
+        total = work.backward(stage, found, grad)
+        passed = None if stage.passed is None else read_rows(grad, stage.passed[1])
+        del found, grad  # before there is another gradient of a whole state
+        grad = work.before(stage, total, passed)
+        del total, passed
     work.backward_from_source(reach.stages[0], grad)
     return value, [work.totals.pop(each, None) for each in (*source.tensors, *parameters)]
 
@@ -336,7 +354,7 @@ class _Pass:
         return torch.stack(shares).sum(), grad
 
     def backward(self, stage: Stage, read: Tensor, grad: Tensor) -> Tensor:
-        """The gradient of the state before a stage, given that after it."""
+        """The gradient of what a stage reads, given that of the state after it."""
         total = read if stage.apart else torch.zeros_like(read)
         for part in stage.parts:
             with torch.enable_grad(), self._only_gradients():
@@ -347,15 +365,17 @@ class _Pass:
                 write_rows(total, part.inputs, torch.zeros_like(inputs) if found is None else found)
             else:
                 add_rows(total, part.inputs, found)
+        return total
+
+    def before(self, stage: Stage, total: Tensor, passed: Tensor | None) -> Tensor:
+        """The gradient of the state before a stage, given that of what it reads and of the rows that pass it."""
         if stage.read is None:
             return total
-        passed = None if stage.passed is None else read_rows(grad, stage.passed[1])
-        del read, grad
-        before = self._new(stage.num_before).zero_()
-        write_rows(before, stage.read, total)
+        grad = self._new(stage.num_before).zero_()
+        write_rows(grad, stage.read, total)
         if stage.passed is not None:
-            add_rows(before, stage.passed[0], passed)
-        return before
+            add_rows(grad, stage.passed[0], passed)
+        return grad
 
     def backward_from_source(self, stage: Stage, grad: Tensor) -> None:
         """The same for the first stage, whose inputs are made again."""

@@ -33,7 +33,7 @@ from gpnn.engine.blockwise_backward import (
     without_hooks,
 )
 from gpnn.engine.plan import Plan
-from gpnn.engine.reach import reach_of, through_reach
+from gpnn.engine.reach import fits, reach_of, through_reach
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import Rows, RowsByBlock, read_rows, write_rows
 from gpnn.engine.saved_states import Boundary, GivenState, HostState, SavedState, Source
@@ -285,8 +285,9 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     reach = reach_of(run.recomputation, loss.rows)
     if reach is not None:
         run.source.fetch()
-        if run.source.by_rows:
+        if run.source.by_rows and fits(reach, run.source):
             return through_reach(run.recomputation, reach, run.source, run.parameters, loss)
+        run.source.release()
     working, boundaries, kept = None, [], []
     at_once = ends_in_blocks(run.recomputation.plan)
     before_loss = len(run.recomputation.rounds) - at_once  # rounds

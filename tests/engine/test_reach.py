@@ -1,5 +1,7 @@
 """A loss of few rows needs few rows of each step: what they reach gives the gradients of all."""
 
+from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -59,7 +61,12 @@ def check(plan: Plan, monkeypatch: pytest.MonkeyPatch, rows: Tensor | None = Non
     from gpnn.engine import streamed
 
     taken, through = [], streamed.through_reach
-    monkeypatch.setattr(streamed, "through_reach", lambda *args: taken.append(1) or through(*args))
+
+    def counted(*arguments: Any) -> Any:
+        taken.append(1)
+        return through(*arguments)
+
+    monkeypatch.setattr(streamed, "through_reach", counted)
     x, rows = (
         torch.randn(NUM_NODES, WIDTH, generator=torch.Generator().manual_seed(1)),
         nodes() if rows is None else rows,
@@ -147,3 +154,39 @@ def test_where_it_does_not_pay() -> None:
     assert reach_of(recomputation(plan), torch.arange(NUM_NODES)) is None  # all rows
     assert reach_of(recomputation(plan), torch.arange(0, NUM_NODES, 2)) is None  # which reach all
     assert reach_of(recomputation(plan_of("synchronous", 1)), torch.arange(3)) is None  # the last step does it
+
+
+def test_a_gpu_without_room_takes_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpnn.engine.streamed.fits", lambda reach, source: False)
+    assert check(plan_of("partitioned", 3), monkeypatch) == 0
+
+
+def test_no_more_is_held_than_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak of what torch allocates, against the rows that are held and what a block takes."""
+    monkeypatch.setattr("gpnn.engine.reach._within", lambda reach, most: _within(reach, reach.num_held - 1) or reach)
+    size, random = 1200, torch.Generator().manual_seed(0)
+    a = torch.arange(size).repeat(2)
+    b = (a + torch.randint(1, 6, a.shape, generator=random)) % size
+    graph = gpnn.Graph(torch.cat([a, b]), torch.cat([b, a]), size)
+    plan = gpnn.lower(gpnn.schedule.partitioned(graph, torch.arange(size) // 30, rounds=3))
+    x, rows = torch.randn(size, WIDTH), torch.randperm(size, generator=random)[:200]
+    model = GPNN(WIDTH, WIDTH, 3, concat="none", runner=Streamed())
+
+    def once() -> None:
+        assert model.loss(x, plan, rows, lambda y, at: y.square().sum()) is not None
+
+    once()
+    reach = reach_of(recomputation(plan), plan.sorted_rows(rows)[0].rows)
+    assert reach is not None
+    assert not all(stage.kept for stage in reach.stages)
+    block = max(part.block.num_inputs for stage in reach.stages for part in stage.parts)
+    assert reach.num_held + 3 * block < reach.num_held + size  # a state too much would be seen
+    assert peak_bytes(once) <= 4 * WIDTH * (reach.num_held + 3 * block)
+
+
+def peak_bytes(work: Callable[[], None]) -> int:
+    """The most bytes that torch holds on the CPU at one time beyond those before."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+        work()
+    events = [event for event in seen.profiler.kineto_results.events() if event.name() == "[memory]"]
+    return max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
