@@ -139,9 +139,9 @@ def add_inputs(state: Tensor, block: Block, values: Tensor | None) -> None:
 def _kernels(state: Tensor) -> Any:
     """The module that moves rows on the state's device: torch's own adding sorts on a CPU, and has atomics on a GPU."""
     if state.is_cuda:
-        from gpnn.kernels import gpu_move
+        from gpnn.kernels import gpu_rows
 
-        return gpu_move
+        return gpu_rows
     from gpnn.kernels import cpu
 
     return cpu

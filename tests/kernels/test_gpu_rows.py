@@ -80,7 +80,7 @@ def test_extremes_with_long_rows(how: str, sign: int) -> None:
 
 
 def test_moved_rows() -> None:
-    from gpnn.kernels.gpu_move import add_rows, gather_rows, put_rows, take_rows
+    from gpnn.kernels.gpu_rows import add_rows, gather_rows, put_rows, take_rows
 
     x, rows, values = torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)
     ours, at, new = x.clone().to(DEVICE), rows.to(DEVICE), values.to(DEVICE)
