@@ -129,9 +129,11 @@ def reach_of(recomputation: Recomputation, rows: Tensor) -> Reach | None:
 
     Found once for a plan, and kept as long as `rows` is.
     """
+    if not _can_follow(recomputation, rows):
+        return None
     rounds = recomputation.rounds
     if rows not in _found or _found[rows][0] is not rounds:
-        _found[rows] = rounds, _worthy(recomputation, rows) if _can_follow(recomputation, rows) else None
+        _found[rows] = rounds, _worthy(recomputation, rows)
     return _found[rows][1]
 
 

@@ -115,6 +115,12 @@ def test_directed_edges_weights_and_other_cells(rule: str, monkeypatch: pytest.M
     assert check(plan, monkeypatch, sharing="round") == 2 * len(RUNNERS)
 
 
+def test_a_cell_that_takes_no_parts_after_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, rows = plan_of("held_cut", 3), nodes()
+    assert check(plan, monkeypatch, rows) == 2 * len(RUNNERS)
+    assert check(plan, monkeypatch, rows, update_dropout=0.3) == 0
+
+
 def recomputation(plan: Plan) -> Recomputation:
     return Recomputation(GPNN(WIDTH, WIDTH, 3).cell, plan, None)
 
