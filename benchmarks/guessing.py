@@ -39,7 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = ["| table | column | recall by set, % | over the sets |", "|---|---|---|---|"]
     for name in ("table3", "paper_diel"):
-        cells = list(read_experiment(ROOT / f"experiments/{name}.toml").cells())
+        cells = list(read_experiment(ROOT / f"experiments/paper/{name}.toml").cells())
         for column in dict.fromkeys(cell.column for cell in cells):
             sets = {cell.seed: put_seed(cell.settings, cell.seed) for cell in cells if cell.column == column}
             found = [recall_of_guesses(settings) for settings in sets.values()]
