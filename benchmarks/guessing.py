@@ -32,16 +32,17 @@ def recall_of_guesses(settings: dict) -> float:
 
 def main() -> None:
     from experiments.harness import read_experiment
-    from experiments.harness.settings import put_seed
+    from experiments.harness.settings import fill_in
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = ["| table | column | recall by set, % | over the sets |", "|---|---|---|---|"]
+    folder = ROOT / "experiments/paper"
     for name in ("table3", "paper_diel"):
-        cells = list(read_experiment(ROOT / f"experiments/paper/{name}.toml").cells())
+        cells = list(read_experiment(folder / f"{name}.toml").cells())
         for column in dict.fromkeys(cell.column for cell in cells):
-            sets = {cell.seed: put_seed(cell.settings, cell.seed) for cell in cells if cell.column == column}
+            sets = {cell.seed: fill_in(cell.settings, cell.seed, folder) for cell in cells if cell.column == column}
             found = [recall_of_guesses(settings) for settings in sets.values()]
             each = ", ".join(f"{value:.1f}" for value in found)
             lines.append(f"| {name} | {column} | {each} | {mean(found):.1f} ± {stdev(found):.1f} |")
