@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from gpnn.check import check_probabilities
-from gpnn.kernels.autograd import is_plain
+from gpnn.kernels.autograd import first_order, is_plain
 from gpnn.kernels.operator import Operator
 
 _WORD = 0xFFFFFFFF
@@ -84,14 +84,13 @@ class _Drop(Function):
         from gpnn.kernels.gpu_masks import mask_rows
 
         check_probabilities(p=p)
-        ctx.arguments, out = (
-            (key, rows, p, whole),
-            torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format),
-        )
+        ctx.arguments = key, rows, p, whole
+        out = torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format)
         mask_rows(key, rows, _threshold(p), 1 / (1 - p), x, out, whole=whole)
         return out
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         key, rows, p, whole = ctx.arguments
         return drop(grad, key, rows, p, whole=whole), None, None, None, None, None
