@@ -6,7 +6,6 @@ import math
 import mmap
 import os
 import sys
-import threading
 from pathlib import Path
 from tokenize import TokenError
 from types import TracebackType
@@ -20,7 +19,7 @@ HEADER = 128  # bytes, so that the values begin at a multiple of 64
 KINDS = "biuf"
 NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # Python 3.11 has no name for it
 
-_PARSING = threading.Lock()  # numpy parses by `ast`, where threads fail each other before Python 3.11.8 (gh-106905)
+TRIES = 10  # numpy parses by `ast`, where threads may fail each other before Python 3.11.8 (gh-106905)
 
 
 class NpyHeader(NamedTuple):
@@ -61,8 +60,13 @@ def parse_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     readers: dict[Any, Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"numpy's format {version}")
-    with _PARSING:
-        return readers[version](file)
+    start = file.tell()
+    for _ in range(TRIES - 1):
+        try:
+            return readers[version](file)
+        except SystemError:
+            file.seek(start)
+    return readers[version](file)
 
 
 def read_rows(path: Path, header: NpyHeader, first: int, last: int) -> np.ndarray:
