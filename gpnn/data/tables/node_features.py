@@ -83,6 +83,8 @@ def matrix_rows(matrix: Matrix, names: pyarrow.Array, where: str, notes: list[st
         if place.min() < 0 and not gaps:
             node = names[int(place.argmin())].as_py()
             raise ValueError(f"{matrix.file}, column id: must name every node of {where}. Got no row for {node!r}.")
+        if place.max() < 0:
+            raise ValueError(f"{matrix.file}, column id: must name a node of {where}. Got none in {count} rows.")
         if others := count - int((place >= 0).sum()):
             notes.append(f"{others} rows of {matrix.file} belong to no node")
         values = values[place]

@@ -131,6 +131,15 @@ class TestReading:
         assert data.num_classes == 3
         assert data.train_mask.tolist() == [True, False, False, False]
 
+    def test_labels_of_no_node_are_refused(self, tmp_path) -> None:
+        (tmp_path / "nodes.csv").write_text("id,size\n1,1\n2,2\n")
+        (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
+        (tmp_path / "labels.csv").write_text("id,red,blue\n")
+        with pytest.raises(
+            ValueError, match=r"labels\.csv, column id: must name a node of nodes\.csv\. Got none in 0 rows"
+        ):
+            gpnn.load_dataset(str(tmp_path))
+
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_nodes_without_a_row_of_labels_or_with_an_empty_one_are_unlabelled(self, tmp_path, ending) -> None:
         folder = write(tmp_path, "id,split\na,train\nb,val\nc,\nd,\n", "source,target\na,b\n")
