@@ -23,6 +23,7 @@ def main() -> None:
     from gpnn.nn import GPNN
 
     out, passes, words, found = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:], []
+    told = [word.replace(f"{Path.cwd()}/", "") for word in words]  # whatever the machine's folders are called
     take: Any = GPNN.loss
 
     def measured(*arguments: Any, **named: Any) -> Any:
@@ -41,7 +42,7 @@ def main() -> None:
             torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated() / 2**30
         found.append({"seconds": round(time.perf_counter() - began, 3), "GiB": round(peak, 1), "kernels": kernels})
-        out.write_text(json.dumps({"command": words, "passes": found}, indent=1) + "\n")
+        out.write_text(json.dumps({"command": told, "passes": found}, indent=1) + "\n")
         return loss
 
     GPNN.loss = measured  # type: ignore[method-assign]

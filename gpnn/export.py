@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gpnn.explain import Explained
 from gpnn.kernels.autograd import plain_operations
 from gpnn.nn import NodeModel
-from gpnn.storage.atomic import replace_file
+from gpnn.storage.atomic import write_bytes
 from gpnn.train.task import Prediction, Task
 
 MOST_BYTES = 4e9  # of dense features
@@ -89,11 +89,7 @@ def save_program(module: nn.Module, x: Tensor | None, file: Path, facts: Mapping
     program = torch.export.export(module, () if x is None else (_dense(x),))
     written = BytesIO()  # torch's own writer ends the process where a disk is full
     torch.export.save(program, written, extra_files={FACTS: json.dumps(facts)})
-    replace_file(file, lambda partial: _write(partial, written))
-
-
-def _write(path: Path, written: BytesIO) -> None:
-    path.write_bytes(written.getbuffer())
+    write_bytes(file, written.getbuffer())
 
 
 def check_program(file: Path) -> None:

@@ -305,10 +305,10 @@ class GPNN(nn.Module):
         for nodes in slices(plan.num_nodes, step_rows(state.device)):
             yield nodes, self._score_rows(read_rows(state, plan.rows_of(nodes)), x, nodes, plan)
 
-    def _score_blocks(self, x: Tensor, plan: Plan, source: EncodedSource) -> Iterator[tuple[Tensor | slice, Tensor]]:
+    def _score_blocks(
+        self, x: Tensor, plan: Plan, source: EncodedSource, runner: Streamed
+    ) -> Iterator[tuple[Tensor | slice, Tensor]]:
         """The same in the order of the plan, whose lone round is done a range of rows at a time."""
-        runner = streamed_runner(self.runner)
-        assert runner is not None
         for rows in slices(plan.num_nodes, step_rows(plan.device)):
             (state,) = runner.run(self.cell, plan, source, rows=torch.arange(rows.start, rows.stop))
             nodes = rows if plan.order is None else plan.order[rows]
@@ -321,11 +321,14 @@ class GPNN(nn.Module):
 
     def _score_all(self, x: Tensor, plan: Plan) -> Tensor:
         """The scores of all nodes, `[N, C]`; on the host where they would take much of a GPU's memory."""
-        out, runner = None, streamed_runner(self.runner)
-        assert runner is not None
-        source = self._source(x, plan, None, runner)
-        by_block = plan.device.type == "cpu" and is_lone(plan) and ends_in_blocks(plan) and source.by_rows
-        for nodes, scores in self._score_blocks(x, plan, source) if by_block else self.score_pieces(x, plan):
+        out = None
+        pieces: Iterator[tuple[Tensor | slice, Tensor]] = self.score_pieces(x, plan)
+        if plan.device.type == "cpu" and is_lone(plan) and ends_in_blocks(plan):
+            runner = streamed_runner(self.runner)
+            assert runner is not None
+            source = self._source(x, plan, None, runner)
+            pieces = self._score_blocks(x, plan, source, runner) if source.by_rows else pieces
+        for nodes, scores in pieces:
             if out is None:
                 large = plan.num_nodes * scores.shape[1] * scores.element_size() > LARGE_SCORES
                 device = torch.device("cpu") if large else scores.device

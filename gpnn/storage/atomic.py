@@ -39,7 +39,12 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    replace_file(path, lambda partial: _write(partial, text))
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
+    """Write a file atomically."""
+    replace_file(path, lambda partial: _write(partial, content))
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -87,8 +92,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def _write(path: Path, content: bytes | memoryview) -> None:
+    path.write_bytes(content)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 import torch
 from torch_geometric.data import Data
 
@@ -14,10 +15,20 @@ def view(probabilities, y):
     return View("class", ["a", "b"], torch.tensor(probabilities), torch.tensor(y))
 
 
-def test_lists_are_what_they_say():
-    shown = view([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5], [0.45, 0.55]], [1, 1, 1, -1, -1])
+@pytest.mark.parametrize(
+    ("probabilities", "y"),
+    [
+        ([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5], [0.45, 0.55]], [1, 1, 1, -1, -1]),
+        (  # of several labels the one that is furthest off counts
+            [[0.9, 0.2], [0.6, 0.4], [0.7, 0.05], [0.5, 0.1], [0.99, 0.45]],
+            [[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [-1.0, -1.0], [-1.0, -1.0]],
+        ),
+    ],
+    ids=["a class", "several labels"],
+)
+def test_lists_are_what_they_say(probabilities, y):
     held_out = torch.tensor([True, True, True, False, False])
-    ranked = rank_nodes(shown, held_out, torch.tensor([1, 1, 1, 1, 50]))
+    ranked = rank_nodes(view(probabilities, y), held_out, torch.tensor([1, 1, 1, 1, 50]))
     assert {name: first_nodes(scores).tolist() for name, scores in ranked.items()} == {
         "surest mistakes": [0, 1],
         "least sure": [3, 4, 1, 2, 0],
@@ -44,19 +55,6 @@ def test_the_table_has_the_users_ids_and_is_bounded(record):
         assert row[1] != row[2]
         assert row[5] in ("test", "validation")
     assert len({len(row) for rows in search.groups.values() for row in rows} | {len(search.columns)}) == 1
-
-
-def test_several_labels_are_ranked_by_the_label_that_is_furthest_off():
-    likely = [[0.9, 0.2], [0.6, 0.4], [0.7, 0.05], [0.5, 0.1], [0.99, 0.45]]
-    shown = view(likely, [[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [-1.0, -1.0], [-1.0, -1.0]])
-    held_out = torch.tensor([True, True, True, False, False])
-    ranked = rank_nodes(shown, held_out, torch.tensor([1, 1, 1, 1, 50]))
-    assert {name: first_nodes(scores).tolist() for name, scores in ranked.items()} == {
-        "surest mistakes": [0, 1],
-        "least sure": [3, 4, 1, 2, 0],
-        "without a label": [4, 3],
-        "worth a label next": [4, 3],
-    }
 
 
 def test_the_table_names_all_labels_of_a_node(inputs):
