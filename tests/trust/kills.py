@@ -3,7 +3,8 @@
     python -m tests.trust.kills --kills 20 --out benchmarks/results/kills.json convert race
 
 kills each kind that many times and keeps the counts in that file and in a page beside it. Instants are drawn in seconds
-of the processor, from the start of the process to a tenth past its end, so that they do not depend on other work.
+of the processor, from the start of the process to a tenth past its end, so that they do not depend on other work; one
+that comes after the end is counted apart, and another is drawn.
 """
 
 from __future__ import annotations
@@ -104,7 +105,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def kill_at_random(root: Path, kind: str, num: int, seed: int = 0) -> Counter[str]:
-    """Kill a command so many times; counts of where it stood. Raises AssertionError where it does not come right."""
+    """Kill a command so many times before its end; counts of where it stood.
+
+    Raises:
+        AssertionError: where it does not come right.
+    """
     whole, trained = undisturbed(root, kind)
     seconds, process = 0.0, start(WORDS[kind], work(root, "timed", trained))
     while process.is_alive():
@@ -112,8 +117,8 @@ def kill_at_random(root: Path, kind: str, num: int, seed: int = 0) -> Counter[st
         time.sleep(0.005)
     drawn, counts = random.Random(seed), Counter[str]()
     before = len(contents(work(root, "before", trained)))
-    for number in range(num):
-        folder, instant = work(root, number, trained), drawn.uniform(0, 1.1 * seconds)
+    while counts["kills"] < num:
+        folder, instant = work(root, "killed", trained), drawn.uniform(0, 1.1 * seconds)
         process = start(WORDS[kind], folder)
         killed = kill_when(
             process,

@@ -33,8 +33,8 @@ def test_killed_in_an_act_on_a_file(tmp_path: Path, kind: str) -> None:
 def test_killed_at_twenty_random_instants(tmp_path: Path, kind: str) -> None:
     """Instants of the processor from the start to past the end; what stands there is read all the while."""
     counts = kill_at_random(tmp_path, kind, 20)
-    assert counts["kills"] >= 10
-    assert counts["kills"] + counts["after the end"] == 20
+    assert counts["kills"] == 20
+    assert counts["after the end"] <= 20
 
 
 def test_the_page_counts_kills() -> None:
