@@ -34,7 +34,7 @@ WORDS = {
     "learned": ["train", *GRAPH, *MODEL, "partition.method=learned", *RUN],
     "held cut": ["train", *GRAPH, *MODEL, "schedule.name=held_cut", "model.cell=gru", "engine=streamed", *RUN],
     "update": ["predict", "run", "--update", "change", "--out", "predictions.csv", "--quiet"],
-    "explain": ["explain", "run", "7", "--json"],
+    "explain": ["explain", "run", "7", "--json", "--out", "why.html"],
 }
 TRAINED = ["train", ".", *MODEL, "schedule.rounds=2", *RUN]  # what updates and explanations are of
 HEAD = """# Killed at random instants
@@ -79,8 +79,9 @@ def check(folder: Path, whole: Path) -> None:
     check_run(folder / "run")
     if is_stored(folder / "graph"):
         assert set(check_stored(open_stored(folder / "graph")).values()) == {"ok"}
-    if (folder / "predictions.csv").exists():
-        assert (folder / "predictions.csv").read_bytes() == (whole / "predictions.csv").read_bytes()
+    for name in ("predictions.csv", "why.html"):
+        if (folder / name).exists():
+            assert (folder / name).read_bytes() == (whole / name).read_bytes()
 
 
 def finish(folder: Path, kind: str, whole: Path) -> None:

@@ -300,6 +300,7 @@ def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(14400)
 def test_a_large_run_under_a_cap_on_memory_on_a_disk_that_fills_beside_another(disk: Path, tmp_path: Path) -> None:
     """Two equal trainings at once, 16 GiB of addresses each; the disk of one has no room for its predictions."""
     nodes = int(os.environ.get("GPNN_NODES", "2000000"))
