@@ -23,7 +23,7 @@ def test_it_appears_whole(run):
 
 
 def test_a_failure_leaves_nothing(tmp_path):
-    with pytest.raises(TypeError):
+    with pytest.raises(AttributeError):
         RunFolder.create(tmp_path / "one", {"config.toml": 3})  # type: ignore[dict-item]
     assert list(tmp_path.iterdir()) == []
 
