@@ -113,7 +113,8 @@ class Reach:
         for before, stage in zip(kept, later):
             read, passed = stage.num_read, stage.num_passed
             held.append(before + read + passed + stage.num_rows)  # forward
-            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows + passed)  # parts backward
+            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows)  # parts backward
+            held.append(before + read + stage.num_rows + passed)  # what passed them
             if not stage.kept:
                 held.append(before + stage.num_before + read + stage.num_rows)  # done again
             if stage.read is not None:
@@ -156,7 +157,7 @@ def _worthy(recomputation: Recomputation, rows: Tensor) -> Reach | None:
     made = sum(part.block.num_inputs for part in found.stages[0].parts)
     if found.num_computed > WORTH * usual or made > MOST_MADE * plan.num_nodes:
         return None
-    most = 3.0 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states that a pass over all rows holds as well
+    most = 3.25 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states; about what a pass over all rows holds
     return _within(found, int(most * plan.num_nodes))
 
 
@@ -266,15 +267,25 @@ def _count(rows: Tensor | slice) -> int:
 WORK = 16  # states of a block's inputs that differentiating it takes, at most
 
 
-def fits(reach: Reach, source: Source) -> bool:
-    """Whether a GPU has room for what the reach holds beside what is there; on a CPU there is none to ask."""
+def fitting(reach: Reach, source: Source) -> Reach | None:
+    """The same where a GPU has room for what it holds beside what is there; with less kept, where it has less.
+
+    None where that is not enough. On a CPU there is nothing to ask.
+    """
     like = read_rows(_SourceRows(source), slice(0, 1))
     if not like.is_cuda:
-        return True
+        return reach
     largest = max(part.block.num_inputs for stage in reach.stages for part in stage.parts)
-    idle = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
-    needed = (reach.num_held + WORK * largest) * like.shape[1] * like.element_size()
-    return needed <= torch.cuda.mem_get_info(like.device)[0] + idle
+    return _within(reach, _free_bytes(like.device) // (like.shape[1] * like.element_size()) - WORK * largest)
+
+
+def _free_bytes(device: torch.device) -> int:
+    """What torch may still take of a GPU."""
+    reserved = torch.cuda.memory_reserved(device)
+    free, whole = torch.cuda.mem_get_info(device)
+    if hasattr(torch.cuda, "get_per_process_memory_fraction"):
+        free = min(free, int(torch.cuda.get_per_process_memory_fraction(device) * whole) - reserved)
+    return free + reserved - torch.cuda.memory_allocated(device)
 
 
 def through_reach(
@@ -306,8 +317,9 @@ def through_reach(
             del before
         assert isinstance(found, Tensor)
         total = work.backward(stage, found, grad)
+        del found  # before there is another gradient of a whole state
         passed = None if stage.passed is None else read_rows(grad, stage.passed[1])
-        del found, grad  # before there is another gradient of a whole state
+        del grad
         grad = work.before(stage, total, passed)
         del total, passed
     work.backward_from_source(reach.stages[0], grad)

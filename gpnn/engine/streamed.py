@@ -35,7 +35,7 @@ from gpnn.engine.blockwise_backward import (
     without_hooks,
 )
 from gpnn.engine.plan import Plan
-from gpnn.engine.reach import fits, reach_of, through_reach
+from gpnn.engine.reach import fitting, reach_of, through_reach
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import Rows, RowsByBlock, read_rows, write_rows
 from gpnn.engine.saved_states import Advanced, Boundary, GivenState, HostState, RoundCache, SavedState, Source
@@ -351,7 +351,8 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     advanced, reach = _pop_rounds(run, None), reach_of(run.recomputation, loss.rows)
     if reach is not None:
         run.source.fetch()
-        if run.source.by_rows and fits(reach, run.source):
+        reach = fitting(reach, run.source) if run.source.by_rows else None
+        if reach is not None:
             return through_reach(run.recomputation, reach, run.source, run.parameters, loss)
         run.source.release()
     at_once = ends_in_blocks(run.recomputation.plan)

@@ -163,7 +163,7 @@ def test_where_it_does_not_pay() -> None:
 
 
 def test_a_gpu_without_room_takes_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpnn.engine.streamed.fits", lambda reach, source: False)
+    monkeypatch.setattr("gpnn.engine.streamed.fitting", lambda reach, source: None)
     assert check(plan_of("partitioned", 3), monkeypatch) == 0
 
 
