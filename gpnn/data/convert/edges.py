@@ -13,7 +13,7 @@ from gpnn.data.convert.gather import SORT_BYTES, Gather, ordered_map
 from gpnn.data.convert.node_ids import NodeIds
 from gpnn.data.convert.pieces import EDGE_COLUMNS, Conversion, Piece, read_batches, read_header_names
 from gpnn.data.convert.runs import Edges, Layout, Run, write_run
-from gpnn.data.npy_file import read_header, read_rows
+from gpnn.data.npy_file import map_array, read_header, read_rows
 from gpnn.data.tables import add_type, file_types, types_note
 from gpnn.data.tables.column import sorted_names
 from gpnn.data.tables.column_kinds import read_commas
@@ -148,7 +148,7 @@ class EdgeStage:
         """Edges `first` to `last` with senders as rows."""
         ptr, columns = (self.folder / f"in_{name}.npy" for name in ("ptr", "col"))
         senders = read_rows(columns, read_header(columns), first, last)
-        ends = read_rows(ptr, read_header(ptr), 0, self.ids.num_nodes + 1)
+        ends = map_array(ptr)  # of which a range needs few pages
         start = int(np.searchsorted(ends, first, side="right")) - 1
         stop = int(np.searchsorted(ends, last, side="left"))
         counts = np.diff(np.clip(ends[start : stop + 1], first, last))
