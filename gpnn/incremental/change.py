@@ -21,6 +21,7 @@ from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import add_features
 from gpnn.data.tables.table import Table, name_columns
 from gpnn.data.tables.vocabulary import Choices
+from gpnn.storage.read import shorten
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -207,9 +208,11 @@ def _edges(edges: Table | None, choices: Choices) -> EdgeList:
 
 def _types(edges: Table, choices: Choices) -> np.ndarray:
     """The number of each edge's type; of a graph that came from no tables types are numbers."""
-    if choices.vocabulary is not None and choices.vocabulary.edge_types is not None:
-        return edge_types(edges, choices.vocabulary)[0]
-    return edges.numbers("type").astype(np.int64)
+    if choices.vocabulary is None:
+        return edges.numbers("type").astype(np.int64)
+    if choices.vocabulary.edge_types is None:
+        raise ValueError(f"{edges.file} must have no types, as the graph's edges have. Got types.")
+    return edge_types(edges, choices.vocabulary)[0]
 
 
 def _texts(names: Any) -> list[str]:
@@ -224,7 +227,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _array_edges(name: str, ends: Any, choices: Choices) -> Table:
-    pair = ends if isinstance(ends, list | tuple) else np.asarray(ends)
+    pair = ends if isinstance(ends, list | tuple) else np.atleast_1d(ends)
     if len(pair) != 2 or np.ndim(pair[0]) != 1 or len(pair[0]) != len(pair[1]):
         raise ValueError(f"`{name}` must be sources and targets, [2, e], or a frame of them. Got {np.shape(pair)}.")
     return _column_table(name, {choices.source: pair[0], choices.target: pair[1]})
@@ -236,6 +239,10 @@ def _column_table(name: str, columns: Mapping[str, Any]) -> Table:
 
     values = {}
     for column, given in columns.items():
-        made = pyarrow.array(np.asarray(given) if not isinstance(given, list | tuple) else list(given))
-        values[column] = named(plain_column(made))
+        try:
+            made = pyarrow.array(list(given) if isinstance(given, list | tuple | set) else np.asarray(given))
+            values[column] = named(plain_column(made))
+        except (pyarrow.ArrowException, TypeError):
+            what = shorten(given.tolist() if isinstance(given, np.ndarray) else given)
+            raise ValueError(f"`{name}` must hold ids, all texts or all whole numbers. Got {what}.") from None
     return Table(name, values, lambda row: f"row {row}")

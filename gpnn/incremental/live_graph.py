@@ -134,8 +134,8 @@ class LiveGraph:
         typed = self.edges.typed and (self.undirected != TYPED or self._num_types > 1)
         for what, values, has in (("type", edges.edge_type, typed), ("weight", edges.weight, self.edges.weighted)):
             if len(edges.source) and has != (values is not None):
-                have = "have" if has else "have no"
-                raise ValueError(f"`{name}` must have {what}s where the graph's edges have them; these {have} {what}s.")
+                wanted, got = (f"{what}s", "none") if has else (f"no {what}s", f"{what}s")
+                raise ValueError(f"`{name}` must have {wanted}, as the graph's edges have. Got {got}.")
         if edges.edge_type is not None and len(edges.edge_type):
             most = int(edges.edge_type.max())
             if most >= self._num_types or edges.edge_type.min() < 0:

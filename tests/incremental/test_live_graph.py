@@ -25,8 +25,8 @@ def triangle(**arguments) -> LiveGraph:
         (Change(["d"], torch.ones(1, 2)), r"must have shape \[1, 3\]\. Got \[1, 2\]\."),
         (Change(["d"]), r"must have shape \[1, 3\]\. Got \[1, 0\]\."),
         (Change(["d"], torch.full((1, 3), torch.nan)), r"must be finite numbers"),
-        (Change(edges=EdgeList(["a"], ["b"], np.array([0]))), r"these have no types"),
-        (Change(edges=EdgeList(["a"], ["b"], None, np.ones(1))), r"these have no weights"),
+        (Change(edges=EdgeList(["a"], ["b"], np.array([0]))), r"must have no types, as .*\. Got types\."),
+        (Change(edges=EdgeList(["a"], ["b"], None, np.ones(1))), r"must have no weights, as .*\. Got weights\."),
         (Change(removed_edges=EdgeList(["b"], ["a"])), r"must name edges of the graph\. Got 'b' → 'a', which is not"),
     ],
 )
