@@ -13,7 +13,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -37,13 +37,15 @@ def read_experiment(path: Path) -> Experiment:
         ValueError: naming the file and the key that is wrong.
     """
     content = _read(path)
-    grid = list(_grid_rows(path, content.pop("grid", {})))
-    number = typed(path, "samples", content.pop("samples", len(grid)), int)
-    if not 0 <= number <= len(grid):
+    grid = content.pop("grid", {})
+    points = _grid_points(path, grid)
+    number = typed(path, "samples", content.pop("samples", len(points)), int)
+    if not 0 <= number <= len(points):
         raise ValueError(
-            f"`samples` of {path.name} must be at most the grid's {len(grid)} rows. Got {shorten(number)}."
+            f"`samples` of {path.name} must be at most the grid's {len(points)} rows. Got {shorten(number)}."
         )
-    rows = [*_lines(path, "rows", content.pop("rows", [])), *random.Random(0).sample(grid, number)]
+    sampled = [_grid_row(grid, values) for values in random.Random(0).sample(points, number)]
+    rows = [*_lines(path, "rows", content.pop("rows", [])), *sampled]
     rows = _halve(path, rows, content.pop("finalists", []), content.pop("first_seeds", 1))
     columns = _lines(path, "columns", content.pop("columns", []))
     if unknown := sorted(set(content) - KEYS):
@@ -161,20 +163,22 @@ def _check_names(path: Path, experiment: Experiment) -> None:
                 raise ValueError(f"The row {shorten(row.name)} of {path.name} must name columns. Got {shorten(name)}.")
 
 
-def _grid_rows(path: Path, grid: Any) -> Iterator[Line]:
-    """A row for every combination of the grid's values; keys are dotted settings."""
+def _grid_points(path: Path, grid: Any) -> list[tuple[Any, ...]]:
+    """Every combination of the grid's values; none of an empty grid."""
     for key, values in typed(path, "grid", grid, dict[str, Any]).items():
         typed(path, f"grid.{key}", values, list[Any])
     number = math.prod(map(len, grid.values()))
     if number > MOST_ROWS:
         raise ValueError(f"The grid of {path.name} must have at most {MOST_ROWS} combinations. Got {number}.")
-    if not grid:
-        return
-    for values in itertools.product(*grid.values()):
-        settings: Settings = {}
-        for key, value in zip(grid, values):
-            nested: Any = value
-            for name in reversed(key.split(".")):
-                nested = {name: nested}
-            settings = lay_over(settings, nested)
-        yield Line(", ".join(f"{key.split('.')[-1]}={value}" for key, value in zip(grid, values)), settings)
+    return list(itertools.product(*grid.values())) if grid else []
+
+
+def _grid_row(grid: Mapping[str, Any], values: Sequence[Any]) -> Line:
+    """The row of one combination; the grid's keys are dotted settings."""
+    settings: Settings = {}
+    for key, value in zip(grid, values):
+        nested: Any = value
+        for name in reversed(key.split(".")):
+            nested = {name: nested}
+        settings = lay_over(settings, nested)
+    return Line(", ".join(f"{key.split('.')[-1]}={value}" for key, value in zip(grid, values)), settings)
