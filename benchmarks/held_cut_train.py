@@ -8,9 +8,7 @@ process of its own, and trainings take turns. Seconds are wall and CPU seconds o
 included, the least of those after the first; ratios are taken turn by turn, and the median is shown. "Peak" is the most
 resident memory that the process ever has, the prediction of all nodes at the end included. The trainings run on the
 cores that this process may use: `taskset -c 0,1` for two. Streamed, blocks of the last round take the last step for the
-rows that are wanted alone: in training 60 % of the nodes, in validation 20 %; the fused runner takes it for all. The
-recipe's random masks drop half of the entries of the features and half of the initial states in training; `--no-masks`
-trains without them. An epoch of several rounds then begins with the rounds that the validation before it has computed.
+rows that are wanted alone: in training 60 % of the nodes, in validation 20 %; the fused runner takes it for all.
 """
 
 import argparse
@@ -28,15 +26,13 @@ from process import cpu_seconds, describe_machine, peak_bytes, run_alone
 
 SETTINGS = ("model.cell=gru", "model.hidden_channels=64", "model.dropout=0", "train.passes=1", "train.consistency=0")
 SETTINGS += ("data.scale_features=none", "device=cpu")
-NO_MASKS = ("model.input_dropout=0", "model.drop_node=0")
 
 
-def trainings(rounds: int, intra: int, parts: list[str], more: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def trainings(rounds: int, intra: int, parts: list[str]) -> dict[str, list[str]]:
     """The settings of each training, the one that others are measured by first."""
-    held = [*more, "schedule.name=held_cut", f"schedule.rounds={rounds}", f"schedule.intra={intra}"]
+    held = ["schedule.name=held_cut", f"schedule.rounds={rounds}", f"schedule.intra={intra}"]
     held += ["partition.method=clustered", "engine=streamed"]
-    whole = [*more, "schedule.name=synchronous", f"schedule.rounds={rounds * intra}", "engine=fused"]
-    found = {"synchronous, fused": whole}
+    found = {"synchronous, fused": ["schedule.name=synchronous", f"schedule.rounds={rounds * intra}", "engine=fused"]}
     return found | {f"held cut, streamed, K {k}": [*held, f"partition.k={k}"] for k in parts}
 
 
@@ -85,7 +81,7 @@ def table(options: argparse.Namespace, graph: Path, rounds: int, intra: int) -> 
     """A line for each training of one depth."""
     found: dict[str, list[dict]] = {}
     for _ in range(options.turns):
-        for name, settings in trainings(rounds, intra, options.parts, NO_MASKS if options.no_masks else ()).items():
+        for name, settings in trainings(rounds, intra, options.parts).items():
             words = [f"--graph={graph}", f"--epochs={options.epochs}", f"--settings={json.dumps(settings)}"]
             found.setdefault(name, []).append(run_alone(__file__, words))
             print(name, found[name][-1], flush=True)
@@ -112,7 +108,6 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
     parser.add_argument("--parts", nargs="+", default=["auto"], help="numbers of subgraphs, auto among them")
-    parser.add_argument("--no-masks", action="store_true", help="train without random masks")
     parser.add_argument("--out", type=Path, help="write the tables to this file, after each case")
     parser.add_argument("--graph", help=argparse.SUPPRESS)
     parser.add_argument("--settings", type=json.loads, help=argparse.SUPPRESS)
@@ -122,7 +117,6 @@ def main() -> None:
         return
     command = f"python benchmarks/held_cut_train.py --nodes {options.nodes} --epochs {options.epochs}"
     command += f" --turns {options.turns} --cases {' '.join(options.cases)} --parts {' '.join(options.parts)}"
-    command += " --no-masks" if options.no_masks else ""
     lines = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", f"Here: `{command}`."]
     lines.append(f"{options.nodes:,} nodes. Machine: {describe_machine()}.")
     with tempfile.TemporaryDirectory() as folder:

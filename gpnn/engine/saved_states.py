@@ -1,4 +1,4 @@
-"""States saved for the backward pass or the next pass, in memory, bf16, files or pinned host memory; their sources."""
+"""States saved for the backward pass, in memory, bf16, files or pinned host memory; sources of the initial ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -220,45 +220,6 @@ def record_stream(tensor: Tensor, stream: torch.cuda.Stream | None) -> None:
         tensor.record_stream(stream)
 
 
-class Advanced(NamedTuple):
-    """What rounds leave that were computed without gradients.
-
-    Attributes:
-        boundaries: the state before each of them, where it is saved.
-        kept: of each, the rows that its second phase reads, `[m, s]`, where they are kept.
-        state: the state after the last of them, `[N + V, s]`; None where there are none.
-    """
-
-    boundaries: list[SavedState | None]
-    kept: list[Tensor | None]
-    state: Tensor | None
-
-
-class RoundCache:
-    """The rounds of a pass, for the next pass with the same parameters: an epoch begins where a validation began."""
-
-    def __init__(self) -> None:
-        self._key: tuple[object, ...] = ()
-        self._parameters: list[Tensor] = []
-        self._advanced: Advanced | None = None
-
-    def put(self, key: tuple[object, ...], parameters: list[Tensor], advanced: Advanced) -> None:
-        """Keep `advanced`, which follows from `key`, objects by identity, and from the values of `parameters`."""
-        self._key, self._advanced = key, advanced
-        self._parameters = [each.detach().clone() for each in parameters]
-
-    def pop(self, key: tuple[object, ...], parameters: list[Tensor]) -> Advanced | None:
-        """What was kept, where key and values are the same; it is kept no longer in any case."""
-        advanced, self._advanced = self._advanced, None
-        pairs = zip(key, self._key)
-        same = len(key) == len(self._key) and all(a is b or (isinstance(a, int) and a == b) for a, b in pairs)
-        return advanced if same and all(map(torch.equal, parameters, self._parameters)) else None
-
-    def clear(self) -> None:
-        """Free what is kept."""
-        self._advanced = None
-
-
 class Source(SavedState, Protocol):
     """The states before the first round, in plan order, `[N + V, s]`.
 
@@ -278,10 +239,6 @@ class Source(SavedState, Protocol):
     def by_rows(self) -> bool:
         """Whether :meth:`make` can be called: single rows are at hand, and nothing is kept of them."""
 
-    @property
-    def origin(self) -> tuple[object, ...] | None:
-        """What the states follow from besides the values of `tensors`, by identity; None: from random masks too."""
-
     def make(self, rows: Tensor | slice) -> Tensor:
         """The states of some rows, `[m, s]`, as a function of `tensors` where gradients are enabled."""
 
@@ -299,7 +256,7 @@ class GivenState:
         state: `[N + V, s]`.
     """
 
-    kept, by_rows, origin = True, False, None
+    kept, by_rows = True, False
 
     def __init__(self, state: Tensor) -> None:
         self.state = state

@@ -13,9 +13,7 @@ read where it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,21 +36,10 @@ from gpnn.engine.plan import Plan
 from gpnn.engine.reach import fitting, reach_of, through_reach
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
 from gpnn.engine.rows import Rows, RowsByBlock, read_rows, write_rows
-from gpnn.engine.saved_states import Advanced, Boundary, GivenState, HostState, RoundCache, SavedState, Source
+from gpnn.engine.saved_states import Boundary, GivenState, HostState, SavedState, Source
 from gpnn.engine.step import CellLike, Step
-from gpnn.kernels.autograd import first_order, setting
+from gpnn.kernels.autograd import first_order
 from gpnn.pages import empty_like
-
-_round_cache: ContextVar[RoundCache | None] = ContextVar("round_cache", default=None)
-
-
-def caching_rounds() -> AbstractContextManager[None]:
-    """Inside, a pass without gradients over some rows leaves its states between rounds to the pass after it.
-
-    Where that one has the same parameters and no random masks, it begins with the last round. The states are freed
-    there, at any other pass, and at the end of the context.
-    """
-    return setting(_round_cache, RoundCache())
 
 
 @dataclass(frozen=True)
@@ -115,7 +102,6 @@ class Streamed:
         if rows is not None and not saves and not collect and ends_in_blocks(plan):
             with torch.no_grad():
                 return [_compute_rows(run, rows, initial)]
-        _free_rounds()
         return list(_Propagation.apply(run, initial, *source.tensors, *parameters))
 
     def differentiate(self, cell: CellLike, plan: Plan, source: Source, loss: RowLoss) -> Tensor:
@@ -281,88 +267,42 @@ def _compute_rows(run: _Run, rows: Tensor, initial: Tensor | None) -> Tensor:
 def _before_last_round(run: _Run, initial: Tensor | None) -> Tensor | Rows:
     """The state before the last round; before a lone one the source itself, where it makes single rows."""
     source, before = run.source, len(run.recomputation.rounds) - 1
-    if before:
-        return _advance_and_cache(run, before, initial)
-    if not source.kept and is_lone(run.recomputation.plan):
+    if not before and not source.kept and is_lone(run.recomputation.plan):
         source.fetch()
-    state = source.peek()
+    state = None if before else source.peek()
     if state is None:
         state = source.new_state()
-        source.load(state)
+        if not before:
+            source.load(state)
+        for number in range(before):
+            _advance_round(run, number, state, initial)
         source.release()
     return state
 
 
-def _advance_and_cache(run: _Run, before: int, initial: Tensor | None) -> Tensor:
-    """The state after the first `before` rounds, which are left to the next pass where it asks for them."""
-    advanced, cache = _pop_rounds(run, initial), _round_cache.get() if _follows_from_parameters(run, initial) else None
-    if advanced is None:
-        advanced = _advance_rounds(run if cache is None else replace(run, saves=True), before, initial)
-        run.source.release()
-    if cache is not None:
-        cache.put(*_cache_key(run), advanced)
-    assert advanced.state is not None
-    return advanced.state
-
-
-def _advance_rounds(run: _Run, before: int, initial: Tensor | None) -> Advanced:
-    """Compute the first `before` rounds."""
-    advanced = Advanced([], [], run.source.new_state() if before else None)
-    for number in range(before):
-        assert advanced.state is not None
-        boundary, rows = _advance_round(run, number, advanced.state, initial)
-        advanced.boundaries.append(boundary)
-        advanced.kept.append(rows)
-    return advanced
-
-
-def _pop_rounds(run: _Run, initial: Tensor | None) -> Advanced | None:
-    """The rounds before the last as another pass has left them; None, and they are freed, where this one differs."""
-    cache = _round_cache.get()
-    if cache is None or not _follows_from_parameters(run, initial):
-        _free_rounds()
-        return None
-    advanced = cache.pop(*_cache_key(run))
-    return None if advanced is None else advanced._replace(boundaries=[run.source, *advanced.boundaries[1:]])
-
-
-def _free_rounds() -> None:
-    cache = _round_cache.get()
-    if cache is not None:
-        cache.clear()
-
-
-def _follows_from_parameters(run: _Run, initial: Tensor | None) -> bool:
-    """Whether the rounds follow from the parameters and the source's origin alone, and are saved as they are."""
-    recomputation, source = run.recomputation, run.source
-    fixed = recomputation.seed is None and recomputation.cell.local and run.half is None and initial is None
-    return fixed and not run.collect and source.origin is not None and run.settings.changes_nothing
-
-
-def _cache_key(run: _Run) -> tuple[tuple[object, ...], list[Tensor]]:
-    """What the rounds follow from: objects, and tensors by their values."""
-    recomputation, origin = run.recomputation, run.source.origin
-    assert origin is not None
-    return (recomputation.plan, recomputation.cell, *origin), [*run.source.tensors, *recomputation.cell.parameters()]
-
-
 def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None]]:
     """The loss, and the gradients of the source's tensors and of the parameters."""
-    advanced, reach = _pop_rounds(run, None), reach_of(run.recomputation, loss.rows)
+    reach = reach_of(run.recomputation, loss.rows)
     if reach is not None:
         run.source.fetch()
         reach = fitting(reach, run.source) if run.source.by_rows else None
         if reach is not None:
             return through_reach(run.recomputation, reach, run.source, run.parameters, loss)
         run.source.release()
+    working, boundaries, kept = None, [], []
     at_once = ends_in_blocks(run.recomputation.plan)
     before_loss = len(run.recomputation.rounds) - at_once  # rounds
     if not before_loss:
         run.source.fetch()
         if run.source.by_rows and is_lone(run.recomputation.plan):
             return through_only_round(run.recomputation, run.source, run.parameters, loss)
-    boundaries, kept, working = advanced or _advance_rounds(run, before_loss, None)
-    del advanced
+    for number in range(before_loss):
+        working = run.source.new_state() if working is None else working
+        boundary, rows = _advance_round(run, number, working, None)
+        assert boundary is not None
+        boundaries.append(boundary)
+        kept.append(rows)
+        del rows
     if at_once:
         ending = run.source if working is None else Boundary(working, None, None, None, copy=False, once=True)
         del working
@@ -374,11 +314,9 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
         value, backward.kept = backward.through_rows(loss), kept
         del working
         if before_loss == 1:
-            run.source.fetch()
+            boundaries[0].fetch()
     for number in reversed(range(before_loss)):
-        boundary = boundaries[number]
-        assert boundary is not None
-        backward.through_round(number, boundary, boundaries[number - 1] if number else None)
+        backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
     return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
 
 

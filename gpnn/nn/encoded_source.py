@@ -68,11 +68,6 @@ class NearFeatures:
     def __init__(self, x: Tensor, order: Tensor | None) -> None:
         self.x, self.order = x, order
 
-    @property
-    def origin(self) -> tuple[object, ...]:
-        """What they are: a tensor, and how often it was written to."""
-        return (self.x, self.x._version)
-
     def read(self, rows: Tensor | slice) -> Tensor:
         """The features of some rows, `[m, F]`, on the device that computes."""
         return read_rows(self.x, rows if self.order is None else self.order[rows])
@@ -125,11 +120,6 @@ class HostFeatures:
     def is_for(self, plan: Plan, dtype: torch.dtype, whole: bool) -> bool:
         """Whether they serve that plan, in that type and manner."""
         return self._plan() is plan and (self.rows.dtype, self.whole) == (dtype, whole)
-
-    @property
-    def origin(self) -> tuple[object, ...]:
-        """What they are: this copy, which belongs to a tensor as it is."""
-        return (self,)
 
     @property
     def at_hand(self) -> bool:
@@ -233,10 +223,6 @@ class EncodedSource:
         """Whether single rows are at hand, and no wider than states: some are encoded more than once."""
         first = self.features.first()
         return self.features.at_hand and first.shape[1] <= self._encode(first, slice(0, 1)).shape[1]
-
-    @property
-    def origin(self) -> tuple[object, ...] | None:
-        return None if self.key is not None else (*self.features.origin, self.nodes, self.dtype)
 
     def make(self, rows: Tensor | slice) -> Tensor:
         return self._encode(self.features.read(rows), rows)

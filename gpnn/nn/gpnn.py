@@ -248,17 +248,9 @@ class GPNN(nn.Module):
                 final = self._score(final, self._beside_rows(x, nodes, plan, own_key), own_key)
             return share(final, order[places])
 
-        masks = key if self.training and self._masks_states else None
-        source = self._source(x, plan, masks, runner)
+        source = self._source(x, plan, key if self.training else None, runner)
         row_loss = RowLoss(placed.rows, of_states, tuple(self._row_parameters()), placed)
-        return runner.differentiate(self.masked_cell(plan, masks), plan, source, row_loss)
-
-    @property
-    def _masks_states(self) -> bool:
-        """Whether random masks change what propagates, and not what the head sees of it alone."""
-        hidden = self.predict == "before" or (self.encoder is not None and len(self.encoder.weights) > 0)
-        of_states = (self.input_dropout, self.state_dropout, self.update_dropout, self.drop_node)
-        return any(of_states) or bool(self.dropout and hidden)
+        return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def maps_first(self, x: Tensor | None) -> bool:
         """Whether features are too large to propagate dense, and their map and the propagation may change places."""

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from gpnn.distributed import group_of
 from gpnn.engine.saved_states import release_host_rows
-from gpnn.engine.streamed import caching_rounds
 from gpnn.pages import release_pages
 from gpnn.text import curves_html, metric_text, metric_words, table_html
 from gpnn.train.metrics import merit
@@ -131,8 +130,7 @@ def fit(
     if trainer.group.any(any(ends))[0] and not trainer.at_end:
         stopped, problem = "interrupted", None
     else:
-        with caching_rounds():  # an epoch begins as the validation before it
-            stopped, problem = trainer.run(checkpoint, callbacks, keep_end=keep_end)
+        stopped, problem = trainer.run(checkpoint, callbacks, keep_end=keep_end)
     if progress.best_weights:
         model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}

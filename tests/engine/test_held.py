@@ -6,10 +6,10 @@ from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, SAGEConv
 
 import gpnn
 from gpnn import Graph
-from gpnn.engine import Streamed, propagate, streamed
+from gpnn.engine import Streamed, propagate
 from gpnn.engine.blockwise_backward import RowLoss
 from gpnn.engine.saved_states import GivenState
-from gpnn.nn import GPNN, MaskKey, Scheduled
+from gpnn.nn import Scheduled
 from gpnn.schedule import Phase, Schedule, held_cut, synchronous
 from tests.oracle.engine_cases import gradients, make_cell, multigraph, states
 
@@ -247,92 +247,3 @@ def test_steps_differentiated_at_once_are_computed_once(monkeypatch):
     loss = RowLoss(torch.arange(10), lambda final, places: final.sum(), ())
     Streamed().differentiate(cell, plan, GivenState(plan.to_plan_order(state)), loss).backward()
     assert len(computed) == 3
-
-
-@pytest.fixture
-def rounds_taken(monkeypatch):
-    """The numbers of the rounds before the last, as they are computed."""
-    taken, advance = [], streamed._advance_round
-    monkeypatch.setattr(streamed, "_advance_round", lambda *given: taken.append(given[1]) or advance(*given))
-    return taken
-
-
-class Epochs:
-    """A model of 10 nodes, an optimiser, and passes as a training has them."""
-
-    def __init__(self, rounds: int = 3, **options: object) -> None:
-        self.graph, self.x = multigraph(weighted=False, num_types=1), states(width=5)
-        self.plan = gpnn.lower(held_cut(self.graph, LABELS, rounds, 3))
-        self.model = GPNN(5, 8, 3, runner="streamed", **options).double()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), 0.1)
-
-    def step(self, number: int = 0) -> list[torch.Tensor]:
-        """The loss and its gradients, before the weights change."""
-        self.model.train()
-        self.optimizer.zero_grad()
-        loss = self.model.loss(self.x, self.plan, SOME, lambda scores, at: (scores**2).sum(), MaskKey(0, number))
-        loss.backward()
-        grads = [each.grad.clone() for each in self.model.parameters()]
-        self.optimizer.step()
-        return [loss.detach(), *grads]
-
-    @torch.no_grad()
-    def validate(self) -> torch.Tensor:
-        self.model.eval()
-        return self.model(self.x, self.plan, rows=torch.tensor([1, 4]))
-
-    def train(self) -> list[torch.Tensor]:
-        """Everything that three epochs compute."""
-        return [each for number in range(3) for each in (*self.step(number), self.validate())]
-
-
-@pytest.mark.parametrize(
-    ("options", "computed"),
-    [({}, 4), ({"dropout": 0.5}, 4), ({"input_dropout": 0.5}, 6), ({"update_dropout": 0.5}, 6)],
-)
-@pytest.mark.parametrize("rounds", [2, 3])
-def test_an_epoch_begins_where_the_validation_before_it_did(rounds, options, computed, rounds_taken):
-    """The same bits, and no round twice, unless random masks make another pass of it."""
-    alone = Epochs(rounds, **options).train()
-    rounds_taken.clear()
-    with streamed.caching_rounds():
-        together = Epochs(rounds, **options).train()
-    assert all(map(torch.equal, together, alone))
-    assert rounds_taken == [*range(rounds - 1)] * computed
-
-
-def other_weights(epochs: Epochs) -> None:
-    with torch.no_grad():
-        next(epochs.model.cell.parameters())[0, 0] += 1e-3
-
-
-def other_features(epochs: Epochs) -> None:
-    epochs.x[3] += 1
-
-
-def other_plan(epochs: Epochs) -> None:
-    epochs.plan = gpnn.lower(held_cut(epochs.graph, LABELS.flip(0), 3, 3))
-
-
-@pytest.mark.parametrize("change", [other_weights, other_features, other_plan])
-def test_a_pass_that_differs_from_the_one_before_computes_all_rounds(change):
-    apart, together = Epochs(), Epochs()
-    change(apart)
-    with streamed.caching_rounds():
-        together.validate()
-        change(together)
-        assert all(map(torch.equal, together.step(), apart.step()))
-
-
-def test_rounds_are_cached_for_one_pass_and_freed_at_any_other(rounds_taken):
-    epochs = Epochs()
-    with streamed.caching_rounds():
-        cache = streamed._round_cache.get()
-        first, second = epochs.validate(), epochs.validate()
-        assert torch.equal(first, second)
-        assert rounds_taken == [0, 1]
-        assert cache._advanced is not None
-        epochs.model(epochs.x, epochs.plan)
-        assert cache._advanced is None
-    epochs.validate()
-    assert streamed._round_cache.get() is None

@@ -1,7 +1,5 @@
 import copy
 import math
-import sys
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -387,18 +385,3 @@ def test_weights_and_types_are_part_of_the_graph(planted, model):
     fit(model, weighted, plan, recipe=Recipe(epochs=1))
     with pytest.raises(ValueError, match="must be lowered from the edges of `data`"):
         fit(model, planted, plan, recipe=Recipe(epochs=1))
-
-
-def test_rounds_that_a_validation_leaves_to_the_next_epoch_change_no_bit(planted, monkeypatch):
-    """Under the held cut, streamed: the metrics and the weights of a training that computes every pass anew."""
-    schedule = gpnn.schedule.held_cut(planted, torch.arange(planted.num_nodes) % 3, rounds=2, intra=2)
-    plan, recipe = gpnn.lower(planted, schedule), Recipe(epochs=4, check_every=2, patience=0)
-
-    def train():
-        model = GPNN(3, 8, 3, dropout=0.3, runner="streamed")
-        result = fit(model, planted, plan, recipe=recipe)
-        return [*weights(model), torch.tensor([record["loss"] for record in result.history])]
-
-    cached = train()
-    monkeypatch.setattr(sys.modules[fit.__module__], "caching_rounds", nullcontext)
-    assert all(map(torch.equal, cached, train()))
