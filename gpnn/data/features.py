@@ -123,7 +123,7 @@ def csr_tensor(ptr: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: 
 
     Args:
         ptr: where each row begins, `[N + 1]`.
-        columns: column of each entry, rising within a row, `[nnz]`.
+        columns: column of each entry, `[nnz]`; rising within a row where the tensor's rows are read.
         values: each entry, `[nnz]`.
         shape: `(N, F)`.
     """

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gpnn.csr import compress, pointers
+from gpnn.data.features import csr_tensor
 from gpnn.graph import Graph
 from gpnn.nn.layers import SPARSE_BELOW
 
@@ -79,8 +80,7 @@ class SampledRows:
         ptr = pointers(count_features(columns, weights, x.indptr))
         index, value = np.empty(ptr[-1], np.int64), np.empty(ptr[-1], np.float32)
         join_features(columns, weights, x.indptr, x.indices, x.data, index, value)
-        first, column, entry = map(torch.from_numpy, (ptr, index, value))
-        return torch.sparse_csr_tensor(first, column, entry, shape, check_invariants=False)
+        return csr_tensor(ptr, index, value, shape)
 
     @property
     def stays_sparse(self) -> bool:

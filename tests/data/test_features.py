@@ -1,11 +1,14 @@
 """Feature matrices and transforms: dense and sparse agree, and the given data stays as it is."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
+import gpnn
 from gpnn.data.features import choose_scale, csr_tensor, from_scipy, map_features, scale_rows, transform_data
 
 
@@ -119,3 +122,10 @@ def test_features_in_files_equal_what_they_were(make, tmp_path):
 def test_other_layouts_in_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be dense or sparse CSR"):
         map_features(torch.eye(2).to_sparse_coo(), tmp_path)
+
+
+def test_sparse_tensors_are_made_in_one_place() -> None:
+    """torch warns the user that they are in beta, unless it is told not to."""
+    package = Path(gpnn.__file__).parent
+    making = [path.name for path in package.rglob("*.py") if "torch.sparse_csr_tensor(" in path.read_text()]
+    assert making == ["features.py"]
