@@ -65,6 +65,7 @@ class Stage:
         num_rows: rows of the state after it.
         kept: whether what it reads is kept for the backward pass; else the stage before is done again.
         apart: whether no two parts read a row, and together they read all, so that gradients take the states' place.
+        in_place: whether the rows after it are those before it, so that what passes it stays where it is.
     """
 
     steps: list[Step]
@@ -75,6 +76,7 @@ class Stage:
     num_rows: int
     kept: bool = True
     apart: bool = False
+    in_place: bool = False
 
     @property
     def num_read(self) -> int:
@@ -82,7 +84,8 @@ class Stage:
 
     @property
     def num_passed(self) -> int:
-        return 0 if self.passed is None else _count(self.passed[0])
+        """Rows that are copied past it."""
+        return 0 if self.passed is None or self.in_place else _count(self.passed[0])
 
     @property
     def num_computed(self) -> int:
@@ -117,7 +120,7 @@ class Reach:
             held.append(before + read + stage.num_rows + passed)  # what passed them
             if not stage.kept:
                 held.append(before + stage.num_before + read + stage.num_rows)  # done again
-            if stage.read is not None:
+            if stage.read is not None and not stage.in_place:
                 held.append(before + stage.num_before + read + passed)  # both ways
         return max(held)
 
@@ -212,14 +215,16 @@ def _stage(
     parts = tuple(each._replace(inputs=stands(each.inputs), rows=places(each.rows)) for each in chosen)
     passing = passed.nonzero().flatten() if around else None
     num_read = int(read.sum()) if around else before_places.num_rows
+    stored = None if previous is None or passing is None else before_places(read.nonzero().flatten())
     stage = Stage(
         steps,
-        None if previous is None or passing is None else before_places(read.nonzero().flatten()),
+        stored,
         None if passing is None else (before_places(passing), places(passing)),
         parts,
         before_places.num_rows,
         places.num_rows,
         apart=previous is not None and sum(part.block.num_inputs for part in parts) == num_read,
+        in_place=isinstance(stored, Tensor) and torch.equal(before, after),
     )
     return stage, before
 
@@ -300,11 +305,12 @@ def through_reach(
     kept: list[Tensor | Rows | None] = []  # by stage: what it reads
     for stage in reach.stages:
         read = stage.rows_read(state)
-        passed = None if stage.passed is None else read_rows(state, stage.passed[0])
+        passed = None if stage.passed is None or stage.in_place else read_rows(state, stage.passed[0])
         kept.append(read if stage.kept else None)
+        into = state if stage.in_place else None
         del state
-        state = work.forward(stage, read, passed)
-        del read, passed
+        state = work.forward(stage, read, passed, into)
+        del read, passed, into
     assert isinstance(state, Tensor)
     value, grad = work.through_loss(state, loss)
     del state
@@ -313,15 +319,16 @@ def through_reach(
         if found is None:
             before = kept[-1]
             assert before is not None
-            found = stage.rows_read(work.forward(reach.stages[position - 1], before, None))
+            found = stage.rows_read(work.forward(reach.stages[position - 1], before))
             del before
         assert isinstance(found, Tensor)
         total = work.backward(stage, found, grad)
         del found  # before there is another gradient of a whole state
-        passed = None if stage.passed is None else read_rows(grad, stage.passed[1])
+        passed = None if stage.passed is None or stage.in_place else read_rows(grad, stage.passed[1])
+        into = grad if stage.in_place else None
         del grad
-        grad = work.before(stage, total, passed)
-        del total, passed
+        grad = work.before(stage, total, passed, into)
+        del total, passed, into
     work.backward_from_source(reach.stages[0], grad)
     return value, [work.totals.pop(each, None) for each in (*source.tensors, *parameters)]
 
@@ -344,9 +351,11 @@ class _Pass:
         self.totals: dict[Tensor, Tensor | None] = dict.fromkeys(tensors)
         self._like = read_rows(_SourceRows(source), slice(0, 1))
 
-    def forward(self, stage: Stage, read: Tensor | Rows, passed: Tensor | None) -> Tensor:
-        """The state after a stage, given what its parts read and the rows that none writes."""
-        after = self._new(stage.num_rows)
+    def forward(
+        self, stage: Stage, read: Tensor | Rows, passed: Tensor | None = None, into: Tensor | Rows | None = None
+    ) -> Tensor:
+        """The state after a stage, given what its parts read and what passes them; `into` has the latter."""
+        after = into if isinstance(into, Tensor) else self._new(stage.num_rows)
         if stage.passed is not None and passed is not None:
             write_rows(after, stage.passed[1], passed)
         for part in stage.parts:
@@ -381,13 +390,16 @@ class _Pass:
                 add_rows(total, part.inputs, found)
         return total
 
-    def before(self, stage: Stage, total: Tensor, passed: Tensor | None) -> Tensor:
-        """The gradient of the state before a stage, given that of what it reads and of the rows that pass it."""
+    def before(self, stage: Stage, total: Tensor, passed: Tensor | None, into: Tensor | None) -> Tensor:
+        """The gradient of the state before a stage, given that of what it reads and of the rows that pass it.
+
+        With `into`, which has the latter, it takes the place of that.
+        """
         if stage.read is None:
             return total
-        grad = self._new(stage.num_before).zero_()
+        grad = self._new(stage.num_before).zero_() if into is None else into
         write_rows(grad, stage.read, total)
-        if stage.passed is not None:
+        if stage.passed is not None and passed is not None:
             add_rows(grad, stage.passed[0], passed)
         return grad
 

@@ -17,7 +17,7 @@ from gpnn.csr import pointers
 from gpnn.kernels.gpu_rows import combine_maxima, combine_sums, max_rows, sum_rows
 
 _EVERY = sys.maxsize  # the limit of rows that are pieces already
-ROWS, ENTRIES = 2, 2  # rows of a program, and entries of each that it reads at one time: the fastest of those tried
+ROWS, ENTRIES = 2, 1  # rows of a program, and entries of each that it reads at one time: the fastest of those tried
 
 
 def weighted_sum(

@@ -142,6 +142,14 @@ def test_what_a_second_phase_reads_is_computed_again(schedule: str, monkeypatch:
         assert dropped[0]
 
 
+def test_rows_that_pass_a_phase_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpnn.engine.reach.WORTH", 9.0)
+    plan, rows = plan_of("partitioned", 3), nodes(60)
+    found = follow(recomputation(plan), plan.sorted_rows(rows)[0].rows).stages
+    assert [stage.in_place for stage in found] == [False, True, False, False, False, False]
+    assert check(plan, monkeypatch, rows) == 2 * len(RUNNERS)
+
+
 def test_few_rows_are_computed_before_the_last_step() -> None:
     plan, (row,) = plan_of("synchronous", 3), nodes(1).tolist()
     adjacency = torch.zeros(NUM_NODES, NUM_NODES, dtype=torch.bool)
