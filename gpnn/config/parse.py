@@ -17,6 +17,8 @@ from gpnn.nn import GPNN
 from gpnn.storage.read import read_toml, shorten
 from gpnn.text import docstring_entries
 
+ENTRIES = {"data": "name", "partition": "method", "schedule": "name"}  # what names the entry that takes the options
+
 
 def parse_config(settings: Mapping[str, Any]) -> tuple[Config, list[str]]:
     """The Config of nested settings, and a sentence for each one that is unknown or of the wrong type.
@@ -100,6 +102,8 @@ def _parse_section(section: str, settings: Mapping[str, Any], default: Any, prob
     hints = get_type_hints(SECTIONS[section])
     takes_options = hints.pop("options", None) is not None
     values: dict[str, Any] = {}
+    if takes_options and settings.get(ENTRIES[section]) not in (None, getattr(default, ENTRIES[section])):
+        values["options"] = {}  # the default's are those of another entry
     for key, value in settings.items():
         if key in hints:
             _parse_value(f"{section}.{key}", value, hints[key], values, problems)

@@ -95,6 +95,8 @@ def pipeline_of(estimator: NodeEstimator, name: str) -> Pipeline:
     own = _given(estimator, *STRUCTURE, "seed", "device", "engine", "disk")
     if pipeline.schedule == "auto":
         own.setdefault("schedule", "partitioned")  # which a saved estimator need not name
+    if own.get("schedule", pipeline.schedule) != pipeline.schedule:
+        own.setdefault("schedule_options", {})  # the recipe's are those of another schedule
     own |= {each: parse_memory(each, size) for each, size in _given(estimator, "memory", "device_memory").items()}
     return replace(pipeline, **own, model_options=options, embedding_start=start)
 

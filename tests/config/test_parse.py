@@ -33,6 +33,13 @@ def test_file_and_overrides(tmp_path):
     assert (config.data.name, config.data.options) == ("cora", {"split": "random", "seed": 5})
 
 
+def test_another_schedule_does_not_take_the_options_of_the_recipes_own():
+    """`recipe=large schedule.name=synchronous` was refused for an option that nobody gave."""
+    schedules = [{}, {"name": "held_cut", "rounds": 2}, {"name": "synchronous"}, {"name": "partitioned", "cut": 2}]
+    found = [parse_config({"recipe": "large", "schedule": each})[0].schedule.options for each in schedules]
+    assert found == [{"intra": 3}, {"intra": 3}, {}, {"cut": 2}]
+
+
 def test_all_problems_are_reported_together():
     _, problems = parse_config(
         {

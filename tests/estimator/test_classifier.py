@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn import GPNNClassifier
+from gpnn.estimator.training import pipeline_of
 from gpnn.pipeline import Pipeline
 from gpnn.train.notes import NoteWarning
 from tests.oracle.multi_hot import multi_hot_graph
@@ -418,3 +419,8 @@ def test_nodes_of_no_weight_are_not_learnt_from(arrays, data, recipe):
     assert not np.allclose(proba[1], proba[3], atol=1e-3)
     score = fits[0].score(x, y, adjacency=adjacency, sample_weight=np.where(wrong, 0.0, 2.0))
     assert score == pytest.approx(fits[0].score(x, np.where(wrong, -1, y), adjacency=adjacency))
+
+
+def test_another_schedule_does_not_take_the_options_of_the_recipes_own():
+    assert pipeline_of(GPNNClassifier(recipe="large", schedule="synchronous"), "large").schedule_options == {}
+    assert pipeline_of(GPNNClassifier(recipe="large"), "large").schedule_options == {"intra": 3}
