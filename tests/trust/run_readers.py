@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from dataclasses import asdict
 from functools import cache
@@ -67,6 +68,21 @@ def _read_run(folder: Path) -> Any:
     run = RunFolder.open(folder / "run")
     read_json(run.environment)
     return run.read_history(), run.read_metrics(), predict_trained(read_trained(run), _built().config, _built().data)
+
+
+def _write_blended(folder: Path) -> None:
+    """A run whose predictions are those of two models, as a race leaves it."""
+    from gpnn.train import RunFolder
+    from gpnn.train.blend import Blend
+
+    _write_run(folder)
+    run = RunFolder.open(folder / "run")
+    shutil.copytree(run.path, folder / "member")
+    run.members.mkdir()
+    (folder / "member").rename(run.members / "gated")
+    weights, described = run.read_model()
+    blend = Blend({"spread": 0.75, "gated": 0.25}).to_mapping() | {"task": described["task"]}
+    run.write_model(weights, described | {"blend": blend})
 
 
 def _sound_run(answer: Any) -> None:
@@ -320,6 +336,7 @@ def _sound_page(page: str) -> None:
 RUN_READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, _sound_config),
     "run folder": Reader(_write_run, _read_run, _sound_run, "run/[!c]*.*"),  # all but config.toml and checkpoints
+    "blended": Reader(_write_blended, _read_run, _sound_run, "run/members/*/*.*"),
     "explained": Reader(_write_explained, _read_explained, _sound_explained, "run/[!c]*.*"),
     "updated": Reader(
         _write_updated,

@@ -302,7 +302,7 @@ def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.timeout(14400)
 def test_a_large_run_under_a_cap_on_memory_on_a_disk_that_fills_beside_another(disk: Path, tmp_path: Path) -> None:
-    """Two equal trainings at once, 5 GiB of addresses each; the disk of one has no room for its predictions."""
+    """Two equal trainings at once, 6 GiB of addresses each; the disk of one has no room for its predictions."""
     nodes = int(os.environ.get("GPNN_NODES", "2000000"))
     mount(disk, f"size={max(nodes // 20, 600_000)}", MS_REMOUNT)
     words = ["train", "planted", f"data.num_nodes={nodes}", "data.num_features=16", "data.label_rate=0.01"]
@@ -323,8 +323,8 @@ def test_a_large_run_under_a_cap_on_memory_on_a_disk_that_fills_beside_another(d
 
 
 def capped(words: list[str], nodes: int) -> subprocess.Popen[str]:
-    """`gpnn WORDS` with 4 GiB of addresses, and 600 bytes per node beyond."""
-    most = (4 << 30) + 600 * nodes
+    """`gpnn WORDS` with 4 GiB of addresses, and a thousand bytes per node beyond."""
+    most = (4 << 30) + 1000 * nodes
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, (most, most))
     command = [sys.executable, "-m", "gpnn", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit)
