@@ -49,6 +49,18 @@ def release_pages() -> None:
     _pool(os.getpid()).release()
 
 
+def return_freed() -> None:
+    """Return all memory that is free to the system, so that what the process holds is what it needs: a few ms."""
+    release_pages()
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Return memory that the C library holds for later allocations to the system, where it can."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
 def move_to_large(tensor: Tensor) -> None:
     """Move what a contiguous CPU tensor holds to large pages, in place, where the system can.
 

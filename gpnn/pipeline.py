@@ -20,9 +20,10 @@ from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.kernels.execution import choose_device
-from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, choose_engine
+from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, check_memory, choose_engine
+from gpnn.memory.estimate import estimate_columns
 from gpnn.memory.runner import limit_device
-from gpnn.nn import GPNN, NodeModel, build_model
+from gpnn.nn import GPNN, ColumnModel, NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.partition import training_nodes
@@ -344,13 +345,17 @@ class Pipeline:
         part, given = self.divide(data), data
         plan = self.lower(data if keep_schedule else self._place_graph(data), part)
         model, arguments = self.make_model(data, plan)
-        choice = None
-        if isinstance(model, GPNN) and model.runner is None:  # a runner among the model's options is taken as it is
+        choice, engine = None, self.engine
+        if isinstance(model, ColumnModel):
+            if engine == "auto":
+                check_memory(f"The columns of {data.num_nodes:,} nodes", estimate_columns(model, data), self.memory)
+            engine = "fused"
+        elif model.runner is None:  # a runner among the model's options is taken as it is
             choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=most_rows(data))
-            model.runner, data = choice.runner, self._map_features(data, choice)
+            model.runner, data, engine = choice.runner, self._map_features(data, choice), choice.name
             if not keep_schedule and not recipe.batch:  # mini-batches read the graph
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
-        chosen = self if choice is None else replace(self, engine=choice.name)
+        chosen = replace(self, engine=engine)
 
         def again(recipe: Recipe, seed: int) -> Assembly:
             return replace(chosen, seed=seed).assemble(given, recipe, keep_schedule=keep_schedule)

@@ -12,6 +12,8 @@ from gpnn.data.splits import GraphFacts
 from gpnn.pipeline import MOST_TYPES, Pipeline
 from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
 
+EXACT = "float32"  # the precision that rounds nothing else
+
 
 @dataclass(frozen=True)
 class NamedRecipe:
@@ -39,6 +41,11 @@ class NamedRecipe:
     scale_features: Literal["auto", "none"] = "auto"
     random: bool = True
 
+    @property
+    def train_settings(self) -> dict[str, Any]:
+        """What a race sets of the training, unless it is set: numbers are rounded by name only."""
+        return {} if self.train.precision == EXACT else {"precision": EXACT}
+
     def data_settings(self, *, one_way: bool, num_edge_types: int) -> dict[str, Any]:
         """What a race sets of the data: `undirected` where edges have no reverse, `scale_features` where not "auto".
 
@@ -57,7 +64,9 @@ SMALL_VOCABULARY = 1000  # columns that propagate themselves
 ALIKE = 0.2  # assortativity from which on neighbours are alike
 MOST_ROWS = 50_000  # nodes whose rows of a propagation matrix are soon found
 SEEDS_APART = 1_000_000  # of the trainings of one recipe in a race
+LARGE_GRAPH = 1_000_000  # nodes from which on a race tries what keeps no state of the whole graph
 AUTO = "auto"  # the name that stands for the best of them, found by a race
+LARGE = "large"  # the recipe that keeps none
 DEFAULT = "spread"  # the recipe that settings of a model or a training change where none is named
 # Settings of a training that leave the choice of a recipe open, so that a race keeps them.
 OPEN = ("metric", "class_weight", "precision", "target_scale", "checkpoint_every", "checkpoint_seconds")
@@ -281,7 +290,7 @@ RECIPES: dict[str, NamedRecipe] = {
         in_shards=False,  # batch normalisation sees all nodes
         undirected=True,
     ),
-    "large": NamedRecipe(
+    LARGE: NamedRecipe(
         "states of the GRU cell, the cut held for three steps, in 16 bits: for graphs of many millions of nodes",
         Pipeline(
             partition="clustered",
@@ -294,7 +303,7 @@ RECIPES: dict[str, NamedRecipe] = {
             model_options={"cell": "gru", "concat": "none", "dropout": 0.0},
         ),
         Recipe(epochs=100, patience=10, tolerance=0.001, weight_decay="auto", precision="bf16_states", check_every=5),
-        suits=lambda facts: False,  # it rounds states, which nothing does that is not asked to
+        suits=lambda facts: facts.num_nodes >= LARGE_GRAPH,
         in_shards=False,
         scale_features="none",
     ),

@@ -171,3 +171,12 @@ def test_a_forked_process_has_memory_of_its_own() -> None:
     assert queue.get() == 40_000 * 64
     child.join()
     assert mine.eq(2.0).all()
+
+
+def test_freed_memory_goes_back_to_the_system() -> None:
+    pages.release_pages()
+    lies = pages.empty_large(4 * MB, 4, dtype=torch.uint8)
+    del lies
+    gc.collect()
+    pages.return_freed()
+    assert pages._pool(pages.os.getpid()).idle_bytes == 0

@@ -2,6 +2,7 @@
 
 from gpnn.build.describe import build_partitions, build_schedules, describe_data, describe_stored
 from gpnn.build.objects import (
+    Begun,
     Built,
     build,
     build_data,
@@ -20,6 +21,7 @@ from gpnn.build.unchanged import load_config, load_run_config
 from gpnn.build.update import UpdatedPredictions, update_trained
 
 __all__ = [
+    "Begun",
     "Built",
     "Race",
     "Search",

@@ -17,7 +17,7 @@ from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.vocabulary import Vocabulary
-from gpnn.distributed import ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
+from gpnn.distributed import SINGLE, ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
 from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan
 from gpnn.kernels.execution import choose_device
@@ -39,7 +39,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
+class Begun:
+    """What a run begins with.
+
+    Attributes:
+        config: the configuration with sizes chosen for the graph.
+        data: features, labels and masks.
+        partition: the subgraphs, or None without.
+        build_other: builds another configuration over the same data; collective.
+    """
+
+    config: Config
+    data: Data
+    partition: Partition | None
+    build_other: Callable[[Config], Built] = field(kw_only=True)
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that train."""
+        return SINGLE
+
+    @property
+    def device(self) -> torch.device:
+        """Where this process trains."""
+        return choose_device(self.config.device)
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the data are this process's share of a graph's."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Built(Begun):
     """The objects of one run.
 
     Attributes:
@@ -51,18 +83,25 @@ class Built:
         model_arguments: what the model was made of, as JSON holds it.
         engine: how the plan is run, and the memory that this is estimated to take.
         notes: what was decided on the user's behalf, and what is not used.
-        build_other: builds another configuration over the same data; collective.
     """
 
-    config: Config
-    data: Data
-    partition: Partition | None
     plan: Plan
     model: NodeModel
     model_arguments: dict[str, Any]
     engine: EngineChoice | None = None
     notes: Sequence[Note] = ()
-    build_other: Callable[[Config], Built] = field(kw_only=True)
+
+    @property
+    def group(self) -> ProcessGroup:
+        return group_of(self.plan)
+
+    @property
+    def device(self) -> torch.device:
+        return self.plan.device
+
+    @property
+    def sharded(self) -> bool:
+        return isinstance(self.plan, ShardedPlan)
 
     @property
     def recipe(self) -> Recipe:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from gpnn.build.finish import keep_training, write_member
-from gpnn.build.objects import Built, build, build_data
+from gpnn.build.objects import Begun, Built, build, build_data, resolve
 from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
+from gpnn.check import parse_memory
 from gpnn.config import Config, sound_config
 from gpnn.data.splits import GraphFacts, split_mask
-from gpnn.distributed import ShardedPlan, group_of
+from gpnn.distributed import ShardedPlan
+from gpnn.memory.engine import DoesNotFit
+from gpnn.partition import Partition
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
 from gpnn.race.halving import CHECKPOINT
-from gpnn.recipes import RECIPES
+from gpnn.recipes import DEFAULT, LARGE, LARGE_GRAPH, RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
 from gpnn.storage.read import read_json, shorten
@@ -86,12 +89,47 @@ class Race:
                 nested.setdefault(section, {})[setting] = base[section][setting]
         own = {key: value for key, value in (data or {}).items() if f"data.{key}" not in self.fixed}
         nested["data"] = {**nested["data"], **own}
+        nested["train"] = {**RECIPES[name].train_settings, **nested.get("train", {})}
         return sound_config(nested)
+
+
+def begin_race(config: Config, race: Race) -> Begun:
+    """What a race of one process begins with, its configuration's sizes chosen: the data; nothing to train is kept.
+
+    Of a race that has not decided yet, a recipe is built, so that mistakes in settings and a graph that none fits in
+    memory with are told at once: the default or, of a large graph, `large`; where that does not fit, another.
+
+    Raises:
+        ValueError: when the configuration does not suit the data.
+        DoesNotFit: when no recipe fits in memory.
+    """
+    data = build_data(config)
+    part = Partition.load(config.partition.file) if config.partition.file else None
+    begun = Begun(resolve(config, data), data, part, build_other=lambda other: build(other, data))
+    if race.record is None:
+        _check_fits(race, begun)
+    return begun
+
+
+def _check_fits(race: Race, begun: Begun) -> None:
+    """Raise DoesNotFit, of the recipe that takes least, when none fits in memory."""
+    first = [LARGE, DEFAULT] if begun.data.num_nodes >= LARGE_GRAPH else [DEFAULT]
+    refused: dict[str, DoesNotFit] = {}
+    for names in (lambda: first, lambda: _members(race, begun, _variants(begun))):  # whose facts take their time
+        for name in names():
+            if name in refused:
+                continue
+            try:
+                begun.build_other(race.config(name))
+                return
+            except DoesNotFit as refusal:
+                refused[name] = refusal.with_traceback(None)  # which holds what was built
+    raise min(refused.values(), key=lambda refusal: refusal.estimate.peak)
 
 
 def race_run(
     run: RunFolder,
-    begun: Built,
+    begun: Begun,
     *,
     callbacks: Sequence[Callback] = (),
     on_record: Callable[[RaceRecord], None] | None = None,
@@ -105,15 +143,16 @@ def race_run(
 
     Args:
         run: the run folder; its `race.json` holds what was decided and a row per training and rung, validation only.
-        begun: the objects that the run began with; no recipe changes their data.
+        begun: what the run began with; no recipe changes its data.
         callbacks: of every training; one that ends a training ends the race.
         on_record: called with the decision and, after each training, with the record that holds its row.
         on_training: called before each training with its rung, the name of its recipe, and the epoch it goes to.
         on_measure: called with the name of a recipe before an epoch of it is measured.
     """
-    group = group_of(begun.plan)
+    group = begun.group
     noted = group.run_on_rank0(lambda: read_race(run.race).to_mapping() if run.race.exists() else None)
     if noted is None or noted["winner"] is not None:
+        assert isinstance(begun, Built)
         return begun
     race = parse_race(noted, run.race.name)
     variants = _variants(begun)
@@ -139,6 +178,7 @@ def race_run(
             on_training=on_training,
             on_measure=on_measure,
             callbacks=callbacks,
+            group=group,
         )
     finals = Finals(starts, folder, raced)
     if raced is not None and raced.interrupted is None and begun.config.blend:
@@ -157,7 +197,7 @@ def _adopt_winner(run: RunFolder, race: Race, finals: Finals[Built]) -> Built:
         if not RunFolder(run.members / name).finished:
             write_member(run, name, *finals.train(name))
     built = finals.build(winner)
-    group = group_of(built.plan)
+    group = built.group
     if group.rank == 0:
         run.take_checkpoint(finals.folder / winner)
         _adopt(run, built)
@@ -166,17 +206,18 @@ def _adopt_winner(run: RunFolder, race: Race, finals: Finals[Built]) -> Built:
     return built
 
 
-def _variants(begun: Built) -> Variants:
+def _variants(begun: Begun) -> Variants:
     """The run's data as recipes take them; features of another scale are read again."""
     given = begun.config.data
 
     def rescale(scale: Any) -> Data:
         return build_data(replace(begun.config, data=replace(given, scale_features=scale)))
 
-    return Variants(begun.data, given.undirected, given.scale_features, rescale)
+    memory = parse_memory("memory", begun.config.memory)
+    return Variants(begun.data, given.undirected, given.scale_features, rescale, memory)
 
 
-def _starts(names: Sequence[str], race: Race, begun: Built, variants: Variants) -> dict[str, Start[Built]]:
+def _starts(names: Sequence[str], race: Race, begun: Begun, variants: Variants) -> dict[str, Start[Built]]:
     """How the training of each recipe is built, over the run's data as the recipe takes them."""
 
     def build_variant(config: Config) -> Built:
@@ -186,8 +227,8 @@ def _starts(names: Sequence[str], race: Race, begun: Built, variants: Variants) 
         return build(config, variants.get(undirected=own.undirected, scale_features=own.scale_features))
 
     def start(name: str) -> Start[Built]:
-        sharded = isinstance(begun.plan, ShardedPlan)  # shards stay as they are
-        config = race.config(name, {} if sharded else variants.settings(RECIPES[name]))
+        own = {} if begun.sharded else variants.settings(RECIPES[name])  # shards stay as they are
+        config = race.config(name, own)
         return Start(lambda recipe: build_variant(replace(config, train=recipe)), config.train)
 
     return {name: start(name) for name in names}
@@ -232,18 +273,19 @@ def parse_race(noted: Any, file: str) -> Race:
     return race
 
 
-def _members(race: Race, begun: Built, variants: Variants) -> list[str]:
+def _members(race: Race, begun: Begun, variants: Variants) -> list[str]:
     """The recipes that can be tried; collective."""
-    if isinstance(begun.plan, ShardedPlan):
+    if begun.sharded:
         return choose_members(_shard_facts(begun), in_shards=True)
     return choose_members(variants.facts(scale_is_set="data.scale_features" in race.fixed))
 
 
-def _shard_facts(begun: Built) -> GraphFacts:
+def _shard_facts(begun: Begun) -> GraphFacts:
     """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
+    assert isinstance(begun, Built)
     data, x = begun.data, begun.data.get("x")
     own = [int(split_mask(data, split).sum()) for split in ("train", "val")]
-    num_labels, num_validation = group_of(begun.plan).all_reduce(torch.tensor(own)).tolist()
+    num_labels, num_validation = begun.group.all_reduce(torch.tensor(own)).tolist()
     return GraphFacts(
         num_nodes=begun.totals.num_nodes,
         num_columns=0 if x is None else x.shape[1],

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.finish import blend_run, finish_run, write_baselines
-from gpnn.build.objects import Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
-from gpnn.build.race import Race, read_race, unfinished_race
+from gpnn.build.objects import Begun, Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
+from gpnn.build.race import Race, begin_race, read_race, unfinished_race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
 from gpnn.build.shard_data import read_own, shard_digests, write_data
@@ -72,8 +72,10 @@ def begin_run(
     processes: Processes = ONE_PROCESS,
     *,
     before: Callable[[Config], Search | Race | None] | None = None,
-) -> tuple[RunFolder, Built]:
+) -> tuple[RunFolder, Begun]:
     """A new run and its objects, which are built first, so that a mistake leaves no folder behind; collective.
+
+    A run that begins with a race has no objects of its own yet: :func:`gpnn.build.race.begin_race`.
 
     Args:
         read: gives the configuration; called in rank 0.
@@ -86,18 +88,18 @@ def begin_run(
     """
     with ExitStack() as stack:
         start = _agree(processes, lambda: _prepare(read(), out, processes, stack, before))
-        built, index = _build(start, processes)
-        _agree(processes, lambda: _create(start, built, before and before(built.config), index))
-    return RunFolder(start.path), built
+        begun, index = _build(start, processes, before and before(start.config))
+        _agree(processes, lambda: _create(start, begun, before and before(begun.config), index))
+    return RunFolder(start.path), begun
 
 
 def create_run(
-    built: Built, path: Path, before: Search | Race | None = None, shards: ShardIndex | None = None
+    begun: Begun, path: Path, before: Search | Race | None = None, shards: ShardIndex | None = None
 ) -> RunFolder:
     """The run folder of objects that were built, with its configuration, environment and, if any, its search or race.
 
     Args:
-        built: the objects.
+        begun: the objects.
         path: where.
         before: what precedes the training.
         shards: the index of the shards that they were built from, or None: of a whole graph.
@@ -105,19 +107,19 @@ def create_run(
     Raises:
         ValueError: when there is something at `path` already.
     """
-    began: dict[str, Any] = {"settings": settings_of(built.config)}
+    began: dict[str, Any] = {"settings": settings_of(begun.config)}
     if shards is None:
-        began |= digests_of(built)
+        began |= digests_of(begun)
     else:
-        began |= {"processes": group_of(built.plan).size, **shard_digests(shards)}
-    environment = finite(describe_environment(built.plan.device) | began)
-    files = {"config.toml": built.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
+        began |= {"processes": begun.group.size, **shard_digests(shards)}
+    environment = finite(describe_environment(begun.device) | began)
+    files = {"config.toml": begun.config.to_toml(), "environment.json": json.dumps(environment, indent=2) + "\n"}
     if before is not None:
         files[before.file] = before.to_json()
     return RunFolder.create(path, files)
 
 
-def open_run(path: Path, processes: Processes = ONE_PROCESS, words: Sequence[str] = ()) -> tuple[RunFolder, Built]:
+def open_run(path: Path, processes: Processes = ONE_PROCESS, words: Sequence[str] = ()) -> tuple[RunFolder, Begun]:
     """The run at `path` and its objects, built again from its configuration; collective.
 
     Args:
@@ -130,12 +132,12 @@ def open_run(path: Path, processes: Processes = ONE_PROCESS, words: Sequence[str
             with.
     """
     start = _agree(processes, lambda: _reopen(path, processes, words))
-    built, index = _build(start, processes)
     run = RunFolder(path)
+    race = unfinished_race(run)
+    begun, index = _build(start, processes, race)
     if index is None:
-        race = unfinished_race(run)
-        check_unchanged(run, digests_of(built), built.config, began=None if race is None else race.began)
-    return run, built
+        check_unchanged(run, digests_of(begun), begun.config, began=None if race is None else race.began)
+    return run, begun
 
 
 def train_run(
@@ -215,9 +217,9 @@ def _prepare(
     return Start(path, _write_shards(config, processes.group.size, shards)[0], shards)
 
 
-def _create(start: Start, built: Built, before: Search | Race | None, index: ShardIndex | None) -> Start:
+def _create(start: Start, begun: Begun, before: Search | Race | None, index: ShardIndex | None) -> Start:
     """Make the run folder; shards that were written for it become its own."""
-    create_run(built, start.path, before, index)
+    create_run(begun, start.path, before, index)
     if start.shards is not None and str(start.shards) != start.config.data.name:
         start.shards.replace(start.path / SHARDS)
         sync_folder(start.path)
@@ -261,10 +263,10 @@ def _write_shards(config: Config, num_shards: int, folder: Path) -> tuple[Config
     return config, write_data(data, part, num_shards, folder, name=config.data.name)
 
 
-def _build(start: Start, processes: Processes) -> tuple[Built, ShardIndex | None]:
+def _build(start: Start, processes: Processes, before: Search | Race | None) -> tuple[Begun, ShardIndex | None]:
     """The objects of this process and, where it has a shard, the index of all; collective."""
     if start.shards is None:
-        return build(start.config), None
+        return begin_race(start.config, before) if isinstance(before, Race) else build(start.config), None
     config, folder, launch = start.config, start.shards, processes.launch
     device = processes.group.run_on_all(lambda: choose_local_device(config.device, launch))
     group = processes.training_group(device)

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpnn.build.finish import keep_training
-from gpnn.build.objects import Built
+from gpnn.build.objects import Begun
 from gpnn.build.unchanged import adopt_config, check_noted
 from gpnn.config import Config, sound_config
-from gpnn.distributed import ShardedPlan
 from gpnn.race.halving import CHECKPOINT
 from gpnn.storage.atomic import make_folder, write_json
 from gpnn.storage.read import read_json
@@ -93,12 +92,12 @@ class Search:
 
 def search_run(
     run: RunFolder,
-    begun: Built,
+    begun: Begun,
     *,
     callbacks: Sequence[Callback] = (),
     on_trial: Callable[[dict[str, Any]], None] | None = None,
     on_training: Callable[[int, int], None] | None = None,
-) -> Built | None:
+) -> Begun | None:
     """Do the trials that are left, make the best configuration the run's, and build it; None if interrupted.
 
     A run without a search keeps the objects that it began with. One that is interrupted has the predictions of the best
@@ -111,7 +110,7 @@ def search_run(
         on_trial: called with each trial's row.
         on_training: called before each trial with its number and its epochs.
     """
-    if not run.search.exists() or isinstance(begun.plan, ShardedPlan):  # shards train what a search has chosen
+    if not run.search.exists() or begun.sharded:  # shards train what a search has chosen
         return begun
     data = begun.data
     search, noted = read_search(run.search)
@@ -145,7 +144,7 @@ def _checkpoint(run: RunFolder, trial: int) -> Path:
     return run.path / "search" / str(trial) / CHECKPOINT
 
 
-def _keep_best(run: RunFolder, begun: Built, search: Search, trials: Sequence[Mapping[str, Any]]) -> None:
+def _keep_best(run: RunFolder, begun: Begun, search: Search, trials: Sequence[Mapping[str, Any]]) -> None:
     """Let the best trial so far serve predictions."""
     trials = [trial for trial in trials if trial["value"] is not None and _checkpoint(run, trial["trial"]).exists()]
     if trials:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpnn.build.objects import Built, model_options
+from gpnn.build.objects import Begun, model_options
 from gpnn.check import parse_memory, unknown_setting
 from gpnn.config import Config, parse_config, read_settings
 from gpnn.config.values import convert, describe
@@ -199,11 +199,11 @@ def check_noted(noted: Any, kinds: Mapping[str, Any], name: str, what: str) -> N
     check_base(noted["base"], name)
 
 
-def digests_of(built: Built) -> dict[str, str]:
+def digests_of(begun: Begun) -> dict[str, str]:
     """Digests of what lies outside the run folder: the data and, where one was given, the file of subgraphs."""
-    found = {"data_sha256": digest_data(built.data)}
-    if built.partition is not None and built.config.partition.file:
-        found["partition_sha256"] = digest_labels(built.partition.labels)
+    found = {"data_sha256": digest_data(begun.data)}
+    if begun.partition is not None and begun.config.partition.file:
+        found["partition_sha256"] = digest_labels(begun.partition.labels)
     return found
 
 

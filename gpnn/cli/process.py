@@ -21,7 +21,7 @@ from gpnn.cli.show import messages
 from gpnn.progress import Progress
 
 if TYPE_CHECKING:
-    from gpnn.build import Built
+    from gpnn.build import Begun
     from gpnn.distributed import ProcessGroup
     from gpnn.distributed.launch import Launch, Processes
     from gpnn.train.fit import Record
@@ -146,7 +146,7 @@ def _losses(launch: Launch, timeout: float) -> Iterator[list[Launched]]:
             dist.destroy_process_group()
 
 
-def set_process(built: Built) -> None:
+def set_process(begun: Begun) -> None:
     """Set what the configuration has for this process, alone or one of several.
 
     Threads are those that were given, or that suit the size of what the process holds; OMP_NUM_THREADS, which torchrun
@@ -156,14 +156,14 @@ def set_process(built: Built) -> None:
 
     from gpnn.kernels.execution import choose_threads, make_deterministic
 
-    if built.config.deterministic:
+    if begun.config.deterministic:
         make_deterministic()
-    threads = built.config.threads
+    threads = begun.config.threads
     if threads == "auto":
         if "OMP_NUM_THREADS" in os.environ:
             return
-        width = int(built.config.model.hidden_channels)
-        threads = choose_threads(built.data.num_nodes, width, torch.get_num_threads())
+        width = int(begun.config.model.hidden_channels)
+        threads = choose_threads(begun.data.num_nodes, width, torch.get_num_threads())
     torch.set_num_threads(threads)
 
 

@@ -105,6 +105,8 @@ def show_race(record: RaceRecord) -> None:
         if record.left_out:
             longer = f"an epoch of {_seconds(record.left_out)}; a longer budget=… includes them"
             console.print(f"race: too long for it: {longer}", markup=False)
+        for name, reason in (record.too_large or {}).items():
+            console.print(f"race: {name} does not fit in memory: {reason}", markup=False)
         return
     row = record.rows[-1]
     stage = "again" if row["name"] not in record.costs else f"rung {row['rung'] + 1}"

@@ -30,7 +30,7 @@ from gpnn.progress import Progress
 from gpnn.text import metric_text
 
 if TYPE_CHECKING:
-    from gpnn.build import Built
+    from gpnn.build import Begun, Built
     from gpnn.config import Config
     from gpnn.train import FitResult, RunFolder
     from gpnn.train.fit import Callback
@@ -84,13 +84,13 @@ def train(
             with Progress(what, silent=interrupt.silent) as progress:
                 if path is not None:
                     here.run = Path(path)
-                    run, built = _reopen(here.run, here, (words or []) if resume is not None else [])
+                    run, begun = _reopen(here.run, here, (words or []) if resume is not None else [])
                 else:
                     tables = {"nodes": nodes, "edges": edges, "features": features}
-                    run, built = _begin(partial(_read, words, config, root, tables, search), out, here, search)
+                    run, begun = _begin(partial(_read, words, config, root, tables, search), out, here, search)
                 here.run = run.path
-                if built is not None:
-                    problem = _train(run, built, here, interrupt, progress, curves=tensorboard, report=report)
+                if begun is not None:
+                    problem = _train(run, begun, here, interrupt, progress, curves=tensorboard, report=report)
                 elif here.leads:
                     _write_missing(run, progress, report=report)
         except KeyboardInterrupt:
@@ -130,7 +130,7 @@ def _end(run: RunFolder, problem: str | None, *, quiet: bool, json: bool) -> Non
 
 def _begin(
     read: Callable[[], tuple[Config, list[str]]], out: Path | None, here: Launched, num_trials: int
-) -> tuple[RunFolder, Built]:
+) -> tuple[RunFolder, Begun]:
     """A new run, with the search or the race that precedes its training."""
     from gpnn.build import Race, Search, begin_run
     from gpnn.recipes import AUTO
@@ -141,9 +141,9 @@ def _begin(
             return Search(num_trials, config.to_toml(), fixed)
         return Race(config.to_toml(), fixed) if config.recipe == AUTO else None
 
-    run, built = begin_run(lambda: read()[0], out, here.processes, before=before)
-    set_process(built)
-    return run, built
+    run, begun = begin_run(lambda: read()[0], out, here.processes, before=before)
+    set_process(begun)
+    return run, begun
 
 
 def _read(
@@ -158,7 +158,7 @@ def _read(
     return config, given
 
 
-def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Built | None]:
+def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Begun | None]:
     """A run to continue; one that is finished has nothing left to build, unless words extend it."""
     from gpnn.build import open_run
     from gpnn.run.folder import remove_unfinished
@@ -173,9 +173,9 @@ def _reopen(path: Path, here: Launched, words: list[str]) -> tuple[RunFolder, Bu
 
     if here.on_rank0(finished):
         return RunFolder(path), None
-    run, built = open_run(path, here.processes, words)
-    set_process(built)
-    return run, built
+    run, begun = open_run(path, here.processes, words)
+    set_process(begun)
+    return run, begun
 
 
 def _write_missing(run: RunFolder, progress: Progress, *, report: bool) -> None:
@@ -192,7 +192,7 @@ def _write_missing(run: RunFolder, progress: Progress, *, report: bool) -> None:
 
 def _train(
     run: RunFolder,
-    built: Built,
+    begun: Begun,
     here: Launched,
     interrupt: Interrupt,
     progress: Progress,
@@ -206,9 +206,9 @@ def _train(
         KeyboardInterrupt: when a signal stopped it, which leaves the best so far and a run to continue.
     """
     with ExitStack() as stack:
-        if here.on_rank0(lambda: _hold(run, built, stack)):
+        if here.on_rank0(lambda: _hold(run, begun, stack)):
             return None
-        chosen = _choose(run, built, [interrupt, progress], progress)
+        chosen = _choose(run, begun, [interrupt, progress], progress)
         if chosen is None:
             raise KeyboardInterrupt
         result = _fit(run, chosen, [interrupt], progress, curves=curves and here.leads, report=report)
@@ -217,7 +217,7 @@ def _train(
     return result.problem
 
 
-def _hold(run: RunFolder, built: Built, stack: ExitStack) -> bool:
+def _hold(run: RunFolder, begun: Begun, stack: ExitStack) -> bool:
     """Lock the run folder and let the run continue, for as long as its objects have it.
 
     Returns:
@@ -227,7 +227,7 @@ def _hold(run: RunFolder, built: Built, stack: ExitStack) -> bool:
     from gpnn.run.folder import lock_run
 
     stack.enter_context(lock_run(run.path))
-    extended = adopt_extension(run, built.config)
+    extended = adopt_extension(run, begun.config)
     if run.finished and not extended:
         return True
     run.reopen()
@@ -249,14 +249,14 @@ def _describe_stopped(here: Launched) -> str:
     return f"{kept} Continue with: {here.resume}"
 
 
-def _choose(run: RunFolder, built: Built, callbacks: list[Callback], progress: Progress) -> Built | None:
+def _choose(run: RunFolder, begun: Begun, callbacks: list[Callback], progress: Progress) -> Built | None:
     """The objects to train, after the search or the race where there is one; None if it was interrupted."""
     from gpnn.build import race_run, search_run
 
     silent = progress.silent
     chosen = search_run(
         run,
-        built,
+        begun,
         callbacks=callbacks,
         on_trial=_ignore if silent else show_trial,
         on_training=lambda number, epochs: progress.stage(f"trial {number + 1}", epochs),

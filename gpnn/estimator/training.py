@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,10 +63,13 @@ def train_estimator(
         ValueError: when the training diverged.
     """
     name = estimator.recipe or (DEFAULT if _chooses_model(estimator) else AUTO)
-    variants, scale_is_set = Variants(data), estimator.scale_features != "auto"
+    memory, scale_is_set = parse_memory("memory", estimator.memory or "auto"), estimator.scale_features != "auto"
+    variants = Variants(data, memory=memory)
     names = choose_members(variants.facts(scale_is_set=scale_is_set)) if name == AUTO else [name]
     settings = {each: _data_settings(estimator, each, variants, race=name == AUTO) for each in names}
-    starts = {each: _start(estimator, each, variants.get(**settings[each])) for each in names}
+    starts = {
+        each: _start(estimator, each, partial(variants.get, **settings[each]), race=name == AUTO) for each in names
+    }
     finals = _race(estimator, starts, data, folder, progress)
     (name, estimator.weight_), *others = finals.members.items()
     result = _train_finalist(estimator, finals, name, settings[name], progress, callbacks)
@@ -101,10 +105,11 @@ def pipeline_of(estimator: NodeEstimator, name: str) -> Pipeline:
     return replace(pipeline, **own, model_options=options, embedding_start=start)
 
 
-def _recipe_of(estimator: NodeEstimator, name: str) -> Recipe:
+def _recipe_of(estimator: NodeEstimator, name: str, *, race: bool) -> Recipe:
+    named = find_recipe(name)
     weight = {} if estimator.class_weight_ is None else {"class_weight": estimator.class_weight_}
     own = {**_given(estimator, *TRAINING), **weight, **(estimator.train_options or {})}
-    return replace(find_recipe(name).train, **own)
+    return replace(named.train, **{**(named.train_settings if race else {}), **own})
 
 
 def _given(estimator: NodeEstimator, *names: str) -> dict[str, Any]:
@@ -127,14 +132,14 @@ def _data_settings(estimator: NodeEstimator, name: str, variants: Variants, *, r
     return {"undirected": own.get("undirected", False), "scale_features": scale}
 
 
-def _start(estimator: NodeEstimator, name: str, data: Data) -> Start[Assembly]:
-    """How the training of a recipe is built."""
+def _start(estimator: NodeEstimator, name: str, data: Callable[[], Data], *, race: bool) -> Start[Assembly]:
+    """How the training of a recipe is built, over the data as it takes them."""
     pipeline = pipeline_of(estimator, name)
 
     def build(recipe: Recipe) -> Assembly:
-        return pipeline.assemble(data, recipe, keep_schedule=False).resolve_target_scale()
+        return pipeline.assemble(data(), recipe, keep_schedule=False).resolve_target_scale()
 
-    return Start(build, _recipe_of(estimator, name))
+    return Start(build, _recipe_of(estimator, name, race=race))
 
 
 def _race(

@@ -110,6 +110,11 @@ class DoesNotFit(ValueError):
         super().__init__(message)
         self.estimate, self.budget = estimate, budget
 
+    @property
+    def reason(self) -> str:
+        """What it would take and what there is, in a few words."""
+        return f"{self.estimate} where there are {self.budget / 1e9:.1f} GB"
+
     def more_parts(self, k: int) -> int | None:
         """A number of subgraphs, at least twice `k`, with which it may fit; None: smaller ones would not help."""
         missing, piece = self.estimate.peak - self.budget, self.estimate.piece
@@ -182,11 +187,29 @@ def choose_engine(
     rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak <= budget
     rounded = rounded and plan.runners is None
     others = ["engine=streamed_bf16, which rounds the states between rounds"] if rounded else []
+    if is_lone(plan) and recipe.precision == "float32":
+        rounding = replace(recipe, precision="bf16_states")
+        if estimate_memory(model, x, plan, rounding, choice.runner, rows=rows).peak <= budget:
+            others.append("train.precision=bf16_states, which stores states in 16 bits")
     if recipe.consistency:
         single = replace(recipe, passes=1, consistency=0.0)
         if estimate_memory(model, x, plan, single, choice.runner, rows=rows).peak <= budget:
             others.append("train.passes=1 train.consistency=0, which needs no outputs of all nodes at once")
     raise DoesNotFit(_refusal(choice, budget, plan, folder, others), choice.estimate, budget)
+
+
+def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> None:
+    """Raise DoesNotFit when something takes more than the process may.
+
+    Args:
+        what: it is, as a sentence begins with it.
+        estimate: of what it takes.
+        memory: bytes that the process may take; None is what is free.
+    """
+    budget = MARGIN * available_bytes() if memory is None else memory
+    if estimate.peak > budget:
+        need = f"Got about {estimate}."
+        raise DoesNotFit(f"{what} must fit in {budget / 1e9:.1f} GB of memory. {need}", estimate, budget)
 
 
 def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:

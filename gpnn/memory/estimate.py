@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
+from gpnn.data.splits import count_entries
 from gpnn.engine import CellLike, Plan, Step, Streamed, lower, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import step_rows
-from gpnn.graph import Graph
+from gpnn.graph import Graph, as_graph
 from gpnn.memory.runner import (
     StateBytes,
     largest_piece_bytes,
@@ -27,7 +28,7 @@ from gpnn.memory.runner import (
     source_bytes,
     stored_bytes,
 )
-from gpnn.nn import GPNN, MaskKey
+from gpnn.nn import GPNN, ColumnModel, MaskKey
 from gpnn.nn.cell import Cell, CellBank, kernel_bytes
 from gpnn.nn.encoded_source import comes_whole, widened
 from gpnn.nn.layers import states_in
@@ -36,8 +37,14 @@ from gpnn.nn.sampled_rows import ENTRIES, ENTRY_BYTES
 from gpnn.schedule import synchronous
 from gpnn.train.recipe import Recipe
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
 _BUFFERS = 1 << 26  # chunk buffers, compiled kernels and the allocator's slack
+_COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
+_ENTRY, _EDGE = 100, 40  # bytes of a model of columns for each entry of many features, and for each edge
+_REVERSE = 140  # bytes for each edge that gets a reverse, as measured
 _HELD = 2  # states that a CPU's allocator still holds when they are free, as measured
 
 
@@ -48,7 +55,7 @@ class Estimate:
     Attributes:
         resident: taken already: interpreter, data, model.
         plan: the lowered schedule's arrays.
-        features: sparse features as an operator with its transpose, with dropout's weights.
+        features: sparse features as an operator with its transpose, with dropout's weights; or columns.
         parameters: gradients, optimiser and best weights.
         kept: states and activations between forward and backward.
         work: what the backward pass takes besides, through the propagation.
@@ -83,11 +90,30 @@ class Estimate:
         >>> str(Estimate(3e8, 2e8, 0, 1e8, 5e9, 1e9, 4e8))
         '6.7 GB (activations 5.0, backward pass 1.0, data and program 0.3)'
         """
-        parts = {"data and program": self.resident, "plan": self.plan, "sparse features": self.features}
+        parts = {"data and program": self.resident, "plan": self.plan, "features": self.features}
         parts |= {"parameters": self.parameters, "activations": self.kept, "backward pass": self.work}
         largest = sorted(parts.items(), key=lambda part: -part[1])[:3]
         host = f" on the GPU and {self.host / 1e9:.1f} GB on the host" if self.host else ""
         return f"{self.peak / 1e9:.1f} GB{host} ({', '.join(f'{name} {size / 1e9:.1f}' for name, size in largest)})"
+
+
+def estimate_columns(model: ColumnModel, data: Data) -> Estimate:
+    """What finding the weights of a model of columns will take at its peak, roughly.
+
+    Args:
+        model: its number of columns counts.
+        data: features and edges.
+    """
+    num_columns = model.linear.dense_weight.shape[0] + 2 * model.num_selected
+    held = 4.0 * _COLUMN_COPIES * num_columns * data.num_nodes + (
+        _ENTRY * count_entries(data.get("x")) if model.many else 0
+    )
+    return Estimate(resident_bytes(), float(_EDGE * as_graph(data).num_edges), held, 0.0, 0.0, 0.0, 0.0)
+
+
+def estimate_reverses(num_edges: int) -> Estimate:
+    """What it takes to give so many edges their reverses."""
+    return Estimate(resident_bytes(), float(_REVERSE * num_edges), 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def estimate_memory(

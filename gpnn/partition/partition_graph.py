@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_count
 from gpnn.graph import Graph, GraphLike, as_graph
+from gpnn.pages import trim_heap
 from gpnn.partition.clustered import clustered
 from gpnn.partition.flood_fill import flood_fill
 from gpnn.partition.packages import metis, mtkahypar
@@ -210,8 +210,7 @@ def _reset_peak() -> int | None:
     peak = Path("/proc/self/clear_refs")
     if not peak.exists():
         return None
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)  # memory that was freed but kept would hide what the method allocates
+    trim_heap()  # memory that was freed but kept would hide what the method allocates
     try:
         peak.write_text("5")
     except OSError:

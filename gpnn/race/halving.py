@@ -9,8 +9,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic
 
+import torch
+
 from gpnn.data.splits import split_mask
 from gpnn.distributed import SINGLE, ProcessGroup, group_of
+from gpnn.distributed.process_group import RankFailed
+from gpnn.memory.engine import DoesNotFit
 from gpnn.race.budget import MOST, PER_RECIPE, default_budget, measured_seconds, nominal_seconds
 from gpnn.race.record import AGAIN, FRACTIONS, RaceRecord, Row, rung_epochs
 from gpnn.race.start import Start, T, Trial, fit_trial
@@ -40,6 +44,7 @@ def run_race(
     on_training: Callable[[int, str, int], None] | None = None,
     on_measure: Callable[[str], None] | None = None,
     callbacks: Sequence[Callback] = (),
+    group: ProcessGroup = SINGLE,
 ) -> RaceRecord:
     """The record of a race; where it was interrupted, `finalists` are empty and `leader` is best so far; collective.
 
@@ -56,8 +61,12 @@ def run_race(
         on_training: called before each training with its rung, its name and the epoch it goes to.
         on_measure: called with a name before an epoch of it is measured, which on a large graph takes its time.
         callbacks: of every training; one that ends a training ends the race.
+        group: the processes that train.
+
+    Raises:
+        DoesNotFit: when no recipe fits in memory.
     """
-    record = decide(starts, budget, on_measure) if record is None else replace(record, interrupted=None)
+    record = decide(starts, budget, on_measure, group) if record is None else replace(record, interrupted=None)
     on_record(record)
     for rung in range(len(FRACTIONS)):
         limits = rung_epochs(record, rung)
@@ -147,35 +156,72 @@ class Finals(Generic[T]):
 
 
 def decide(
-    starts: Mapping[str, Callable[[], T]], budget: float | None, on_measure: Callable[[str], None] | None = None
+    starts: Mapping[str, Callable[[], T]],
+    budget: float | None,
+    on_measure: Callable[[str], None] | None = None,
+    group: ProcessGroup = SINGLE,
 ) -> RaceRecord:
     """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
 
     Without a budget of the user's, and on a graph of fewer than `LARGE` nodes, costs are nominal and the race is the
     same on every machine. Else an epoch of each is measured, but for those whose ten epochs would, by their sizes
     alone, take longer than all is to take; and where no budget is given, it is such that an ordinary recipe has ten
-    epochs in the first rung.
+    epochs in the first rung. Who does not fit in memory does not take part.
+
+    Raises:
+        DoesNotFit: when none fits, of the one that takes least.
     """
     record = RaceRecord(0.0, False, "", {}, {})
+    refused: dict[str, Exception] = {}
     for name, start in starts.items():
-        trial = start()
-        parts = (trial.model, trial.data, trial.plan, trial.recipe)
-        num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
-        few_labels = _has_few_labels(trial)
-        seconds = budget or default_budget(num_nodes, len(starts), few_labels=few_labels)
-        cost = nominal_seconds(*parts)
-        measured = budget is not None or num_nodes >= LARGE
-        if measured and cost * LEAST_EPOCHS < seconds:
-            if on_measure is not None:
-                on_measure(name)
-            cost = measured_seconds(*parts, seed=trial.seed)
-        costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
-        record = RaceRecord(seconds, measured, _metric(trial), costs, epochs)
+        try:
+            record, few_labels = _add(record, name, start, budget, len(starts) - len(refused), on_measure)
+        except (DoesNotFit, RankFailed) as refusal:  # which one process raises, the others the latter
+            if not group.any(isinstance(refusal, DoesNotFit))[0]:
+                raise
+            refused[name] = refusal.with_traceback(None)  # which holds what was built
+        except torch.OutOfMemoryError as refusal:  # of a GPU, against the estimate
+            if group.size > 1:
+                raise
+            refused[name] = refusal.with_traceback(None)
+    if not record.costs:
+        raise min(refused.values(), key=lambda each: each.estimate.peak if isinstance(each, DoesNotFit) else math.inf)
     if budget is None and record.measured:
         usual = len(FRACTIONS) * LEAST_EPOCHS * len(record.costs) * median(record.costs.values()) / (1 - AGAIN)
         record = replace(record, budget=min(MOST, max(record.budget, usual)))
     kept = _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
-    return replace(kept, left_out={name: cost for name, cost in record.costs.items() if name not in kept.costs})
+    left_out = {name: cost for name, cost in record.costs.items() if name not in kept.costs}
+    return replace(kept, left_out=left_out, too_large={name: _reason(each) for name, each in refused.items()})
+
+
+def _add(
+    record: RaceRecord,
+    name: str,
+    start: Callable[[], T],
+    budget: float | None,
+    num_recipes: int,
+    on_measure: Callable[[str], None] | None,
+) -> tuple[RaceRecord, bool]:
+    """The record with another recipe, and whether labels are few; what was built for it is let go; collective."""
+    trial = start()
+    parts = (trial.model, trial.data, trial.plan, trial.recipe)
+    num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
+    few_labels = _has_few_labels(trial)
+    seconds = budget or default_budget(num_nodes, num_recipes, few_labels=few_labels)
+    cost = nominal_seconds(*parts)
+    measured = budget is not None or num_nodes >= LARGE
+    if measured and cost * LEAST_EPOCHS < seconds:
+        if on_measure is not None:
+            on_measure(name)
+        cost = measured_seconds(*parts, seed=trial.seed)
+    costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
+    return RaceRecord(seconds, measured, _metric(trial), costs, epochs), few_labels
+
+
+def _reason(refusal: Exception) -> str:
+    if isinstance(refusal, DoesNotFit):
+        return refusal.reason
+    return "more than another process has" if isinstance(refusal, RankFailed) else "more than the GPU has, as measured"
 
 
 def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> RaceRecord:

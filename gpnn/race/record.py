@@ -30,6 +30,7 @@ _KINDS: dict[str, Any] = {
     "blend": dict | None,  # versions before it have none
     "expected": int | float | None,  # follows from the others
     "left_out": dict | None,  # versions before it have none
+    "too_large": dict | None,  # the same
 }
 
 
@@ -49,6 +50,7 @@ class RaceRecord:
         interrupted: the row of a training that a callback ended, which no file holds: it will be continued.
         blend: the weights of recipes in a blend; None before it was tried.
         left_out: seconds of an epoch of each recipe whose epochs take too long for the budget.
+        too_large: what each recipe that does not fit in memory would take.
     """
 
     budget: float
@@ -60,6 +62,7 @@ class RaceRecord:
     interrupted: Row | None = None
     blend: Blend | None = None
     left_out: Mapping[str, float] | None = None
+    too_large: Mapping[str, str] | None = None
 
     def _repr_html_(self) -> str:
         told = ("name", "epochs", "seconds")

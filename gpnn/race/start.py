@@ -13,6 +13,9 @@ from torch import nn
 from gpnn.data.features import Undirected, transform_data
 from gpnn.data.splits import GraphFacts
 from gpnn.graph import as_graph
+from gpnn.memory.engine import check_memory
+from gpnn.memory.estimate import estimate_reverses
+from gpnn.pages import return_freed
 from gpnn.recipes import NamedRecipe, training_seed
 from gpnn.train.fit import Callback, FitResult, fit
 from gpnn.train.notes import count_one_way
@@ -61,6 +64,7 @@ class Start(Generic[T]):
 
     def __call__(self, epochs: int | None = None, *, number: int = 1) -> T:
         """The objects, with other epochs where these are given; trainings after the first have seeds of their own."""
+        return_freed()  # by trainings before, which an estimate would count as taken
         if self._chosen is None:
             made = self._build(self._with(epochs))
             self._chosen = made.again, made.seed
@@ -99,6 +103,7 @@ class Variants:
         undirected: whether that has been given reverses of its edges already.
         scale_features: how its features are scaled.
         rescale: gives the data with features of another scale; None: they are scaled from `data`.
+        memory: bytes that the process may take; None is what is free.
     """
 
     def __init__(
@@ -107,8 +112,9 @@ class Variants:
         undirected: Undirected = False,
         scale_features: str = "none",
         rescale: Callable[[str], Data] | None = None,
+        memory: float | None = None,
     ) -> None:
-        self.data, self.undirected = data, undirected
+        self.data, self.undirected, self._memory = data, undirected, memory
         self._rescale = rescale or (lambda scale: transform_data(data, scale_features=scale))
         self._scaled = {scale_features: data}
         self._made: dict[tuple[Any, str], Data] = {}
@@ -134,12 +140,18 @@ class Variants:
         return {"one_way": one_way, "num_edge_types": graph.num_edge_types}
 
     def get(self, *, undirected: Undirected, scale_features: str) -> Data:
-        """The data with these transforms."""
+        """The data with these transforms.
+
+        Raises:
+            DoesNotFit: when reverses of the edges do not fit in memory.
+        """
         if scale_features not in self._scaled:
             self._scaled[scale_features] = self._rescale(scale_features)
         scaled, key = self._scaled[scale_features], (undirected, scale_features)
         if undirected == self.undirected:
             return scaled
         if key not in self._made:
+            num_edges = as_graph(scaled).num_edges
+            check_memory(f"Reverses of {num_edges:,} edges", estimate_reverses(num_edges), self._memory)
             self._made[key] = transform_data(scaled, undirected=undirected)
         return self._made[key]

@@ -91,6 +91,7 @@ def race(record: Record) -> Section | None:
     rungs = [f"rung {rung + 1}" for rung in range(len(FRACTIONS))]
     columns = ("recipe", *rungs, "again", "epochs", "best epoch", "seconds", "ended")
     rows = [_race_row(raced, name) for name in ranking(raced)]
+    lead += _left_out_text(raced)
     return Section("race", "What was tried", lead, [Table(f"Validation {metric}", columns, rows, wide=True)])
 
 
@@ -104,6 +105,16 @@ def _blend_text(raced: RaceRecord) -> str:
     if blend.gain is not None:
         text += f", whose validation loss differs from {raced.finalists[0]}'s by {-blend.gain:+.4f}, by cross-fitting"
     return f"{text}. A number after a name is a training with another seed. History and schedule are {raced.winner}'s."
+
+
+def _left_out_text(raced: RaceRecord) -> str:
+    """Who did not take part and why, in a sentence or two; nothing where all did."""
+    text = ""
+    if raced.left_out:
+        text += f" Epochs that take too long for the budget: {', '.join(raced.left_out)}."
+    if raced.too_large:
+        text += f" Not in this memory: {'; '.join(f'{name}, {why}' for name, why in raced.too_large.items())}."
+    return text
 
 
 def ranking(raced: RaceRecord) -> list[str]:

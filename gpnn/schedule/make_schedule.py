@@ -129,7 +129,7 @@ def choose_parts(num_nodes: int, *, on_gpu: bool = False, held: bool = False) ->
     """
     parts = min(num_nodes, max(2, round(math.sqrt(num_nodes) / 6)))
     if held and not on_gpu and num_nodes >= LARGE_NODES:
-        return num_nodes // HELD_NODES
+        return max(2, num_nodes // HELD_NODES)
     return min(parts, num_nodes // GPU_NODES + 1) if on_gpu and num_nodes > 2 * GPU_NODES else parts
 
 

@@ -18,6 +18,9 @@ from gpnn.build import (
 )
 from gpnn.build.race import read_race
 from gpnn.config import Config, parse_config
+from gpnn.memory.engine import DoesNotFit
+from gpnn.memory.estimate import Estimate
+from gpnn.pipeline import Pipeline
 from gpnn.recipes import RECIPES
 from gpnn.train import RunFolder
 
@@ -246,3 +249,49 @@ def read_toml(run: RunFolder):
 def untimed(run: RunFolder):
     race = read_race(run.race)
     return race.winner, [{**row, "seconds": 0} for row in race.record.rows]
+
+
+@pytest.fixture
+def cells_that_fit(monkeypatch) -> set[str]:
+    """The cells of models that fit in memory; with "linear" alone the first recipes do not."""
+    fits = {"gru"}
+
+    def choose(pipeline, model, *rest, **options):
+        if pipeline.model_options["cell"] not in fits:
+            raise DoesNotFit("Training must fit", Estimate(3e9, 0, 0, 0, 0, 0, 0), 2e9)
+        return choose_engine(pipeline, model, *rest, **options)
+
+    choose_engine = Pipeline.choose_engine
+    monkeypatch.setattr(Pipeline, "choose_engine", choose)
+    return fits
+
+
+def test_a_race_begins_and_goes_on_where_the_default_does_not_fit(tmp_path, cells_that_fit):
+    run, begun = begin(tmp_path / "run")
+    assert (begun.config.recipe, begun.config.engine) == ("auto", "auto")
+    assert race_run(run, begun, callbacks=[Stop()]) is None
+    run, begun = open_run(run.path)
+    built = race_run(run, begun)
+    record = read_race(run.race).record
+    assert {"gated", "columns"} == set(record.costs)
+    assert {"spread", "deep"} <= set(record.too_large)
+    train_run(run, built, report=False)
+    assert run.finished
+    classifier = GPNNClassifier(train_options={"metric": "macro_f1"}).fit(build_data(base()))
+    assert (set(classifier.race_.costs), classifier.race_.too_large) == (set(record.costs), record.too_large)
+
+
+def test_a_large_graph_races_the_recipe_that_is_made_for_it(tmp_path, monkeypatch, cells_that_fit):
+    for module in ("gpnn.recipes", "gpnn.build.race"):
+        monkeypatch.setattr(f"{module}.LARGE_GRAPH", 80)
+    run, begun = begin(tmp_path / "run")
+    assert race_run(run, begun) is not None
+    assert {"large", "gated"} <= set(read_race(run.race).record.costs)
+
+
+def test_where_no_recipe_fits_nothing_is_left_behind(tmp_path, monkeypatch, cells_that_fit):
+    cells_that_fit.clear()
+    monkeypatch.delitem(RECIPES, "columns")
+    with pytest.raises(DoesNotFit, match="Training must fit"):
+        begin(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

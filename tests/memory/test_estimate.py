@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.memory.estimate import estimate_memory, probe
+from gpnn.memory.engine import DoesNotFit
+from gpnn.memory.estimate import estimate_columns, estimate_memory, probe
 from gpnn.recipes import RECIPES
 
 TRAIN = """
@@ -119,3 +121,14 @@ def test_mini_batches_need_no_states_of_all_nodes(planted):
     dense = 4 * num_nodes * wide.x.shape[1]
     assert batches.outside < dense / 100
     assert whole.kept > dense
+
+
+def test_a_model_of_columns_that_does_not_fit_is_refused():
+    data = gpnn.load_dataset("planted", num_nodes=60, num_classes=2, num_features=4)
+    pipeline = RECIPES["columns"].pipeline
+    model = pipeline.assemble(data, RECIPES["columns"].train).model
+    larger = copy(data)
+    larger.num_nodes = 10**9
+    assert estimate_columns(model, larger).peak > 1e3 * estimate_columns(model, data).features > 0
+    with pytest.raises(DoesNotFit, match=r"The columns of 60 nodes must fit in 0\.0 GB of memory\. Got about .* GB"):
+        replace(pipeline, memory=1e6).assemble(data, RECIPES["columns"].train)

@@ -4,6 +4,8 @@ from functools import partial
 import pytest
 import torch
 
+from gpnn.memory.engine import DoesNotFit
+from gpnn.memory.estimate import Estimate
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.race import RaceRecord, default_budget, run_race
 from gpnn.race.budget import measured_seconds
@@ -125,6 +127,36 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     assert list(record.left_out) == ["slow"]
     assert record.budget == default_budget(planted.num_nodes, 1, few_labels=True)
     assert LEAST_EPOCHS > 1
+
+
+def refuse() -> Assembly:
+    raise DoesNotFit("too large", Estimate(3e9, 0, 0, 0, 0, 0, 0), 2e9)
+
+
+def test_who_does_not_fit_in_memory_does_not_take_part(starts, tmp_path):
+    record = run_race({"huge": refuse, **starts}, tmp_path, on_record=lambda record: None)
+    assert list(record.costs) == list(starts)
+    assert record.too_large == {"huge": "3.1 GB (data and program 3.0, plan 0.0, features 0.0) where there are 2.0 GB"}
+    assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
+    alone = run_race(starts, tmp_path / "alone", on_record=lambda record: None)
+    assert untimed(replace(record, too_large={})) == untimed(alone)
+
+
+def test_a_gpu_that_is_full_at_the_measured_epoch_leaves_a_recipe_out(starts, monkeypatch):
+    def measure(model, data, plan, recipe, *, seed) -> float:
+        if recipe.patience:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return 0.01
+
+    monkeypatch.setattr("gpnn.race.halving.measured_seconds", measure)
+    record = decide(starts, 500.0)
+    assert set(record.costs) == {"linear", "gru"}
+    assert record.too_large == {"still": "more than the GPU has, as measured"}
+
+
+def test_where_none_fits_the_race_is_refused(tmp_path):
+    with pytest.raises(DoesNotFit, match="too large"):
+        run_race({"huge": refuse, "larger": refuse}, tmp_path, on_record=lambda record: None)
 
 
 def test_who_diverges_is_out(planted, starts, tmp_path):

@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import pytest
 import torch
 from torch_geometric.data import Data
 
+from gpnn.memory.engine import DoesNotFit
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.race import Start, Variants
 from gpnn.recipes import RECIPES
@@ -62,3 +64,10 @@ def test_another_scale_than_the_given_is_read_again():
     assert raw.num_edges == 4
     assert variants.get(undirected="typed", scale_features="none") is raw
     assert read == ["none"]
+
+
+def test_reverses_that_do_not_fit_in_memory_are_not_made():
+    variants = Variants(one_way(), memory=1e6)
+    with pytest.raises(DoesNotFit, match=r"Reverses of 2 edges must fit in 0\.0 GB of memory\. Got about "):
+        variants.get(undirected=True, scale_features="none")
+    assert variants.get(undirected=False, scale_features="none") is variants.data

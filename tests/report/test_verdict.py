@@ -93,6 +93,13 @@ def test_a_blend_and_what_was_trained_again_are_shown(record):
     assert list(section.parts[0].rows[2]) == again
 
 
+def test_who_did_not_take_part_is_named(record):
+    raced = replace(RACED, left_out={"deep": 9.0}, too_large={"gated": "9.0 GB where there are 2.0 GB"})
+    lead = race(replace(record, race=raced)).lead
+    assert "Epochs that take too long for the budget: deep." in lead
+    assert "Not in this memory: gated, 9.0 GB where there are 2.0 GB." in lead
+
+
 def test_no_section_without_a_race(record):
     assert race(record) is None
     assert race(replace(record, race=replace(RACED, rows=ROWS[:4]))) is None
