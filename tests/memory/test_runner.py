@@ -204,6 +204,7 @@ from torch_geometric.data import Data
 import gpnn
 from gpnn.train import Recipe, fit
 from gpnn.memory.engine import MARGIN, choose_engine
+from gpnn.memory.runner import BACKED
 torch.set_num_threads(1)
 random, size = torch.Generator().manual_seed(0), 60_000
 src = torch.randint(size, (4 * size,), generator=random)
@@ -216,7 +217,7 @@ model, recipe = gpnn.nn.GPNN(8, 128, 3, num_rounds=4), Recipe(epochs=1)
 choices = [choose_engine(model, data.x, plan, recipe, engine=name) for name in ("fused", "streamed")]
 between = sum(choice.estimate.peak - choice.estimate.resident for choice in choices) / 2
 taken = int(open("/proc/self/statm").read().split()[0]) * 4096
-left = (between + choices[0].estimate.resident) / MARGIN - choices[0].estimate.resident
+left = ((between + choices[0].estimate.resident) / MARGIN - choices[0].estimate.resident) / BACKED
 resource.setrlimit(resource.RLIMIT_AS, (int(taken + left), resource.RLIM_INFINITY))
 choice = choose_engine(model, data.x, plan, recipe)
 model.runner = choice.runner
