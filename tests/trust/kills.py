@@ -31,7 +31,7 @@ MODEL = ["model.hidden_channels=4", "partition.k=3", "train.epochs=12", "train.p
 WORDS = {
     "convert": ["data", "convert", "edges.csv", "nodes.csv", "graph", "--quiet"],
     "race": ["train", *GRAPH, "recipe=auto", "train.epochs=8", "train.checkpoint_every=2", *RUN],
-    "learned": ["train", *GRAPH, *MODEL, "partition.method=learned", *RUN],
+    "learned": ["train", *GRAPH, *MODEL, "partition.method=learned", "partition.epochs=20", *RUN],
     "held cut": ["train", *GRAPH, *MODEL, "schedule.name=held_cut", "model.cell=gru", "engine=streamed", *RUN],
     "update": ["predict", "run", "--update", "change", "--out", "predictions.csv", "--quiet"],
     "explain": ["explain", "run", "7", "--json", "--out", "why.html"],
