@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpnn.train.fit import FitResult
 
 RESULTS = Path(__file__).parent / "results" / "blend_rules.jsonl"
-COMMAND = "python -m benchmarks.blend_rules --jobs 8"
+COMMAND = "python -m benchmarks.blend_rules --jobs 5 --splits 5"
 PLAIN = ("features", "columns")  # recipes that propagate no states
 CLOSE = 2.0  # standard errors of the difference of losses within which recipes are not told apart
 
