@@ -229,16 +229,20 @@ def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> 
 
     Args:
         record: of all.
-        keep_first: the first one stays, as it does where labels are few and quick recipes learn little from them.
+        keep_first: the first one stays, as it does where labels are few and quick recipes learn little from them; the
+            others make room for it.
         returned: seconds by which the budget is smaller for each that does not take part.
     """
     while len(record.costs) > 1:
         given = rung_epochs(record, 0)
-        least = {name: min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name]) for name in list(given)[keep_first:]}
+        least = {name: min(LEAST_EPOCHS, FRACTIONS[0] * record.epochs[name]) for name in given}
         short = [name for name in least if given[name] < least[name]]
         if not short:
             break
-        slowest = max(short, key=lambda name: record.costs[name] * least[name])
+        others = list(given)[keep_first:]
+        slowest = max(
+            [name for name in others if name in short] or others, key=lambda name: record.costs[name] * least[name]
+        )
         costs = {name: cost for name, cost in record.costs.items() if name != slowest}
         epochs = {name: record.epochs[name] for name in costs}
         record = replace(record, budget=record.budget - returned, costs=costs, epochs=epochs)

@@ -9,7 +9,7 @@ from gpnn.memory.estimate import Estimate
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.race import RaceRecord, default_budget, run_race
 from gpnn.race.budget import measured_seconds
-from gpnn.race.halving import LEAST_EPOCHS, decide
+from gpnn.race.halving import LEAST_EPOCHS, _within_budget, decide
 from gpnn.race.record import AGAIN, rung_epochs
 from gpnn.train import Recipe, fit
 
@@ -127,6 +127,17 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     assert list(record.left_out) == ["slow"]
     assert record.budget == default_budget(planted.num_nodes, 1, few_labels=True)
     assert LEAST_EPOCHS > 1
+
+
+def test_where_labels_are_few_the_others_make_room_for_the_first():
+    """By five epochs of it the first rung would prefer a solver that has ended."""
+    costs, epochs = {"first": 0.2, "quick": 0.05, "solver": 0.2}, {"first": 400, "quick": 400, "solver": 16}
+    record = RaceRecord(20.0, True, "accuracy", costs, epochs)
+    assert rung_epochs(record, 0)["first"] < LEAST_EPOCHS
+    kept = _within_budget(record, keep_first=True, returned=0.0)
+    assert list(kept.costs) == ["first", "solver"]
+    assert rung_epochs(kept, 0)["first"] >= LEAST_EPOCHS
+    assert list(_within_budget(record, keep_first=False, returned=0.0).costs) == ["quick", "solver"]
 
 
 def refuse() -> Assembly:
