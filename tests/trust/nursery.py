@@ -113,7 +113,7 @@ class _Counter:
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in FILE_EVENTS and isinstance(arguments[0], str | bytes | os.PathLike):
-            path = Path(os.fsdecode(arguments[0])).absolute()
+            path = Path(os.path.abspath(os.fsdecode(arguments[0])))  # noqa: PTH100 `..` leads out: numba reads sources so
             if path.is_relative_to(self.folder):
                 self.acts.append(f"{event} {path.relative_to(self.folder)}")
                 if len(self.acts) == self.die_at:
