@@ -75,7 +75,8 @@ def run_race(
                 continue
             if on_training is not None:
                 on_training(rung, name, limits[name])
-            row = _take_rung(starts[name](), folder / name, limits[name], record.metric, callbacks)
+            before = record.epochs_before(rung, name)
+            row = _take_rung(starts[name](), folder / name, before, limits[name], record.metric, callbacks)
             row = {"rung": rung, "name": name, **row}
             if row["stopped"] == "interrupted":
                 return replace(record, interrupted=row)
@@ -140,7 +141,7 @@ class Finals(Generic[T]):
                 on_training(rung, name, epochs)
             trial = self.starts[recipe](number=number)
             row = {"rung": rung, "name": name}
-            row |= _take_rung(trial, self.folder / name, epochs, self.record.metric, callbacks)
+            row |= _take_rung(trial, self.folder / name, 0, epochs, self.record.metric, callbacks)
             if row["stopped"] == "interrupted":
                 return replace(self.record, interrupted=row)
             self.record = replace(self.record, rows=(*self.record.rows, row))
@@ -249,13 +250,27 @@ def _within_budget(record: RaceRecord, *, keep_first: bool, returned: float) -> 
     return record
 
 
-def _take_rung(trial: Trial, folder: Path, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row:
-    """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it."""
+def _take_rung(trial: Trial, folder: Path, before: int, limit: int, metric: str, callbacks: Sequence[Callback]) -> Row:
+    """Train to the epoch `limit`; what a row notes of it, `stopped` is "interrupted" if another callback ended it.
+
+    Args:
+        trial: the training.
+        folder: of its checkpoint.
+        before: the epochs that it had before this rung. Where a kill came between the last epoch and its row, the
+            checkpoint is at the limit already, and the limit is still what ended the training.
+        limit: the epoch.
+        metric: what its validation is judged by.
+        callbacks: of the training.
+    """
     make_folder(folder)
     end = Limit(limit)
     result = fit_trial(trial, folder / CHECKPOINT, [end, *callbacks], score_interrupted=False)
     row = _row(result, metric)
-    return {**row, "stopped": "interrupted"} if result.stopped == "interrupted" and not end.reached else row
+    if result.stopped == "interrupted" and not end.reached:
+        row["stopped"] = "interrupted"
+    elif result.stopped in ENDS and end.reached and len(result.history) > before:
+        row["stopped"] = "rung"
+    return row
 
 
 @dataclass

@@ -76,12 +76,13 @@ def test_a_race_that_was_ended_goes_on_to_the_same_record(starts, tmp_path):
     assert untimed(record) == untimed(whole)
 
 
-def test_a_kill_before_a_row_was_noted_costs_no_further_epoch(starts, tmp_path):
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_a_kill_before_a_row_was_noted_costs_no_further_epoch(starts, tmp_path, rows):
     whole = run_race(starts, tmp_path / "whole", on_record=lambda record: None)
     noted: list[RaceRecord] = []
 
     def die(record: RaceRecord) -> None:
-        if len(record.rows) == 2:
+        if len(record.rows) == rows:
             raise KeyboardInterrupt
         noted.append(record)
 
