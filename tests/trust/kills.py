@@ -49,7 +49,8 @@ Other work kept the cores busy.
 Each command is killed with SIGKILL at instants drawn from its start to a tenth past its end, in seconds of the
 processor. Until then, and after, what stands in its folder is read again and again: it must be whole as far as it has
 come. Then the command is given again, or the run resumed; the files, or what is printed, must be those of a command
-that nobody disturbed, bit for bit. "Before the first file" are kills that left nothing to go on from.
+that nobody disturbed, bit for bit. "Before the first file" are kills that left nothing to go on from; for instants
+"after the end" others were drawn.
 
 """
 
