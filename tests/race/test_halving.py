@@ -4,6 +4,7 @@ from functools import partial
 import pytest
 import torch
 
+from gpnn.distributed.process_group import RankFailed
 from gpnn.memory.engine import DoesNotFit
 from gpnn.memory.estimate import Estimate
 from gpnn.pipeline import Assembly, Pipeline
@@ -164,6 +165,28 @@ def test_a_gpu_that_is_full_at_the_measured_epoch_leaves_a_recipe_out(starts, mo
     record = decide(starts, 500.0)
     assert set(record.costs) == {"linear", "gru"}
     assert record.too_large == {"still": "more than the GPU has, as measured"}
+
+
+class TwoProcesses:
+    """A group in which the other process may have been refused."""
+
+    size = 2
+
+    def __init__(self, refused: bool) -> None:
+        self.refused = refused
+
+    def any(self, *conditions: bool) -> tuple[bool, ...]:
+        return tuple(each or self.refused for each in conditions)
+
+
+def test_processes_agree_on_who_does_not_fit(starts):
+    def fail() -> Assembly:
+        raise RankFailed("Another process failed.")
+
+    record = decide({"huge": fail, **starts}, None, group=TwoProcesses(refused=True))
+    assert record.too_large == {"huge": "more than another process has"}
+    with pytest.raises(RankFailed):  # for another reason
+        decide({"huge": fail, **starts}, None, group=TwoProcesses(refused=False))
 
 
 def test_where_none_fits_the_race_is_refused(tmp_path):
