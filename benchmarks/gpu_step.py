@@ -111,12 +111,14 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
 def _variants() -> Iterator[tuple[str, dict[str, int]]]:
     """Which part of a step, and what is set for it."""
     for part in ("forward", "backward"):
+        yield part, {"TILES": 0}  # weights stay on the chip
         for rows, columns, warps, stages in ((128, 32, 4, 1), (64, 32, 4, 1), (128, 64, 8, 1), (256, 32, 8, 1)):
-            yield part, {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+            tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
+            yield part, {"TILES": 1 << 40, **tile}
     yield "weights", {"ONE_PASS": 0}
     for step, stages, shares in ((64, 3, 66), (64, 3, 132), (32, 4, 66)):
         yield "weights", {"ONE_PASS": 1, "STEP": step, "num_warps": 8, "num_stages": stages, "SHARES": shares}
-    for rows, entries in ((2, 2), (1, 4), (2, 4), (4, 2)):
+    for rows, entries in ((2, 1), (2, 2), (1, 4), (2, 4), (4, 2)):
         yield "messages", {"ROWS": rows, "ENTRIES": entries}
 
 

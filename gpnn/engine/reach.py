@@ -29,6 +29,7 @@ from gpnn.pages import empty_like
 
 WORTH = 0.75  # of the rows of all steps, below which what is left out pays for rows that are not contiguous
 WHOLE = 0.5  # of a block's rows: with more it is computed whole
+SPARSE, WHOLE_SPARSE = 4, 0.9  # edges per row, up to which a part takes little memory; the same for such a block
 NEARLY = 0.82  # of a block's rows: with more all of them are stored
 ALMOST = 0.9  # of all rows: with more all of them are stored, where they stand
 MOST_MADE = 3  # initial states that are made of features in one pass over the first phase, per row
@@ -235,7 +236,8 @@ def _choose(pieces: Sequence[Block], after: Tensor) -> Iterator[Part]:
         wanted = after[block.rows].nonzero().flatten()
         if not len(wanted):
             continue
-        if len(wanted) > WHOLE * block.num_rows:
+        sparse = sum(operator.num_entries for operator in block.operators) <= SPARSE * block.num_rows
+        if len(wanted) > (WHOLE_SPARSE if sparse else WHOLE) * block.num_rows:
             some = None if len(wanted) == block.num_rows else wanted
             yield Part(number, block, block.inputs, some, block.rows if some is None else _among(block.rows, wanted))
         else:

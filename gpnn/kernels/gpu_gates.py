@@ -105,6 +105,75 @@ def gru_backward(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _keep_weights(weight, gate, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weights of one gate, `[d, d]`, of which products in a loop find a copy on the chip."""
+    i = tl.arange(0, D)
+    found = tl.load(weight + (gate * D + i)[:, None] * D + i[None, :])
+    tl.debug_barrier()  # one after the other: all at one time fill the registers
+    return found
+
+
+@triton.jit
+def _add(x, y):  # type: ignore[no-untyped-def]
+    """x + y, two products: the compiler would chain them, and give all warps the same rows to do."""
+    return tl.inline_asm_elementwise("add.f32 $0, $1, $2;", "=f,f,f", [x, y], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def _tile_rows(tile, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    return tile.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+
+
+@triton.jit
+def _load_tile(x, tile, num_rows, D: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    row = _tile_rows(tile, ROWS)
+    return tl.load(x + row[:, None] * D + tl.arange(0, D)[None, :], mask=(row < num_rows)[:, None], other=0)
+
+
+@triton.jit
+def gru_resident(  # type: ignore[no-untyped-def]
+    messages, state, grad, w_ih, w_hh, b_ih, b_hh, out, grad_state, num_rows, D: tl.constexpr, ROWS: tl.constexpr,
+    BACKWARD: tl.constexpr,
+):  # fmt: skip
+    """:func:`gru_forward`, or with BACKWARD :func:`gru_backward`, whose `gates` are `out`; weights stay on the chip.
+
+    A program per multiprocessor takes tile after tile; the next tile's rows are on their way meanwhile.
+    """
+    w_r, w_z, w_n = _keep_weights(w_ih, 0, D), _keep_weights(w_ih, 1, D), _keep_weights(w_ih, 2, D)
+    u_r, u_z, u_n = _keep_weights(w_hh, 0, D), _keep_weights(w_hh, 1, D), _keep_weights(w_hh, 2, D)
+    column = tl.arange(0, D)
+    first, step = tl.program_id(0), tl.num_programs(0)
+    m, h = _load_tile(messages, first, num_rows, D, ROWS), _load_tile(state, first, num_rows, D, ROWS)
+    for tile in range(first, tl.cdiv(num_rows, ROWS), step):
+        later_m = _load_tile(messages, tile + step, num_rows, D, ROWS)
+        later_h = _load_tile(state, tile + step, num_rows, D, ROWS)
+        b_r = tl.load(b_ih + column) + tl.load(b_hh + column)
+        reset = sigmoid(_add(tl.dot(m, tl.trans(w_r)), tl.dot(h, tl.trans(u_r))) + b_r[None, :], True)
+        recurrent = tl.dot(h, tl.trans(u_n)) + tl.load(b_hh + 2 * D + column)[None, :]
+        total = reset * recurrent + tl.load(b_ih + 2 * D + column)[None, :]
+        candidate = tanh(_add(tl.dot(m, tl.trans(w_n)), total), True)
+        b_z = tl.load(b_ih + D + column) + tl.load(b_hh + D + column)
+        keep = sigmoid(_add(tl.dot(m, tl.trans(w_z)), tl.dot(h, tl.trans(u_z))) + b_z[None, :], True)
+        row = _tile_rows(tile, ROWS)
+        live = (row < num_rows)[:, None]
+        place = row[:, None] * D + column[None, :]
+        before = tl.load(state + place, mask=live, other=0).to(tl.float32)
+        if BACKWARD:
+            received = tl.load(grad + place, mask=live, other=0).to(tl.float32)
+            passed = received * keep
+            by_candidate, by_reset, by_keep = _through_gates(
+                received, passed, before, reset, keep, candidate, recurrent
+            )
+            there = out + 4 * row[:, None] * D + column[None, :]
+            _store_gates(there, D, live, by_candidate, by_reset, by_keep, by_candidate * reset)
+            tl.store(grad_state + place, passed.to(grad_state.dtype.element_ty), mask=live)
+        else:
+            after = candidate + keep * (before - candidate)
+            tl.store(out + place, after.to(out.dtype.element_ty), mask=live)
+        m, h = later_m, later_h
+
+
+@triton.jit
 def gate_products(  # type: ignore[no-untyped-def]
     gates, messages, state, by_messages, by_state, sums, num_rows, share, D: tl.constexpr, STEP: tl.constexpr,
     PRECISION: tl.constexpr, BOTH: tl.constexpr,

@@ -1,9 +1,10 @@
 """The gated recurrent unit on a GPU: gates made on the chip, made again in the backward pass, never stored.
 
 Widths 16, 32, 64 and 128 in bf16 (or in float32 where torch allows TF32, `torch.set_float32_matmul_precision`) take one
-kernel forward. Other widths and types take torch's products, a chunk of rows at a time, and a kernel for the gates.
-Backward, the gradients of the gates of one chunk are kept long enough for their matrix products. Gradients of weights
-are summed in float32 or better, in a fixed order, in bf16 by one kernel that reads the gates' once.
+kernel forward; at 128 in bf16 a Hopper GPU's multiprocessors keep all weights while many rows go by. Other widths and
+types take torch's products, a chunk of rows at a time, and a kernel for the gates. Backward, the gradients of the gates
+of one chunk are kept long enough for their matrix products. Gradients of weights are summed in float32 or better, in a
+fixed order, in bf16 by one kernel that reads the gates' once.
 
 A whole step of a gated graph network (:class:`GatedStep`) aggregates and updates as one function of the states. Besides
 the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient takes
@@ -13,6 +14,7 @@ their place, and the transposed sum adds to the gradient of the states where tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -23,7 +25,14 @@ from torch.autograd import Function
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
-from gpnn.kernels.gpu_gates import gate_products, gates_backward, gates_forward, gru_backward, gru_forward
+from gpnn.kernels.gpu_gates import (
+    gate_products,
+    gates_backward,
+    gates_forward,
+    gru_backward,
+    gru_forward,
+    gru_resident,
+)
 from gpnn.kernels.operator import Operator
 
 CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
@@ -31,6 +40,8 @@ WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit 
 # the fastest of those tried on an H200 at a million rows of 128
 FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
+RESIDENT = {"ROWS": 64, "num_warps": 8, "num_stages": 1}  # both ways, where all weights stay on the chip
+TILES = 4  # of rows for each multiprocessor, from which it pays to bring all weights there
 PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
 SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
 ONE_PASS = {2}  # bytes of a state's number, for which one kernel reads all gradients of gates once for those of weights
@@ -67,6 +78,9 @@ class _GRU(Function):
 def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
     """The states after the update, `[n, d]`."""
     out = torch.empty_like(state)
+    if _stays_on_chip(state):
+        _launch_resident((messages, state, state, *_narrow(state, parameters), out, out), state, backward=False)
+        return out
     if _on_chip(state):
         options = FORWARD if state.element_size() == 2 else SINGLE
         _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
@@ -108,10 +122,13 @@ def _gate_gradients(
     messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
 ) -> None:
     """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
-    if _on_chip(state):
+    if _stays_on_chip(state):
+        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out)
+        _launch_resident(arrays, state, backward=True)
+    elif _on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
-        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
-        _launch(gru_backward, arrays, state, options)
+        filled = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
+        _launch(gru_backward, filled, state, options)
     else:
         incoming, own = _products(messages, state, parameters)
         _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
@@ -173,6 +190,26 @@ def _sum_type(state: Tensor) -> torch.dtype:
 def _on_chip(state: Tensor) -> bool:
     tf32 = state.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
+
+
+def _stays_on_chip(state: Tensor) -> bool:
+    """Whether a multiprocessor has room for all weights, and rows enough to make use of them."""
+    if state.shape[1] != WIDTHS[-1] or state.element_size() != 2 or not state.is_cuda:
+        return False
+    hopper, processors = _processors(state.device)
+    return hopper and len(state) >= TILES * RESIDENT["ROWS"] * processors
+
+
+@cache
+def _processors(device: torch.device) -> tuple[bool, int]:
+    """Whether they are of the kind that this was measured on, and how many."""
+    properties = torch.cuda.get_device_properties(device)
+    return properties.major == 9, properties.multi_processor_count
+
+
+def _launch_resident(arrays: tuple[Any, ...], state: Tensor, *, backward: bool) -> None:
+    _, processors = _processors(state.device)
+    gru_resident[(processors,)](*arrays, len(state), D=state.shape[1], BACKWARD=backward, **RESIDENT)
 
 
 def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:

@@ -55,13 +55,12 @@ def before_oracle(m: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
     return (1 - keep) * candidate + keep * h
 
 
-def compare(width: int, dtype: torch.dtype, tolerance: float, reset: str = "after") -> None:
+def compare(width: int, dtype: torch.dtype, tolerance: float, reset: str = "after", rows: int = 1100) -> None:
     from gpnn.kernels.gpu_gru import gru_update
     from gpnn.kernels.gpu_gru_before import gru_update_before
 
     update, oracle = (gru_update, torch.gru_cell) if reset == "after" else (gru_update_before, before_oracle)
     random = torch.Generator().manual_seed(0)
-    rows = 1100
     shapes = [(rows, width), (rows, width), (3 * width, width), (3 * width, width), (3 * width,), (3 * width,)]
     tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) for shape in shapes]
     grad = torch.randn(rows, width, generator=random, dtype=torch.float64)
@@ -90,6 +89,16 @@ def test_tf32(width: int) -> None:
 @pytest.mark.parametrize("width", [16, 64, 100, 128, 256])
 def test_bf16(width: int, reset: str) -> None:
     compare(width, torch.bfloat16, 2e-2, reset)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter has no product of bf16")
+def test_weights_that_stay_on_the_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpnn.kernels import gpu_gru
+
+    monkeypatch.setattr(gpu_gru, "TILES", 0)
+    compare(128, torch.bfloat16, 2e-2)  # programs without a tile
+    monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", 1 << 30)
+    compare(128, torch.bfloat16, 2e-2, rows=20_037)  # and with several
 
 
 def scaled_operator(random: torch.Generator) -> tuple[Operator, Tensor]:
