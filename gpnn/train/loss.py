@@ -151,9 +151,11 @@ def bin_confidence(sure: Tensor, right: Tensor) -> Tensor:
         sure: probability of each prediction, `[M]`.
         right: whether it was right, bool, `[M]`.
     """
-    place = (sure.double() * BINS).long().clamp(max=BINS - 1)
-    columns = (torch.ones_like(sure, dtype=torch.float64), sure.double(), right.double())
-    return torch.stack([torch.bincount(place, weights=column, minlength=BINS) for column in columns], 1)
+    device, sure, right = sure.device, sure.double().cpu(), right.double().cpu()  # a GPU's sums by bin vary
+    place = (sure * BINS).long().clamp(max=BINS - 1)
+    columns = (torch.ones_like(sure), sure, right)
+    found = torch.stack([torch.bincount(place, weights=column, minlength=BINS) for column in columns], 1)
+    return found.to(device)
 
 
 def choose_temperature(logits: Tensor, target: Tensor) -> float:

@@ -1,5 +1,6 @@
 """Aggregation against a slow oracle, values and gradients."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_the_dot_product_of_each_entry(operator: Operator) -> None:
 def test_a_gpu_gives_the_same(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     weight, x, y = draw(6), draw(4, 3), draw(6, 3)
     there = operator.to("cuda")
-    monkeypatch.setattr("gpnn.kernels.aggregate._CHUNK", 6)  # two entries at a time
+    monkeypatch.setattr(sys.modules["gpnn.kernels.aggregate"], "_CHUNK", 6)  # two entries at a time
     torch.testing.assert_close(dot_edges(there, x.cuda(), y.cuda()).cpu(), dot_edges(operator, x, y))
     torch.testing.assert_close(sum_edges(there, weight.cuda(), y.cuda()).cpu(), sum_edges(operator, weight, y))
 
