@@ -22,7 +22,7 @@ class DataConfig:
         root: folder of downloaded data; empty: GPNN_DATA, else the user's cache.
         undirected: add the reverse of every edge that lacks it; "typed": add that of every edge, as another type.
         scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where
-            there are several and none is negative.
+            there are several, none is negative, and they are at most two billion values.
     """
 
     name: str = "digits"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 SCALES = ("auto", "none", "rows")
+MOST_SCALED = 1 << 31  # values, of which a scaled copy takes 8 GiB; those of a larger graph may be in files
 PIECE_ROWS = 1 << 18  # of features that are looked at at one time
 TYPED: Literal["typed"] = "typed"  # reverses as types of their own
 Undirected = bool | Literal["typed"]
@@ -69,7 +70,7 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose magnitude would be lost.
 
     A single column is left as it is: scaled, it would be 1 for every node. Scaled rows have no negative values where
-    the others had none, so that the choice stays the same.
+    the others had none, so that the choice stays the same. Of more than `MOST_SCALED` values no copy is made.
 
     >>> choose_scale(torch.tensor([[1.0, 3.0]])), choose_scale(torch.tensor([[1.0, -3.0]]))
     ('rows', 'none')
@@ -77,6 +78,8 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     if x is None or x.shape[1] == 1:
         return "none"
     values = x if x.layout == torch.strided else x.values()
+    if values.numel() > MOST_SCALED:
+        return "none"
     pieces = values.split(PIECE_ROWS) if values.numel() else ()
     return "none" if any(bool(piece.min() < 0) for piece in pieces) else "rows"  # the first piece tells most often
 

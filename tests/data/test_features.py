@@ -66,7 +66,7 @@ def test_a_row_whose_sum_passes_the_largest_number(kind: torch.dtype, layout: to
     assert torch.allclose(scaled, torch.tensor([[0.25, -0.25, 0.25, 0.25], [0.0, 0.25, 0.0, 0.75]]))
 
 
-def test_measurements_keep_their_size_and_counts_are_scaled() -> None:
+def test_measurements_keep_their_size_and_counts_are_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     data = example()
     assert torch.equal(transform_data(data, scale_features="auto").x, data.x)
     data.x = data.x.abs()
@@ -74,6 +74,9 @@ def test_measurements_keep_their_size_and_counts_are_scaled() -> None:
     assert choose_scale(csr_tensor(np.array([0, 1]), np.array([0]), np.array([-1.0], np.float32), (1, 2))) == "none"
     assert choose_scale(None) == "none"
     assert choose_scale(torch.tensor([[31.0], [45.0]])) == "none"  # else both would be 1
+    monkeypatch.setattr("gpnn.data.features.MOST_SCALED", 3)
+    assert choose_scale(torch.ones(1, 3)) == "rows"
+    assert choose_scale(torch.ones(2, 2)) == "none"
 
 
 MATRIX = csr_matrix(np.array([[1, 0, 3], [0, 0, 0], [0, 2, 0]], np.int64))
