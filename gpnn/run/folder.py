@@ -310,9 +310,11 @@ def reserve_run_path(name: str, parent: Path = Path("runs")) -> Iterator[Path]:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what killed processes left unfinished in a run folder: of its files, and of its checkpoints."""
+    """Remove what killed processes left unfinished in a run folder, its checkpoints, its race and its members."""
     remove_abandoned(path)
-    remove_abandoned(path / "checkpoint")
+    for folder in (path / "checkpoint", path / "members", *path.glob("race/*"), *path.glob("members/*")):
+        if not folder.is_symlink():
+            remove_abandoned(folder)
 
 
 @contextmanager

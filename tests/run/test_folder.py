@@ -151,6 +151,24 @@ def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path: Path) -> N
         assert list(tmp_path.iterdir()) == []  # nothing stands in the folder for it
 
 
+@pytest.mark.parametrize("place", ["", "checkpoint", "race/spread", "members", "members/gated.2"])
+def test_whoever_holds_it_removes_what_a_kill_left(run, place):
+    """A race whose winner had been killed in the last act of its checkpoint kept an empty folder."""
+    left = run.path / place / ".file.0123456789abcdef.partial"
+    left.mkdir(parents=True)
+    with lock_run(run.path):
+        assert not left.exists()
+
+
+def test_what_a_link_leads_to_is_left_alone(run, tmp_path):
+    left = tmp_path / ".file.0123456789abcdef.partial"
+    left.mkdir()
+    (run.path / "members").mkdir()
+    (run.path / "members" / "gated").symlink_to(tmp_path)
+    with lock_run(run.path):
+        assert left.exists()
+
+
 def test_a_holder_that_fails_lets_go(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), lock_run(tmp_path):
         raise RuntimeError
