@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,14 +95,15 @@ def test_a_killed_process_ends_all_and_a_restart_goes_on(gpnn, tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
 def test_every_process_that_is_left_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "30"]
+    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "120"]
     with torchrun("planted", *words, processes=4) as job:
         wait_for_epoch(tmp_path / "run", 3)
         os.kill(workers(job)[2], signal.SIGKILL)
         output, _ = job.communicate(timeout=3000)
     assert job.returncode != 0
-    for rank in (0, 1, 3):
-        assert output.count(f"gpnn: process {rank} of 4 lost another one") == 1, output
+    for rank in (0, 1, 3):  # torchrun's signal may come before the connection is seen to be lost
+        said = re.findall(rf"gpnn: process {rank} of 4 (lost another one|received SIGTERM, because another)", output)
+        assert len(said) == 1, output
     assert "Traceback" not in output.split("torch/distributed")[0]
 
 
@@ -119,12 +121,12 @@ def assert_same_nodes(one: Path, other: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
 def test_a_silent_process_counts_as_lost_after_the_timeout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "15"]
+    words = [*DATA, *TRAIN, "train.epochs=100000", "partition.k=4", "--out", "run", "--timeout", "60"]
     with torchrun("planted", *words) as job:
         wait_for_epoch(tmp_path / "run", 3)
         os.kill(workers(job)[1], signal.SIGSTOP)
         output, _ = job.communicate(timeout=3000)
-    assert "did not answer within 15 seconds" in output
+    assert "did not answer within 60 seconds" in output
 
 
 @pytest.mark.thorough
@@ -145,7 +147,7 @@ def test_a_mistake_is_told_once(tmp_path, monkeypatch):
     with torchrun("planted", *DATA, "schedule.name=sequential", "--out", "run") as job:
         output, _ = job.communicate(timeout=3000)
     assert output.count("gpnn: ") == 1
-    assert "`schedule` must be one of partitioned, held_cut, synchronous. Got 'sequential'." in output
+    assert "`schedule` must be one of auto, partitioned, held_cut, synchronous. Got 'sequential'." in output
 
 
 def test_shards_train_without_torchrun(gpnn, tmp_path):
