@@ -103,6 +103,7 @@ def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pyte
             made.clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("schedule", ["held_cut", "partitioned", "synchronous"])
 @pytest.mark.parametrize("rule", ["phase", "symmetric_split"])

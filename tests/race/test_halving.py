@@ -77,6 +77,7 @@ def test_a_race_that_was_ended_goes_on_to_the_same_record(starts, tmp_path):
     assert untimed(record) == untimed(whole)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_a_kill_before_a_row_was_noted_costs_no_further_epoch(starts, tmp_path, rows):
     whole = run_race(starts, tmp_path / "whole", on_record=lambda record: None)

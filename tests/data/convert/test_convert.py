@@ -312,6 +312,7 @@ class Stopped(Exception):
     """A kill, as seen from inside."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_conversion_that_was_ended_goes_on_to_the_same_bytes(table, tmp_path, small_pieces, directed):
     """Ended at each step in turn, it continues; what was done is not done again, and the digests are the same."""

@@ -97,6 +97,7 @@ def test_sound_files_are_read(name: str, tmp_path: Path) -> None:
     assert read(tmp_path / f"file{ending}") is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_damaged_files(name: str) -> None:
     @given(st.integers(0, 2**32))
