@@ -253,11 +253,16 @@ class GPNN(nn.Module):
         return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def maps_first(self, x: Tensor | None) -> bool:
-        """Whether features are too large to propagate dense, and their map and the propagation may change places."""
+        """Whether the features' map and their propagation may change places, and what propagated is not kept.
+
+        It is kept where it is not large, but for parts of a graph, whose runner must always propagate the same columns.
+        """
         assert x is not None
         assert self.encoder is not None
         cell, width = self.cell, self.encoder.first.weight.shape[1]
-        if self.norm != "none" or width >= x.shape[1] or 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD:
+        whole = self.runner is None or isinstance(self.runner, str | Streamed)
+        kept = whole and 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD
+        if self.norm != "none" or width >= x.shape[1] or kept:
             return False
         plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
         return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)

@@ -48,13 +48,15 @@ def whole(model, pipeline, graph, x, labels, node, things) -> torch.Tensor:
     return predict_outputs(model, x, pipeline.lower_again(graph.to_data(), part))[node]
 
 
-def check(seed: int, schedule: int, *, typed=False, weighted=False, rule="symmetric_split", **options) -> None:
+def check(
+    seed: int, schedule: int, *, typed=False, weighted=False, rule="symmetric_split", hidden=5, most=None, **options
+) -> None:
     graph, x, labels = draw(seed, typed=typed, weighted=weighted)
     name, own = SCHEDULES[schedule]
     pipeline = Pipeline(
         schedule=name, schedule_options=own, rounds=2, k=PARTS, normalization=rule, self_loops=True, device="cpu"
     )
-    model = GPNN(4, 5, 3, num_rounds=2, num_edge_types=graph.num_edge_types, **options).double()
+    model = GPNN(4, hidden, 3, num_rounds=2, num_edge_types=graph.num_edge_types, **options).double()
     x = scale_rows(x)
     live = LiveGraph(graph, x, [str(i) for i in range(SIZE)], labels=None if name == "synchronous" else labels)
     predictor = Predictor(model, live, pipeline)
@@ -63,10 +65,19 @@ def check(seed: int, schedule: int, *, typed=False, weighted=False, rule="symmet
     single = [*pairs[:12], *((i, -1, -1) for i in range(SIZE)), *((-1, -1, i) for i in range(4))]
     several = [pairs[:3], pairs[5:25], [single[12], single[-1], pairs[3]], single[-3:-1], single[12:16]]
     cases = [[], *([each] for each in single), *several]
+    cases = cases[:most]
     for node in (0, 7):
         found = predict_variants(predictor, node, Deletions.of(cases), scaled=True)
         wanted = torch.stack([whole(model, pipeline, graph, x, labels, node, case) for case in cases])
         torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kept", [0, 4 * SIZE * 4 - 1, 1 << 28])
+def test_features_that_propagate_are_mapped_first_in_part_and_whole_alike(monkeypatch, kept):
+    """With all nodes they may be too large to be kept, and with a few of them not."""
+    monkeypatch.setattr("gpnn.nn.gpnn.KEPT_SPREAD", kept)
+    for most in (None, 2):
+        check(5, 0, cell="linear", predict="features", concat="none", readout="mean", hidden=2, most=most)
 
 
 @pytest.mark.parametrize("schedule", range(len(SCHEDULES)))
