@@ -22,6 +22,7 @@ from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
 from gpnn.distributed.schedules import recall_of_shards
 from gpnn.graph import as_graph
+from gpnn.memory.estimate import SOLVER_EDGE, SOLVER_ENTRY
 from gpnn.memory.runner import available_bytes
 from gpnn.race.halving import Limit
 from gpnn.run.folder import RunFolder
@@ -122,7 +123,7 @@ def _column_bytes(data: Data) -> float:
     """Bytes of the features with their means over neighbours, and of what a solver holds besides, roughly."""
     x = data.get("x")
     entries = 0 if x is None else x.numel() if x.layout == torch.strided else x.values().numel()
-    return 100.0 * entries + 40.0 * as_graph(data).num_edges
+    return SOLVER_ENTRY * entries + SOLVER_EDGE * as_graph(data).num_edges
 
 
 def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow.Table]:

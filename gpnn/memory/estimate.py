@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
 _BUFFERS = 1 << 26  # chunk buffers, compiled kernels and the allocator's slack
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
-_ENTRY, _EDGE = 100, 40  # bytes of a model of columns for each entry of many features, and for each edge
+SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
 _HELD = 2  # states that a CPU's allocator still holds when they are free, as measured
 
@@ -106,9 +106,9 @@ def estimate_columns(model: ColumnModel, data: Data) -> Estimate:
     """
     num_columns = model.linear.dense_weight.shape[0] + 2 * model.num_selected
     held = 4.0 * _COLUMN_COPIES * num_columns * data.num_nodes + (
-        _ENTRY * count_entries(data.get("x")) if model.many else 0
+        SOLVER_ENTRY * count_entries(data.get("x")) if model.many else 0
     )
-    return Estimate(resident_bytes(), float(_EDGE * as_graph(data).num_edges), held, 0.0, 0.0, 0.0, 0.0)
+    return Estimate(resident_bytes(), SOLVER_EDGE * as_graph(data).num_edges, held, 0.0, 0.0, 0.0, 0.0)
 
 
 def estimate_reverses(num_edges: int) -> Estimate:
