@@ -1,0 +1,522 @@
+"""What helps random propagation in mini-batches (GRAND+): many trainings at once, on development splits.
+
+    python -m benchmarks.random_propagation [--device cuda] [--settings NAME …] [--graphs cora citeseer] [--splits 16]
+        [--seeds 2] [--jobs 1]
+
+The recipe `sampled` and the published code beside it differ in a dozen details, and its settings in as many numbers.
+Here all trainings of one setting on one graph, over splits and seeds, are one batch of matrices, so that a GPU trains
+them together; what differs from the recipe is in the setting's name. After every ten steps validation and held-out
+nodes are predicted. Held out are nodes that are neither in the development split's training and validation nor in the
+public test set, so that nothing here has read the latter. A line of `results/random_propagation.jsonl` is one setting
+on one graph: for each split and seed what three rules would have kept, `accuracy` (the best; ties by loss; it stops
+after 150 checks without a better one, as the recipe does), `loss` (the least) and `both` (the last check at which
+neither was worse than at the one kept before, GRAND's rule), and for each split the mean probabilities of its seeds.
+Finished lines are not run again; `results/random_propagation.md` is the table of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpnn.csr import compress
+from gpnn.nn.sampled_kernel import keep_largest
+from gpnn.nn.sampled_rows import LEAST, walk_weights
+
+RESULTS = Path(__file__).parent / "results" / "random_propagation.jsonl"
+COMMAND = "python -m benchmarks.random_propagation --device cuda --jobs 3"
+EVERY = 10  # steps between two checks
+PATIENCE = 150  # checks
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a training has; the defaults are the recipe `sampled`."""
+
+    order: int = 10
+    alpha: float = 0.2
+    hidden: int = 64
+    input_dropout: float = 0.5
+    dropout: float = 0.2
+    drop_node: float = 0.5
+    decay: float = 1e-3
+    rate: float = 0.01
+    weight: float = 1.5  # λ
+    warmup: int = 1000  # steps
+    temperature: float = 0.1
+    threshold: float = 2.0  # times chance
+    labelled: int = 50
+    others: int = 100
+    passes: int = 2
+    steps: int = 4000
+    entries: int = 32
+    least: float = LEAST
+    last: str = "rest"  # the longest walk's weight: all that is left, or the "geometric" one
+    repeated: bool = True  # whether an edge that the file has twice counts twice
+    start: str = "glorot"  # or "uniform", ± 1/√inputs, biases too
+    batches: str = "drawn"  # or "in turn": the training nodes in a random order, the last batch smaller
+    checked: str = "whole"  # validation takes the "whole" propagation or the "largest" entries
+    scale: str = "rows"  # of features; or "idf", "root", "length"
+    symmetric: bool = False  # D^-½ A D^-½ instead of the mean
+    like: int = 0  # edges added to the nodes with the most similar features
+    smooth: float = 0.0  # of labels
+    decay_first: bool = False  # the first layer alone decays
+    aim: str = "passes"  # what others are drawn to: the average of the passes, or the prediction by the "whole" matrix
+
+
+RULE = Setting()
+REFERENCE = replace(
+    RULE, least=0.0, last="geometric", repeated=False, start="uniform", batches="in turn", checked="largest"
+)
+CORA = {"order": 20, "dropout": 0.7}
+CITESEER = {"alpha": 0.4, "hidden": 256, "input_dropout": 0.0, "dropout": 0.0, "rate": 0.001, "weight": 0.8}
+CITESEER = {**CITESEER, "warmup": 500, "steps": 8000}
+AVERAGED = replace(RULE, order=4, alpha=0.0, temperature=0.3, threshold=0.0, decay=5e-4, input_dropout=0.3)
+SETTINGS: dict[str, Setting] = {
+    "rule": RULE,
+    "reference, GRAND+'s for Cora": replace(REFERENCE, **CORA),
+    "GRAND+'s for Cora": replace(RULE, **CORA),
+    "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
+    "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
+    "reference, rule": REFERENCE,
+    "10 nodes alike": replace(RULE, like=10),
+    "5 nodes alike": replace(RULE, like=5),
+    "3 nodes alike": replace(RULE, like=3),
+    "mean of 4": replace(RULE, order=4, alpha=0.0),
+    "decay 5e-4": replace(RULE, decay=5e-4),
+    "temperature 0.3": replace(RULE, temperature=0.3),
+    "idf": replace(RULE, scale="idf"),
+    "aim whole": replace(RULE, aim="whole"),
+    "400 others": replace(RULE, others=400),
+    "dropout 0.7": replace(RULE, dropout=0.7),
+    "input dropout 0.8": replace(RULE, input_dropout=0.8),
+    "64 entries": replace(RULE, entries=64),
+    "symmetric": replace(RULE, symmetric=True),
+    "uniform start": replace(RULE, start="uniform"),
+    "exact rows": replace(RULE, least=0.0),
+    "geometric walks": replace(RULE, last="geometric"),
+    "labels in turn": replace(RULE, batches="in turn"),
+    "edges once": replace(RULE, repeated=False),
+    "checked on largest entries": replace(RULE, checked="largest"),
+    "like `averaged`": AVERAGED,
+    "like `averaged`, symmetric, 400 others": replace(AVERAGED, symmetric=True, others=400),
+    "mean of 2": replace(RULE, order=2, alpha=0.0),
+    "mean of 6": replace(RULE, order=6, alpha=0.0),
+    "α 0.1": replace(RULE, alpha=0.1, order=15),
+    "α 0.3": replace(RULE, alpha=0.3),
+    "dropout 0.5": replace(RULE, dropout=0.5),
+    "input dropout 0.2": replace(RULE, input_dropout=0.2),
+    "input dropout 0.7": replace(RULE, input_dropout=0.7),
+    "decay 2e-4": replace(RULE, decay=2e-4),
+    "decay 2e-3": replace(RULE, decay=2e-3),
+    "first layer decays": replace(RULE, decay_first=True),
+    "λ 0.8": replace(RULE, weight=0.8),
+    "λ 2.5": replace(RULE, weight=2.5),
+    "no threshold": replace(RULE, threshold=0.0),
+    "threshold 3": replace(RULE, threshold=3.0),
+    "all labelled": replace(RULE, labelled=200),
+    "20 labelled": replace(RULE, labelled=20),
+    "four passes": replace(RULE, passes=4),
+    "256 channels": replace(RULE, hidden=256),
+    "32 channels": replace(RULE, hidden=32),
+    "node dropout 0.3": replace(RULE, drop_node=0.3),
+    "node dropout 0.7": replace(RULE, drop_node=0.7),
+    "length one": replace(RULE, scale="length"),
+    "rate 0.003": replace(RULE, rate=0.003),
+    "slow ramp": replace(RULE, warmup=2000),
+    "labels smooth": replace(RULE, smooth=0.1),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A graph under one setting, and the splits of its trainings.
+
+    Attributes:
+        x: features, `[N, F]`.
+        columns, weights: the largest entries of the rows of the propagation matrix, `[N, k]`.
+        whole, largest: features propagated by the whole matrix and by these entries, `[N, F]`.
+        y: classes, `[N]`.
+        train, others: nodes with a training label and all others of each training, `[B, ·]`.
+        val, held: masks, `[B, N]`.
+    """
+
+    x: Tensor
+    columns: Tensor
+    weights: Tensor
+    whole: Tensor
+    largest: Tensor
+    y: Tensor
+    train: Tensor
+    others: Tensor
+    val: Tensor
+    held: Tensor
+
+    @classmethod
+    def of(cls, graph: str, setting: Setting, splits: list[int], device: str) -> Task:
+        """The task of some splits, one training each."""
+        known = {split: load(graph, split) for split in set(splits)}
+        given = [known[split] for split in splits]
+        x = given[0].x
+        x = scale((x if x.layout == torch.strided else x.to_dense()).float().to(device), setting.scale)
+        receiver, sender = join(given[0].edge_index, x, setting)
+        senders = compress(receiver.cpu().numpy(), sender.cpu().numpy(), len(x), with_edge=False)
+        walks = walks_of(setting)
+        kept = min(setting.entries, len(x))
+        columns, weights = np.zeros((len(x), kept), np.int64), np.zeros((len(x), kept), np.float32)
+        keep_largest(senders.ptr, senders.index, walks, setting.least, columns, weights)
+        if setting.symmetric:  # entries of the mean's rows, times √(own degree / sender's)
+            degree = np.diff(senders.ptr) + 1.0
+            weights *= np.sqrt(degree[:, None] / degree[columns]).astype(np.float32)
+        matrix = transition(receiver, sender, len(x), symmetric=setting.symmetric)
+        whole, at = walks[0] * x, x
+        for walk in walks[1:]:
+            at = matrix @ at
+            whole += walk * at
+        entries = torch.from_numpy(columns).to(device), torch.from_numpy(weights).to(device)
+        largest = whole if setting.checked == "whole" else spread_rows(*entries, x)
+        train = torch.stack([each.train_mask.nonzero().flatten() for each in given])
+        others = torch.stack([(~each.train_mask).nonzero().flatten() for each in given])
+        val, held = (torch.stack([each[name] for each in given]) for name in ("val_mask", "test_mask"))
+        parts = (each.to(device) for each in (given[0].y.clamp_min(0), train, others, val, held))
+        return cls(x, *entries, whole, largest, *parts)
+
+
+def load(graph: str, split: int) -> Any:
+    """A graph with few labels: a development split, or for a graph of `kinds` one that no table there has."""
+    from gpnn import load_dataset
+
+    if graph in ("cora", "citeseer", "pubmed"):
+        return load_dataset(graph, split="development", seed=split)
+    return load_dataset(graph, split="per_class", seed=1000 + split)
+
+
+def spread_rows(columns: Tensor, weights: Tensor, x: Tensor) -> Tensor:
+    """Features summed along rows of `[n, k]` entries, scaled to sum one, `[n, F]`."""
+    weights = weights / weights.sum(1, keepdim=True).clamp_min(1e-12)
+    return torch.zeros(len(weights), len(x), device=x.device).scatter_add_(1, columns, weights) @ x
+
+
+def walks_of(setting: Setting) -> np.ndarray:
+    """The weight of walks of each length."""
+    if setting.last == "rest" or not setting.alpha:
+        return walk_weights(setting.order, setting.alpha)
+    weights = setting.alpha * (1 - setting.alpha) ** np.arange(setting.order + 1.0)
+    return weights / weights.sum()
+
+
+def scale(x: Tensor, how: str) -> Tensor:
+    """Features, scaled by row."""
+    if how == "idf":
+        x = x * (len(x) / (x > 0).sum(0).clamp_min(1)).log()
+    if how == "root":
+        x = x.sqrt()
+    size = x.square().sum(1, keepdim=True).sqrt() if how == "length" else x.sum(1, keepdim=True)
+    return x / torch.where(size == 0, 1.0, size)
+
+
+def join(edges: Tensor, x: Tensor, setting: Setting) -> tuple[Tensor, Tensor]:
+    """Receiver and sender of every edge, with those to the nodes whose features are most alike."""
+    edges = edges.to(x.device)
+    if not setting.repeated:
+        edges = edges.unique(dim=1)
+    if setting.like:
+        words = torch.nn.functional.normalize(scale(x, "idf"))
+        alike = words @ words.T
+        best = alike.fill_diagonal_(-1).topk(setting.like, 1)
+        pairs = torch.stack([torch.arange(len(x), device=x.device)[:, None].expand_as(best.indices), best.indices])
+        pairs = pairs.flatten(1)[:, best.values.flatten() > 0]
+        edges = torch.cat([edges, pairs, pairs.flip(0)], 1).unique(dim=1)
+    return edges[1], edges[0]
+
+
+def transition(receiver: Tensor, sender: Tensor, size: int, *, symmetric: bool) -> Tensor:
+    """The matrix of one step, every node sending to itself too, sparse `[N, N]`."""
+    own = torch.arange(size, device=sender.device)
+    receiver, sender = torch.cat([receiver, own]), torch.cat([sender, own])
+    degree = torch.bincount(receiver, minlength=size).float()
+    weight = (degree[receiver] * degree[sender]) ** -0.5 if symmetric else 1 / degree[receiver]
+    return torch.sparse_coo_tensor(torch.stack([receiver, sender]), weight, (size, size)).coalesce().to_sparse_csr()
+
+
+@dataclass(eq=False)
+class Trainings:
+    """Networks of two layers, `B` of them, each trained on a split of its own by Adam; gradients by hand."""
+
+    task: Task
+    setting: Setting
+    seed: int
+    params: list[Tensor] = field(init=False)
+    curve: list[Tensor] = field(default_factory=list)  # of each check: validation accuracy, loss, held-out, [3, B]
+    kept: Tensor | None = None  # probabilities of the best check so far, [B, N, C]
+    best: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        task, device = self.task, self.task.x.device
+        self.random = torch.Generator(device).manual_seed(self.seed)
+        classes = int(task.y.max()) + 1
+        sizes, size = (task.x.shape[1], self.setting.hidden, classes), len(task.train)
+        self.params = []
+        for wide, narrow in pairwise(sizes):
+            uniform = self.setting.start == "uniform"
+            limit = wide**-0.5 if uniform else (6 / (wide + narrow)) ** 0.5
+            for shape, bound in (((size, wide, narrow), limit), ((size, 1, narrow), limit if uniform else 0.0)):
+                self.params.append((self._rand(*shape) * 2 - 1) * bound)
+        self.moments = (
+            [torch.zeros_like(each) for each in self.params],
+            [torch.zeros_like(each) for each in self.params],
+        )
+        self.count = torch.zeros((), device=device)
+        self.order: Tensor | None = None
+
+    def _rand(self, *shape: int) -> Tensor:
+        return torch.rand(*shape, device=self.task.x.device, generator=self.random)
+
+    def run(self) -> None:
+        """All steps and checks."""
+        for number in range(self.setting.steps):
+            self._step(number)
+            if number % EVERY == EVERY - 1:
+                self._check()
+
+    def _draw(self, number: int) -> tuple[Tensor, Tensor]:
+        """Training nodes `[B, n]` with whether they count, and others behind them."""
+        task, size = self.task, min(self.setting.labelled, self.task.train.shape[1])
+        counts = torch.ones(len(task.train), size, device=task.x.device)
+        batches = -(-task.train.shape[1] // size)
+        if self.setting.batches == "drawn" or number % batches == 0 or self.order is None:
+            self.order = self._rand(*task.train.shape).argsort(1)
+        place = self.order[:, :size]
+        if self.setting.batches != "drawn":
+            turn = number % batches
+            place = self.order[:, turn * size : (turn + 1) * size]
+            missing = size - place.shape[1]
+            if missing:
+                place, counts[:, -missing:] = torch.cat([place, self.order[:, :missing]], 1), 0.0
+        other = (self._rand(len(task.others), self.setting.others) * task.others.shape[1]).long()
+        return torch.cat([task.train.gather(1, place), task.others.gather(1, other)], 1), counts
+
+    def _step(self, number: int) -> None:
+        task, setting = self.task, self.setting
+        nodes, counts = self._draw(number)
+        size, drawn, shown = len(nodes), nodes.shape[1], counts.shape[1]
+        weights = task.weights[nodes][:, None].repeat(1, setting.passes, 1, 1)
+        weights *= self._rand(*weights.shape) >= setting.drop_node
+        columns = task.columns[nodes][:, None].expand_as(weights)
+        x = spread_rows(columns.flatten(0, 2), weights.flatten(0, 2), task.x).view(size, setting.passes * drawn, -1)
+        if setting.input_dropout:
+            x *= self._rand(*x.shape) >= setting.input_dropout
+            x /= 1 - setting.input_dropout
+        first, first_bias, second, second_bias = self.params
+        raw = torch.baddbmm(first_bias, x, first)
+        mask = (raw > 0).float()
+        if setting.dropout:
+            mask *= (self._rand(*raw.shape) >= setting.dropout) / (1 - setting.dropout)
+        hidden = raw * mask
+        found = torch.baddbmm(second_bias, hidden, second).softmax(-1)
+        aim = self._predict(task.whole[nodes[:, shown:]]).exp() if setting.aim == "whole" else None
+        passes = found.view(size, setting.passes, drawn, -1)
+        slope = self._slope(passes, task.y[nodes[:, :shown]], counts, number, aim)
+        slope = slope.view_as(found)
+        back = (slope @ second.mT) * mask
+        grads = [x.mT @ back, back.sum(1, keepdim=True), hidden.mT @ slope, slope.sum(1, keepdim=True)]
+        self.count += 1
+        for layer in (slice(0, 2), slice(2, 4)):
+            torch._fused_adam_(
+                self.params[layer],
+                grads[layer],
+                *(each[layer] for each in self.moments),
+                [],
+                [self.count] * 2,
+                lr=setting.rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=0.0 if setting.decay_first and layer.start else setting.decay,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def _slope(self, found: Tensor, target: Tensor, counts: Tensor, number: int, aim: Tensor | None) -> Tensor:
+        """The gradient of the loss by the scores, `[B, passes, nodes, C]`."""
+        setting, shown, classes = self.setting, counts.shape[1], found.shape[-1]
+        slope = torch.zeros_like(found)
+        share = (counts / counts.sum(1, keepdim=True) / setting.passes)[:, None, :, None]
+        truth = torch.nn.functional.one_hot(target, classes).float() * (1 - setting.smooth) + setting.smooth / classes
+        slope[:, :, :shown] = (found[:, :, :shown] - truth[:, None]) * share
+        others = found[:, :, shown:]
+        average = others.mean(1) if aim is None else aim
+        sharp = (average.clamp_min(1e-30).log() / setting.temperature).softmax(-1)
+        sure = (average.amax(-1) > min(0.75, setting.threshold / classes)).float()
+        sure = sure / sure.sum(1, keepdim=True).clamp_min(1)
+        ramp = setting.weight * min(1.0, (number + 1) / setting.warmup)
+        pull = 2 * (others - sharp[:, None]) * (sure / setting.passes * ramp)[:, None, :, None]
+        slope[:, :, shown:] = others * (pull - (pull * others).sum(-1, keepdim=True))
+        return slope
+
+    def _predict(self, x: Tensor) -> Tensor:
+        """Log probabilities of all nodes, `[B, N, C]`."""
+        first, first_bias, second, second_bias = self.params
+        return ((x @ first + first_bias).relu_() @ second + second_bias).log_softmax(-1)
+
+    def _check(self) -> None:
+        task = self.task
+        whole = self._predict(task.whole)
+        checked = whole if self.setting.checked == "whole" else self._predict(task.largest)
+        right = (checked.argmax(-1) == task.y).float()
+        val = (right * task.val).sum(1) / task.val.sum(1)
+        loss = -(checked.gather(-1, task.y.expand(len(whole), -1)[..., None])[..., 0] * task.val).sum(1) / task.val.sum(
+            1
+        )
+        held = ((whole.argmax(-1) == task.y).float() * task.held).sum(1) / task.held.sum(1)
+        self.curve.append(torch.stack([val, loss, held]))
+        merit = val - 1e-4 * loss.clamp(max=9)
+        if self.kept is None or self.best is None:
+            self.kept, self.best = whole.exp(), merit
+        better = merit > self.best
+        self.best = torch.where(better, merit, self.best)
+        self.kept = torch.where(better[:, None, None], whole.exp(), self.kept)
+
+
+def share(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the nodes of each mask, `[B]`."""
+    return (values.float() * mask).sum(1) / mask.sum(1)
+
+
+def run(graph: str, name: str, splits: int, seeds: int, device: str, keep: Path | None = None) -> dict[str, Any]:
+    """All trainings of a setting on a graph; what each rule keeps of each."""
+    from experiments.harness.machine import describe_machine
+
+    torch.backends.cuda.matmul.allow_tf32 = True
+    began = time.perf_counter()
+    drawn = [split for split in range(splits) for _ in range(seeds)]
+    task = Task.of(graph, SETTINGS[name], drawn, device)
+    trainings = Trainings(task, SETTINGS[name], seed=splits)
+    trainings.run()
+    curves = torch.stack(trainings.curve).permute(2, 0, 1).tolist()  # [B, checks, 3]
+    assert trainings.kept is not None
+    mean = trainings.kept.view(splits, seeds, *trainings.kept.shape[1:]).mean(1)
+    together = share(mean.argmax(-1) == task.y, task.held[::seeds])
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        torch.save(trainings.kept.half().cpu(), keep / f"{graph}, {name}.pt")
+    return {
+        "graph": graph,
+        "setting": name,
+        "splits": drawn,
+        "kept": {rule: [choose(curve, rule) for curve in curves] for rule in RULES},
+        "together": [round(value, 4) for value in together.tolist()],
+        "seconds": round(time.perf_counter() - began, 1),
+        "machine": describe_machine(),
+    }
+
+
+RULES = ("accuracy", "loss", "both")
+
+
+def choose(curve: list[list[float]], rule: str) -> list[float]:
+    """Number of the check, validation accuracy and loss, and held-out accuracy of what a rule keeps.
+
+    >>> curve = [[0.5, 1.0, 0.4], [0.6, 1.2, 0.5], [0.5, 0.9, 0.45]]
+    >>> [choose(curve, rule)[0] for rule in RULES]
+    [2, 3, 3]
+    """
+    best = 0
+    for at, (accuracy, loss, _) in enumerate(curve):
+        if rule == "accuracy":
+            better = (accuracy, -loss) > (curve[best][0], -curve[best][1])
+        else:
+            better = loss <= curve[best][1] and (rule == "loss" or accuracy >= curve[best][0])
+        best = at if better else best
+        if at - best >= PATIENCE and rule == "accuracy":
+            break
+    return [best + 1, *(round(value, 4) for value in curve[best])]
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Of each setting: held-out accuracy by rule and, paired over splits, what it has more than the recipe."""
+    graphs = list(dict.fromkeys(each["graph"] for each in lines))
+    text = []
+    for graph in graphs:
+        own = {each["setting"]: each for each in lines if each["graph"] == graph}
+        head = ["setting", "trainings", "validation", "loss", *RULES, "seeds together", "against the recipe"]
+        text += [f"**{graph}**, percent", "", _row(head), _row(["---"] * len(head))]
+        for name, line in own.items():
+            kept = line["kept"]
+            first = kept["accuracy"]
+            cells = [name, str(len(first)), f"{100 * fmean(each[1] for each in first):.2f}"]
+            cells += [f"{fmean(each[2] for each in first):.3f}"]
+            cells += [f"{100 * fmean(each[3] for each in kept[rule]):.2f}" for rule in RULES]
+            cells += [f"{100 * fmean(line['together']):.2f}", _gain(line, own.get("rule"))]
+            text.append(_row(cells))
+        text.append("")
+    return "\n".join(text)
+
+
+def _gain(line: dict[str, Any], other: dict[str, Any] | None) -> str:
+    if other is None or line is other:
+        return "–"
+    means = []
+    for each in (line, other):
+        held: dict[int, list[float]] = {}
+        for split, kept in zip(each["splits"], each["kept"]["accuracy"]):
+            held.setdefault(split, []).append(kept[3])
+        means.append({split: fmean(values) for split, values in held.items()})
+    gains = [100 * (means[0][split] - means[1][split]) for split in means[0] if split in means[1]]
+    error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else float("nan")
+    return f"{fmean(gains):+.2f} ± {error:.2f}"
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def write_page() -> None:
+    """The page of all finished lines."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
+    machines = "; or ".join(dict.fromkeys(each["machine"] for each in lines))
+    count = sum(len(each["splits"]) for each in lines)
+    end = f"{count} trainings.\n\nMachine: {machines}.\nCommand: `{COMMAND}`\n"
+    title = "# What helps random propagation in mini-batches"
+    RESULTS.with_suffix(".md").write_text("\n\n".join([title, about, table(lines), end]))
+
+
+def main() -> None:
+    """Run what is not done, a setting at a time, until the minutes are over, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS))
+    parser.add_argument("--splits", type=int, default=16)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="a folder for the kept probabilities")
+    given = parser.parse_args()
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    done = {(each["graph"], each["setting"]) for each in map(json.loads, lines)}
+    todo = [(graph, name) for name in given.settings for graph in given.graphs if (graph, name) not in done]
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(run, *each, given.splits, given.seeds, given.device, given.keep) for each in todo]
+        for future in as_completed(waiting):
+            line = future.result()
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            print(line["graph"], line["setting"], line["seconds"], flush=True)
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
