@@ -91,9 +91,6 @@ SETTINGS: dict[str, Setting] = {
     "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
     "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
     "reference, rule": REFERENCE,
-    "10 nodes alike": replace(RULE, like=10),
-    "5 nodes alike": replace(RULE, like=5),
-    "3 nodes alike": replace(RULE, like=3),
     "mean of 4": replace(RULE, order=4, alpha=0.0),
     "decay 5e-4": replace(RULE, decay=5e-4),
     "temperature 0.3": replace(RULE, temperature=0.3),
@@ -137,6 +134,10 @@ SETTINGS: dict[str, Setting] = {
     "rate 0.003": replace(RULE, rate=0.003),
     "slow ramp": replace(RULE, warmup=2000),
     "labels smooth": replace(RULE, smooth=0.1),
+    "3 nodes alike": replace(RULE, like=3),
+    "mean of 8": replace(RULE, order=8, alpha=0.0),
+    "temperature 0.5": replace(RULE, temperature=0.5),
+    "λ 4": replace(RULE, weight=4.0),
 }
 
 
