@@ -510,8 +510,12 @@ def main() -> None:
     done = {(each["graph"], each["setting"]) for each in map(json.loads, lines)}
     todo = [(graph, name) for name in given.settings for graph in given.graphs if (graph, name) not in done]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(run, *each, given.splits, given.seeds, given.device, given.keep) for each in todo]
+        how = (given.splits, given.seeds, given.device, given.keep)
+        waiting = {pool.submit(run, *each, *how): each for each in todo}
         for future in as_completed(waiting):
+            if future.exception() is not None:
+                print(*waiting[future], repr(future.exception()), flush=True)
+                continue
             line = future.result()
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
