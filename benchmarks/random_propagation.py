@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -412,7 +413,7 @@ def run(graph: str, name: str, splits: int, seeds: int, device: str, keep: Path 
     together = share(mean.argmax(-1) == task.y, task.held[::seeds])
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-        torch.save(trainings.kept.half().cpu(), keep / f"{graph}, {name}.pt")
+        torch.save(trainings.kept.half().cpu(), keep / (re.sub(r"\W+", "_", f"{graph} {name}", flags=re.ASCII) + ".pt"))
     return {
         "graph": graph,
         "setting": name,
