@@ -1,7 +1,7 @@
 """What helps random propagation in mini-batches (GRAND+): many trainings at once, on development splits.
 
     python -m benchmarks.random_propagation [--device cuda] [--settings NAME …] [--graphs cora citeseer] [--splits 16]
-        [--seeds 2] [--jobs 1]
+        [--first 0] [--seeds 2] [--jobs 1]
 
 The recipe `sampled` and the published code beside it differ in a dozen details, and its settings in as many numbers.
 Here all trainings of one setting on one graph, over splits and seeds, are one batch of matrices, so that a GPU trains
@@ -397,19 +397,19 @@ def share(values: Tensor, mask: Tensor) -> Tensor:
     return (values.float() * mask).sum(1) / mask.sum(1)
 
 
-def run(graph: str, name: str, splits: int, seeds: int, device: str, keep: Path | None = None) -> dict[str, Any]:
+def run(graph: str, name: str, splits: range, seeds: int, device: str, keep: Path | None = None) -> dict[str, Any]:
     """All trainings of a setting on a graph; what each rule keeps of each."""
     from experiments.harness.machine import describe_machine
 
     torch.backends.cuda.matmul.allow_tf32 = True
     began = time.perf_counter()
-    drawn = [split for split in range(splits) for _ in range(seeds)]
+    drawn = [split for split in splits for _ in range(seeds)]
     task = Task.of(graph, SETTINGS[name], drawn, device)
-    trainings = Trainings(task, SETTINGS[name], seed=splits)
+    trainings = Trainings(task, SETTINGS[name], seed=splits.stop)
     trainings.run()
     curves = torch.stack(trainings.curve).permute(2, 0, 1).tolist()  # [B, checks, 3]
     assert trainings.kept is not None
-    mean = trainings.kept.view(splits, seeds, *trainings.kept.shape[1:]).mean(1)
+    mean = trainings.kept.view(len(splits), seeds, *trainings.kept.shape[1:]).mean(1)
     together = share(mean.argmax(-1) == task.y, task.held[::seeds])
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
@@ -449,10 +449,12 @@ def choose(curve: list[list[float]], rule: str) -> list[float]:
 
 def table(lines: list[dict[str, Any]]) -> str:
     """Of each setting: held-out accuracy by rule and, paired over splits, what it has more than the recipe."""
-    graphs = list(dict.fromkeys(each["graph"] for each in lines))
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        own = found.setdefault(line["graph"], {})
+        own[line["setting"]] = merge(own[line["setting"]], line) if line["setting"] in own else line
     text = []
-    for graph in graphs:
-        own = {each["setting"]: each for each in lines if each["graph"] == graph}
+    for graph, own in found.items():
         head = ["setting", "trainings", "validation", "loss", *RULES, "seeds together", "against the recipe"]
         text += [f"**{graph}**, percent", "", _row(head), _row(["---"] * len(head))]
         for name, line in own.items():
@@ -465,6 +467,16 @@ def table(lines: list[dict[str, Any]]) -> str:
             text.append(_row(cells))
         text.append("")
     return "\n".join(text)
+
+
+def merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The trainings of two lines of the same setting."""
+    kept = {rule: one["kept"][rule] + other["kept"][rule] for rule in RULES}
+    return one | {
+        "splits": one["splits"] + other["splits"],
+        "kept": kept,
+        "together": one["together"] + other["together"],
+    }
 
 
 def _gain(line: dict[str, Any], other: dict[str, Any] | None) -> str:
@@ -503,15 +515,17 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS))
     parser.add_argument("--splits", type=int, default=16)
+    parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for the kept probabilities")
     given = parser.parse_args()
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(each["graph"], each["setting"]) for each in map(json.loads, lines)}
+    splits = range(given.first, given.first + given.splits)
+    done = {(each["graph"], each["setting"]) for each in map(json.loads, lines) if splits[0] in each["splits"]}
     todo = [(graph, name) for name in given.settings for graph in given.graphs if (graph, name) not in done]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        how = (given.splits, given.seeds, given.device, given.keep)
+        how = (splits, given.seeds, given.device, given.keep)
         waiting = {pool.submit(run, *each, *how): each for each in todo}
         for future in as_completed(waiting):
             if future.exception() is not None:
