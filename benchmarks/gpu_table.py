@@ -40,8 +40,16 @@ def table(results: dict[str, Any]) -> str:
         "full": _full,
         "eight_bit": _differences,
     }
-    blocks += [make(results[part]) for part, make in titles.items() if part in results]
+    for part, make in titles.items():
+        found = [results[name] for name in (part, f"{part} rmat") if name in results]
+        if part in _BESIDE and found:
+            blocks.append(make(found))
+        else:
+            blocks += [make(result) for result in found]
     return "\n\n".join(blocks)
+
+
+_BESIDE = ("capped", "full")  # whose table has a row for each graph
 
 
 def _grid(columns: list[str], rows: list[list[Any]]) -> str:
@@ -151,18 +159,20 @@ def _rmat(result: dict[str, Any]) -> str:
     return head + _grid(["graph", "schedule", "largest degree", "edges between classes", *_COLUMNS], rows)
 
 
-def _capped(result: dict[str, Any]) -> str:
+def _capped(results: list[dict[str, Any]]) -> str:
     head = "### Three residual convolutions, 1,024 features, d = 256, bf16 states, the GPU held to 24 GiB\n\n"
-    return head + _grid(_COLUMNS, [_row(result)])
+    return head + _grid(["graph", *_COLUMNS], [[result["graph"], *_row(result)] for result in results])
 
 
-def _full(result: dict[str, Any]) -> str:
+def _full(results: list[dict[str, Any]]) -> str:
     head = "### IGB-full's size: three steps with the cut held, one round, d = 128, bf16\n\n"
-    return head + _grid([*_COLUMNS, "host GiB"], [[*_row(result), result["host GiB"]]])
+    rows = [[result["graph"], *_row(result), result["host GiB"]] for result in results]
+    return head + _grid(["graph", *_COLUMNS, "host GiB"], rows)
 
 
 def _differences(result: dict[str, Any]) -> str:
-    return "; ".join(f"{name}: {value:,.2g}" for name, value in result.items())
+    shown = {name: value if isinstance(value, str) else f"{value:,.2g}" for name, value in result.items()}
+    return "; ".join(f"{name}: {value}" for name, value in shown.items())
 
 
 def draw(results: dict[str, Any], out: Path) -> None:

@@ -202,10 +202,17 @@ def compare_features(num_nodes: int, num_edges: int, width: int, *, device: str 
 
 
 def compare_engines(
-    num_nodes: int, num_edges: int, width: int, engines: tuple[str, str], *, device: str = "cuda", **arguments: Any
-) -> dict[str, float]:
+    num_nodes: int,
+    num_edges: int,
+    width: int,
+    engines: tuple[str, str],
+    *,
+    device: str = "cuda",
+    graph: str = "planted",
+    **arguments: Any,
+) -> dict[str, Any]:
     """The largest relative difference of a gradient in float32 under two engines, and of each to float64."""
-    task, found = prepare(num_nodes, num_edges, width=width, device=device), []
+    task, found = prepare(num_nodes, num_edges, width=width, device=device, graph=graph), []
     task.data.x = task.data.x.float()
     for engine, double in ((engines[0], False), (engines[1], False), (engines[1], True)):
         made = assemble(task, 8, "synchronous", recipe_of(1, "float32"), engine=engine, **arguments)
@@ -213,9 +220,14 @@ def compare_engines(
             made.model.double()
             made.data.x = made.data.x.double()
         fit(made.model, made.data, made.plan, recipe=recipe_of(1, "float32"))
-        found.append([each.grad.double() for each in made.model.parameters() if each.grad is not None])
+        known = {name: each.grad for name, each in made.model.named_parameters() if each.grad is not None}
+        found.append([each.double() for each in known.values()])
         del made
+    for name, *grads in zip(known, *found, strict=True):
+        pairs = ((0, 1), (0, 2), (1, 2))
+        print(f"  {name}: " + ", ".join(f"{_largest([grads[a]], [grads[b]]):.1e}" for a, b in pairs), flush=True)
     return {
+        "graph": graph,
         "nodes": num_nodes,
         "largest relative difference of gradients": _largest(found[0], found[1]),
         f"of {engines[0]} to float64": _largest(found[0], found[2]),

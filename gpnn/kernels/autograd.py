@@ -1,4 +1,4 @@
-"""How the kernels stand to autograd and to tracers: first derivatives alone, and torch's own operations on request."""
+"""How kernels and products stand to autograd and tracers: first derivatives, exact sums, torch's own operations."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
+from gpnn.csr import slices
 from gpnn.kernels.operator import Operator
+
+RUNS = {"cuda": 256, "cpu": 2048}  # rows that a device sums in float32: a CPU's products do so in blocks of their own
+FEW = 1 << 14  # rows of a product of which autograd's gradient is as good, and quicker
+MOST_SUMS = 1 << 22  # numbers of the sums of runs that are held at one time
+_WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
 SECOND_DERIVATIVES = (
     "Second derivatives are not supported through a propagation: differentiate it without `create_graph=True`, "
@@ -97,3 +104,66 @@ def aggregate_plain(operator: Operator, x: Tensor, how: str, fill: float) -> Ten
     start = x.new_full(shape, -torch.inf if how == "max" else torch.inf)
     out = start.scatter_reduce(0, rows[:, None].expand_as(sent), sent, f"a{how}")
     return torch.where(received, out, fill)
+
+
+def affine(bias: Tensor | None, x: Tensor, weight: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta · bias + alpha · x weight, `[N, d]`, as :func:`torch.addmm`; the gradient of `weight` by `sum_products`.
+
+    Args:
+        bias: `[d]` or `[N, d]`, or None: nothing is added.
+        x: `[N, c]`.
+        weight: `[c, d]`.
+        beta: a factor of the bias.
+        alpha: a factor of the product.
+
+    >>> affine(torch.ones(1), torch.full((2, 3), 2.0), torch.ones(3, 1)).tolist()
+    [[7.0], [7.0]]
+    """
+    single = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    if single and len(x) > FEW and weight.requires_grad and x.device.type in RUNS and not is_plain():
+        return _Affine.apply(bias, x, weight, beta, alpha)
+    return _affine(bias, x, weight, beta, alpha)
+
+
+def sum_products(a: Tensor, b: Tensor) -> Tensor:
+    """aᵀ b, `[c, d]`, of `[N, c]` and `[N, d]`, summed over the rows in float32 or better.
+
+    Taken in float32 from the first row to the last, the error would grow with their number, and the gradient of a
+    matrix would depend on where a runner cuts them. Runs of rows are taken so, and their sums are added in float64.
+    """
+    if a.element_size() <= 2:
+        return torch.mm(a.T, b, out_dtype=torch.float32) if _WIDE_SUMS and a.is_cuda else a.T.float() @ b.float()
+    run, size = RUNS.get(a.device.type, len(a)), a.shape[1] * b.shape[1]
+    if a.dtype == torch.float64 or len(a) <= run or torch.get_float32_matmul_precision() != "highest":
+        return a.T @ b
+    whole = len(a) // run * run
+    total = (a[whole:].T @ b[whole:]).double()
+    for rows in slices(whole, max(1, MOST_SUMS // size) * run):
+        runs = [each[rows].unflatten(0, (-1, run)) for each in (a, b)]  # [r, run, c] and [r, run, d]
+        total = total + torch.bmm(runs[0].transpose(1, 2), runs[1]).sum(0, dtype=torch.float64)
+    return total.to(a.dtype)
+
+
+class _Affine(Function):
+    @staticmethod
+    def forward(ctx: Any, bias: Tensor | None, x: Tensor, weight: Tensor, beta: float, alpha: float) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.factors, ctx.by_row = (beta, alpha), bias is None or bias.dim() == 2
+        return _affine(bias, x, weight, beta, alpha)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (x, weight), (beta, alpha), needed = ctx.saved_tensors, ctx.factors, ctx.needs_input_grad
+        to_bias = None if not needed[0] else _scaled(grad if ctx.by_row else grad.sum(0), beta)
+        to_x = grad @ _scaled(weight.T, alpha) if needed[1] else None
+        return to_bias, to_x, _scaled(sum_products(x, grad), alpha) if needed[2] else None, None, None
+
+
+def _affine(bias: Tensor | None, x: Tensor, weight: Tensor, beta: float, alpha: float) -> Tensor:
+    if bias is None:
+        return x @ _scaled(weight, alpha)
+    return torch.addmm(bias, x, weight, beta=beta, alpha=alpha)
+
+
+def _scaled(values: Tensor, factor: float) -> Tensor:
+    return values if factor == 1 else values * factor

@@ -22,7 +22,7 @@ import triton
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.kernels.autograd import first_order
+from gpnn.kernels.autograd import first_order, sum_products
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
 from gpnn.kernels.gpu_gates import (
@@ -46,7 +46,6 @@ PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
 SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
 ONE_PASS = {2}  # bytes of a state's number, for which one kernel reads all gradients of gates once for those of weights
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
-_WIDE_SUMS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # bf16 products with float32 results
 
 
 def gru_update(
@@ -172,15 +171,6 @@ class _Totals:
         width = self.by_state.shape[1]
         by_messages, bias = (_rolled(values, width) for values in (self.by_messages, self.biases[: 3 * width]))
         return by_messages, self.by_state, bias, self.biases[width:]
-
-
-def sum_products(a: Tensor, b: Tensor) -> Tensor:
-    """aᵀ b, summed over the rows in float32 or better."""
-    if a.element_size() > 2:
-        return a.T @ b
-    if _WIDE_SUMS:
-        return torch.mm(a.T, b, out_dtype=torch.float32)
-    return a.T.float() @ b.float()
 
 
 def _sum_type(state: Tensor) -> torch.dtype:

@@ -17,9 +17,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd import Function
 
-from gpnn.kernels.autograd import first_order
+from gpnn.kernels.autograd import first_order, sum_products
 from gpnn.kernels.gpu_gates import sigmoid, tanh
-from gpnn.kernels.gpu_gru import sum_products
 
 BLOCK = 1024  # entries per program
 

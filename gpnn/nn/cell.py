@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.check import check_choice
 from gpnn.engine import Block, CellLike, Plan, Step, aggregate_messages
 from gpnn.kernels import Operator, hash_key
-from gpnn.kernels.autograd import is_plain
+from gpnn.kernels.autograd import affine, is_plain
 from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
 from gpnn.nn.update import UPDATES, GRUUpdate, Update
@@ -49,7 +49,7 @@ class LinearMessage(nn.Module):
         self.weight = nn.Parameter(torch.stack([glorot(channels, channels, generator) for _ in range(count)]))
 
     def forward(self, state: Tensor, edge_type: int) -> Tensor:
-        return state @ self.weight[_checked(edge_type, self.weight)]
+        return affine(None, state, self.weight[_checked(edge_type, self.weight)])
 
 
 class MLPMessage(nn.Module):
@@ -64,8 +64,8 @@ class MLPMessage(nn.Module):
 
     def forward(self, state: Tensor, edge_type: int) -> Tensor:
         number = _checked(edge_type, self.weight)
-        hidden = torch.addmm(self.bias[number], state, self.hidden[number])
-        return hidden.relu() @ self.weight[number]
+        hidden = affine(self.bias[number], state, self.hidden[number])
+        return affine(None, hidden.relu(), self.weight[number])
 
 
 def _instances(num_edge_types: int) -> int:

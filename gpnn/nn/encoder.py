@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gpnn.check import check_choice
+from gpnn.kernels.autograd import affine
 from gpnn.nn.layers import FeatureLinear, MaskKey, drop_entries, glorot
 
 INPUT_LAYER, HIDDEN_LAYER = 0, 300  # layers of the random masks; hidden layers count on from theirs
@@ -38,7 +39,7 @@ class Encoder(nn.Module):
         """The states, `[N, d]`, of what the first map gave."""
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases)):
             hidden = drop_entries(state.relu(), dropout, key, HIDDEN_LAYER + number)
-            state = torch.addmm(bias, hidden, weight)
+            state = affine(bias, hidden, weight)
         return state
 
 
@@ -162,12 +163,12 @@ class Head(nn.Module):
         layer: int = 0,
     ) -> Tensor:
         """The scores, `[N, C]`; entries of the state are dropped with probability `p`."""
-        out = torch.addmm(self.biases[0], drop_entries(state, p, key, layer), self.weights[0])
+        out = affine(self.biases[0], drop_entries(state, p, key, layer), self.weights[0])
         if self.beside is not None:
             assert beside is not None
             out = out + self.beside(beside, p, key, layer + 1)
         for weight, bias in zip(list(self.weights)[1:], list(self.biases)[1:]):
-            out = torch.addmm(bias, out.tanh(), weight)
+            out = affine(bias, out.tanh(), weight)
         return out
 
 

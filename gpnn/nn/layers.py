@@ -15,7 +15,7 @@ from torch.nn.functional import batch_norm
 
 from gpnn.data.features import slice_rows
 from gpnn.kernels import Operator, aggregate, hash_key
-from gpnn.kernels.autograd import is_plain, setting
+from gpnn.kernels.autograd import affine, is_plain, setting
 from gpnn.kernels.masks import drop, masked_weight
 
 Result = TypeVar("Result")
@@ -52,9 +52,9 @@ class FeatureLinear(nn.Module):
         if operator is None and x.element_size() == 2 and torch.is_autocast_enabled(x.device.type):
             narrow = torch.get_autocast_dtype(x.device.type)  # products in half precision need no wider copy
             x = drop_entries(x, p, key, layer, narrow)
-            return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+            return affine(self.bias, x, self.weight)
         if operator is None:
-            out = drop_entries(x.to(self.weight.dtype), p, key, layer) @ self.weight
+            out = affine(None, drop_entries(x.to(self.weight.dtype), p, key, layer), self.weight)
         else:
             out = aggregate(drop_weights(operator, p, key, layer), self.weight)
         return out if self.bias is None else out + self.bias

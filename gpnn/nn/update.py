@@ -15,7 +15,7 @@ from torch.nn.functional import layer_norm
 
 from gpnn.check import check_choice, check_range
 from gpnn.engine import Step
-from gpnn.kernels.autograd import is_plain
+from gpnn.kernels.autograd import affine, is_plain
 from gpnn.nn.layers import BatchNorm, glorot
 
 RESETS = ("after", "before")
@@ -87,10 +87,10 @@ def _update_before(
         from gpnn.kernels.gpu_gru_before import gru_update_before
 
         return gru_update_before(messages, state, weight_ih, weight_hh, bias_ih, bias_hh)
-    sums, width = torch.addmm(bias_ih, messages, weight_ih.T), state.shape[1]  # [n, 3d]
-    own = torch.addmm(bias_hh[: 2 * width], state, weight_hh[: 2 * width].T)
+    sums, width = affine(bias_ih, messages, weight_ih.T), state.shape[1]  # [n, 3d]
+    own = affine(bias_hh[: 2 * width], state, weight_hh[: 2 * width].T)
     reset, keep = torch.sigmoid(sums[:, : 2 * width] + own).chunk(2, dim=1)
-    candidate = torch.addmm(bias_hh[2 * width :], reset * state, weight_hh[2 * width :].T)
+    candidate = affine(bias_hh[2 * width :], reset * state, weight_hh[2 * width :].T)
     return torch.lerp(torch.tanh(sums[:, 2 * width :] + candidate), state, keep)
 
 
@@ -138,8 +138,8 @@ class MLPUpdate(StateUpdate):
         self.bias = nn.Parameter(torch.zeros(channels))
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = torch.addmm(self.bias, state, self.weight_state)
-        return torch.addmm(own, messages, self.weight_message).tanh()
+        own = affine(self.bias, state, self.weight_state)
+        return affine(own, messages, self.weight_message).tanh()
 
 
 class ResidualUpdate(MLPUpdate):
@@ -154,8 +154,8 @@ class ResidualUpdate(MLPUpdate):
         return layer_norm(working, working.shape[1:])
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = torch.addmm(self.bias, self.visible(state), self.weight_state)
-        return state + torch.addmm(own, messages, self.weight_message).relu()
+        own = affine(self.bias, self.visible(state), self.weight_state)
+        return state + affine(own, messages, self.weight_message).relu()
 
 
 class BatchResidualUpdate(MLPUpdate):
@@ -175,8 +175,8 @@ class BatchResidualUpdate(MLPUpdate):
         return not self.training
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = torch.addmm(self.bias, state, self.weight_state)
-        return state + self.norm(torch.addmm(own, messages, self.weight_message)).relu()
+        own = affine(self.bias, state, self.weight_state)
+        return state + self.norm(affine(own, messages, self.weight_message)).relu()
 
 
 TELEPORTS = ("phase", "round")
@@ -231,7 +231,7 @@ class GCNIIUpdate(StateUpdate):
         assert step.initial is not None
         beta = math.log(self.theta / (step.round + 1) + 1)
         support = torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
-        return torch.addmm(support, support, self.weight, beta=1 - beta, alpha=beta).relu()
+        return affine(support, support, self.weight, beta=1 - beta, alpha=beta).relu()
 
 
 LOWEST, HIGHEST = -2.5, 1.5  # between which increments are drawn: half of the channels lose a step, a quarter gain one
