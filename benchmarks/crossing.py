@@ -40,6 +40,7 @@ def facts(graph, test: np.ndarray, labels: np.ndarray) -> list[float]:
 
 def main() -> None:
     import gpnn
+    from gpnn.data.features import transform_data
     from gpnn.graph import as_graph
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -50,8 +51,8 @@ def main() -> None:
     methods = ("refined", "flood_fill", "spectral")
     cases += [("nell", {"rate": 0.001}, method, k) for method in methods for k in (5, 10, 20, 50)]
     for name, chosen, method, k in cases:
-        data = gpnn.load_dataset(name, **chosen)
-        graph, test = as_graph(data).to_undirected(), data.test_mask.nonzero()[:, 0].numpy()
+        data = transform_data(gpnn.load_dataset(name, **chosen), undirected=True)
+        graph, test = as_graph(data), data.test_mask.nonzero()[:, 0].numpy()
         labels = gpnn.partition_graph(data, k, method=method, seed=0).labels.numpy()
         words = [name, method, str(k), f"{len(labels) // k:,}", f"{np.bincount(graph.dst.numpy()).max():,}"]
         words += [f"{100 * share:.1f}" for share in facts(graph, test, labels)]

@@ -7,8 +7,9 @@ inside subgraphs and T_C = 1 over the cut, in 1, 2 and 4 processes with one thre
 Bytes are counted where they are sent, forward and backward. Synchronous propagation of the same depth is run as well,
 and `held_cut`: three rounds of four steps, beside twelve synchronous ones.
 Seconds are medians over the epochs after the first; CPU seconds are those of one process. Memory is the most that a
-process had resident while it trained, less what it had before it read its shard. The cost model's constants come from
-one process; what it says of two and four is a prediction.
+process had resident while it trained, less what it had before it read its shard. "Waited" are the seconds of an epoch
+that a process waits for rows or for their gradients, the mean over processes. The cost model's constants come from one
+process; what it says of two and four is a prediction.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -63,6 +66,27 @@ class Clock:
         self.at = cpu_seconds()
 
 
+class Waits:
+    """Seconds that this process has waited for exchanges."""
+
+    def __init__(self) -> None:
+        from gpnn.distributed.halo_exchange import PendingExchange
+
+        self.seconds, finish = 0.0, PendingExchange._finish_transfer
+
+        def timed(pending: PendingExchange) -> None:
+            began = time.perf_counter()
+            finish(pending)
+            self.seconds += time.perf_counter() - began
+
+        PendingExchange._finish_transfer = timed  # type: ignore[method-assign]
+
+
+@cache
+def waits() -> Waits:
+    return Waits()
+
+
 def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
     """What one process does: every schedule on every graph; the first process prints everyone's metrics."""
     group = join_all(port, rank, size)
@@ -95,7 +119,7 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
     from gpnn.nn import GPNN
     from gpnn.train import Recipe, fit
 
-    before = reset_peak()
+    before, waited = reset_peak(), waits().seconds
     schedule, options, rounds = SCHEDULES[name]
     shard, data = read_own(read_index(folder), group)
     del data.val_mask, data.test_mask
@@ -106,11 +130,13 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
     history = fit(model, data, plan, recipe=recipe, callbacks=[clock]).history
     rows = 0 if plan.halo is None else len(plan.halo.send_rows) + plan.halo.num_received
     memory = group.all_gather(torch.tensor([peak_bytes() - before, shard.num_own, rows // 2, len(shard.edges)]))
-    cpu = group.all_gather(torch.tensor([median(clock.epochs[1:])]))
+    waited = (waits().seconds - waited) / epochs
+    seconds = torch.stack(group.all_gather(torch.tensor([median(clock.epochs[1:]), waited])[None]))[:, 0]
     return {
         "wall": median(record["seconds"] for record in history[1:]),
         "epochs": [record["seconds"] for record in history[1:]],
-        "cpu": max(float(each) for each in cpu),
+        "cpu": float(seconds[:, 0].max()),
+        "waited": float(seconds[:, 1].mean()),
         "sent": history[-1]["sent_bytes"],
         "synchronous": history[-1]["synchronous_bytes"],
         "memory": max(int(each[0]) for each in memory),
@@ -123,8 +149,6 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
 
 def measure_link(group) -> dict:
     """Bytes a second and seconds an exchange between processes of this machine."""
-    import time
-
     import torch
 
     if group.size == 1:

@@ -125,15 +125,17 @@ def _held(results: dict) -> list[str]:
     lines = [
         "## The cut held beside synchronous propagation as deep",
         "",
-        "| graph | processes | s per epoch: held | synchronous | faster | CPU s: held | synchronous | faster | bytes |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| graph | processes | s per epoch: held | synchronous | faster | CPU s: held | synchronous | faster "
+        "| waited, s: held | synchronous | bytes |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in (name for name in results["graphs"] if name in results["processes"]["2"]):
         for size in ("1", "2", "4"):
             held, other = (results["processes"][size][name][schedule] for schedule in SHOWN[-2:])
             words = [f"{held[key]:.2f} | {other[key]:.2f} | {other[key] / held[key]:.2f}×" for key in ("wall", "cpu")]
             sent = f"{held['sent'] / other['sent']:.2f}" if other["sent"] else "none"
-            lines.append(f"| {name} | {size} | {' | '.join(words)} | {sent} |")
+            waited = f"{held['waited']:.3f} | {other['waited']:.3f}"
+            lines.append(f"| {name} | {size} | {' | '.join(words)} | {waited} | {sent} |")
     return lines
 
 
