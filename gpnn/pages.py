@@ -26,6 +26,9 @@ SPARE = 8  # memory serves a tensor that it is longer than by at most one part i
 LARGE, FREE = (getattr(mmap, name, None) for name in ("MADV_HUGEPAGE", "MADV_FREE"))  # Linux only
 LARGE_BYTES = 1 << 23  # four pages of 2 MiB: below that nothing is gained
 _MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
+_TRIM, _MAPPED_FROM, _MOST_MAPPED = -1, -3, -4  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX of malloc.h
+_KEEP = {_MOST_MAPPED: 0, _TRIM: -1}
+_RETURN = {_MOST_MAPPED: 1 << 16, _MAPPED_FROM: 1 << 25, _TRIM: 1 << 26}  # what glibc comes to by itself
 _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system could
 
 
@@ -59,6 +62,21 @@ def trim_heap() -> None:
     """Return memory that the C library holds for later allocations to the system, where it can."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
+
+
+def keep_freed(keep: bool) -> None:
+    """Have the C library keep what is freed for later tensors, or return large ones to the system, where it can.
+
+    A tensor of more than 32 MB is else mapped anew each time, and the system clears its pages. What is kept may be
+    scattered, so that the process holds more than it needs: for trainings that leave much memory free. All that is
+    free is returned by :func:`return_freed`.
+
+    Args:
+        keep: whether it is kept.
+    """
+    if set_option := getattr(ctypes.CDLL(None), "mallopt", None):
+        for option, value in (_KEEP if keep else _RETURN).items():
+            set_option(option, value)
 
 
 def move_to_large(tensor: Tensor) -> None:

@@ -22,9 +22,10 @@ from gpnn.graph import as_graph
 from gpnn.kernels.execution import choose_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, check_memory, choose_engine
 from gpnn.memory.estimate import estimate_columns
-from gpnn.memory.runner import limit_device
+from gpnn.memory.runner import available_bytes, limit_device
 from gpnn.nn import GPNN, ColumnModel, NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
+from gpnn.pages import keep_freed
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.partition import training_nodes
 from gpnn.schedule import Schedule
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 Auto = Literal["auto"]
 MOST_TYPES = 8  # of edges, that have a map of their own where that is chosen for the graph
+ROOMY, MOST_KEPT = 0.4, 4e9  # of the memory there is, and bytes: a training that takes less keeps what it frees
 LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
 
 
@@ -380,7 +382,7 @@ class Pipeline:
         """
         if self.device_memory is not None:
             limit_device(plan.device, self.device_memory)
-        return choose_engine(
+        choice = choose_engine(
             model,
             x,
             plan,
@@ -392,6 +394,9 @@ class Pipeline:
             sharing=sharing,
             rows=rows,
         )
+        room = available_bytes(sharing=sharing) if self.memory is None else self.memory
+        keep_freed(plan.device.type == "cpu" and choice.estimate.peak <= min(ROOMY * room, MOST_KEPT))
+        return choice
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""

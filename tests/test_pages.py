@@ -1,8 +1,11 @@
 """Large pages change where a tensor lies, not what it holds; memory is reused, never while a tensor lies in it."""
 
+import ctypes
 import gc
 import mmap
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -180,3 +183,26 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     gc.collect()
     pages.return_freed()
     assert pages._pool(pages.os.getpid()).idle_bytes == 0
+
+
+FAULTS = """
+import resource, torch
+from gpnn import pages
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(4):
+        torch.empty(1 << 26, dtype=torch.uint8).fill_(1)  # 16,384 pages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+pages.keep_freed(True)
+for _ in range(4):  # aligned tensors fit where others were when these are joined
+    kept = faults()
+pages.return_freed()
+print(kept, faults())
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no such options")
+def test_what_is_freed_is_kept_or_returned() -> None:
+    ended = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    kept, returned = map(int, ended.stdout.split())
+    assert kept < 1000 < 16_000 < returned

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gpnn.distributed import group_of
 from gpnn.engine.saved_states import release_host_rows
-from gpnn.pages import release_pages
+from gpnn.pages import release_pages, return_freed
 from gpnn.text import curves_html, metric_text, metric_words, table_html
 from gpnn.train.metrics import merit
 from gpnn.train.objective import SPLITS, Examples, check_plan
@@ -140,7 +140,7 @@ def fit(
         release_pages()  # metrics take as much elsewhere
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
-    release_pages()
+    return_freed()
     release_host_rows()
     return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None, trainer.task)
 
