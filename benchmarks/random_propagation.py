@@ -74,7 +74,10 @@ class Setting:
     like: int = 0  # edges added to the nodes with the most similar features
     smooth: float = 0.0  # of labels
     decay_first: bool = False  # the first layer alone decays
-    aim: str = "passes"  # what others are drawn to: the average of the passes, or the prediction by the "whole" matrix
+    aim: str = (
+        "passes"  # what others are drawn to: the average of the passes; the prediction by the "whole" matrix; that
+    )
+    # of the last check, with the training labels, propagated once more ("smoothed"); the mean of first and last ("mixed")
 
 
 RULE = Setting()
@@ -97,6 +100,8 @@ SETTINGS: dict[str, Setting] = {
     "temperature 0.3": replace(RULE, temperature=0.3),
     "idf": replace(RULE, scale="idf"),
     "aim whole": replace(RULE, aim="whole"),
+    "aim smoothed": replace(RULE, aim="smoothed"),
+    "aim mixed": replace(RULE, aim="mixed"),
     "400 others": replace(RULE, others=400),
     "dropout 0.7": replace(RULE, dropout=0.7),
     "input dropout 0.8": replace(RULE, input_dropout=0.8),
@@ -153,6 +158,7 @@ class Task:
         y: classes, `[N]`.
         train, others: nodes with a training label and all others of each training, `[B, ·]`.
         val, held: masks, `[B, N]`.
+        matrix: of one step, sparse `[N, N]`.
     """
 
     x: Tensor
@@ -165,6 +171,7 @@ class Task:
     others: Tensor
     val: Tensor
     held: Tensor
+    matrix: Tensor
 
     @classmethod
     def of(cls, graph: str, setting: Setting, splits: list[int], device: str) -> Task:
@@ -183,17 +190,23 @@ class Task:
             degree = np.diff(senders.ptr) + 1.0
             weights *= np.sqrt(degree[:, None] / degree[columns]).astype(np.float32)
         matrix = transition(receiver, sender, len(x), symmetric=setting.symmetric)
-        whole, at = walks[0] * x, x
-        for walk in walks[1:]:
-            at = matrix @ at
-            whole += walk * at
+        whole = propagate(matrix, walks, x)
         entries = torch.from_numpy(columns).to(device), torch.from_numpy(weights).to(device)
         largest = whole if setting.checked == "whole" else spread_rows(*entries, x)
         train = torch.stack([each.train_mask.nonzero().flatten() for each in given])
         others = torch.stack([(~each.train_mask).nonzero().flatten() for each in given])
         val, held = (torch.stack([each[name] for each in given]) for name in ("val_mask", "test_mask"))
         parts = (each.to(device) for each in (given[0].y.clamp_min(0), train, others, val, held))
-        return cls(x, *entries, whole, largest, *parts)
+        return cls(x, *entries, whole, largest, *parts, matrix)
+
+
+def propagate(matrix: Tensor, walks: np.ndarray, x: Tensor) -> Tensor:
+    """Σₜ walks[t] · matrixᵗ x."""
+    found, at = walks[0] * x, x
+    for walk in walks[1:]:
+        at = matrix @ at
+        found = found + walk * at
+    return found
 
 
 def load(graph: str, split: int) -> Any:
@@ -282,6 +295,7 @@ class Trainings:
         )
         self.count = torch.zeros((), device=device)
         self.order: Tensor | None = None
+        self.smoothed: Tensor | None = None
 
     def _rand(self, *shape: int) -> Tensor:
         return torch.rand(*shape, device=self.task.x.device, generator=self.random)
@@ -328,7 +342,7 @@ class Trainings:
             mask *= (self._rand(*raw.shape) >= setting.dropout) / (1 - setting.dropout)
         hidden = raw * mask
         found = torch.baddbmm(second_bias, hidden, second).softmax(-1)
-        aim = self._predict(task.whole[nodes[:, shown:]]).exp() if setting.aim == "whole" else None
+        aim = self._aim(nodes[:, shown:])
         passes = found.view(size, setting.passes, drawn, -1)
         slope = self._slope(passes, task.y[nodes[:, :shown]], counts, number, aim)
         slope = slope.view_as(found)
@@ -351,6 +365,23 @@ class Trainings:
                 maximize=False,
             )
 
+    def _aim(self, nodes: Tensor) -> Tensor | None:
+        """What some nodes `[B, n]` are drawn to beside or instead of the average of the passes, `[B, n, C]`."""
+        if self.setting.aim == "whole":
+            return self._predict(self.task.whole[nodes]).exp()
+        if self.smoothed is None:
+            return None
+        return self.smoothed.gather(1, nodes[..., None].expand(-1, -1, self.smoothed.shape[-1]))
+
+    def _smooth(self, found: Tensor) -> Tensor:
+        """Probabilities of all nodes with the training labels in place of theirs, propagated, `[B, N, C]`."""
+        task, classes = self.task, found.shape[-1]
+        known = torch.nn.functional.one_hot(task.y[task.train], classes).to(found)
+        found = found.scatter(1, task.train[..., None].expand(-1, -1, classes), known)
+        spread = propagate(task.matrix, walks_of(self.setting), found.transpose(0, 1).flatten(1))
+        spread = spread.view(found.shape[1], len(found), classes).transpose(0, 1)
+        return spread / spread.sum(-1, keepdim=True).clamp_min(1e-12)
+
     def _slope(self, found: Tensor, target: Tensor, counts: Tensor, number: int, aim: Tensor | None) -> Tensor:
         """The gradient of the loss by the scores, `[B, passes, nodes, C]`."""
         setting, shown, classes = self.setting, counts.shape[1], found.shape[-1]
@@ -359,7 +390,9 @@ class Trainings:
         truth = torch.nn.functional.one_hot(target, classes).float() * (1 - setting.smooth) + setting.smooth / classes
         slope[:, :, :shown] = (found[:, :, :shown] - truth[:, None]) * share
         others = found[:, :, shown:]
-        average = others.mean(1) if aim is None else aim
+        average = others.mean(1)
+        if aim is not None:
+            average = (average + aim) / 2 if setting.aim == "mixed" else aim
         sharp = (average.clamp_min(1e-30).log() / setting.temperature).softmax(-1)
         sure = (average.amax(-1) > min(0.75, setting.threshold / classes)).float()
         sure = sure / sure.sum(1, keepdim=True).clamp_min(1)
@@ -384,6 +417,8 @@ class Trainings:
         )
         held = ((whole.argmax(-1) == task.y).float() * task.held).sum(1) / task.held.sum(1)
         self.curve.append(torch.stack([val, loss, held]))
+        if self.setting.aim in ("smoothed", "mixed"):
+            self.smoothed = self._smooth(whole.exp())
         merit = val - 1e-4 * loss.clamp(max=9)
         if self.kept is None or self.best is None:
             self.kept, self.best = whole.exp(), merit

@@ -15,7 +15,8 @@ def make(setting: Setting, size: int = 2) -> Trainings:
     held = torch.zeros(size, 12, dtype=torch.bool).index_fill_(1, torch.arange(8, 12), True)
     whole = spread_rows(columns, weights, x)
     train, others = torch.arange(4).expand(size, -1), torch.arange(4, 12).expand(size, -1)
-    task = Task(x, columns, weights, whole, whole, torch.arange(12) % 3, train, others, val, held)
+    matrix = transition(torch.arange(12), torch.arange(12).roll(1), 12, symmetric=False)
+    task = Task(x, columns, weights, whole, whole, torch.arange(12) % 3, train, others, val, held, matrix)
     return Trainings(task, setting, seed=1)
 
 
@@ -44,6 +45,15 @@ def test_steps_lower_the_loss_and_leave_a_curve() -> None:
     assert torch.isfinite(curve).all()
     found = trainings._predict(trainings.task.whole[:4]).argmax(-1)
     assert (found == trainings.task.y[:4]).float().mean() > 0.7
+
+
+def test_smoothed_probabilities_take_the_training_labels_along() -> None:
+    trainings = make(replace(RULE, order=1, alpha=0.5))
+    found = torch.full((2, 12, 3), 1 / 3)
+    known = torch.eye(3)[trainings.task.y[:4]]
+    smoothed = trainings._smooth(found)
+    torch.testing.assert_close(smoothed[1, 3], known[3] * 0.75 + known[2] * 0.25)
+    torch.testing.assert_close(smoothed[0, 4], found[0, 4] * 0.75 + known[3] * 0.25)
 
 
 def test_a_step_is_the_mean_over_a_node_and_its_senders() -> None:
