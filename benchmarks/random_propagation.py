@@ -74,10 +74,9 @@ class Setting:
     like: int = 0  # edges added to the nodes with the most similar features
     smooth: float = 0.0  # of labels
     decay_first: bool = False  # the first layer alone decays
-    aim: str = (
-        "passes"  # what others are drawn to: the average of the passes; the prediction by the "whole" matrix; that
-    )
-    # of the last check, with the training labels, propagated once more ("smoothed"); the mean of first and last ("mixed")
+    # What others are drawn to: the average of the passes; the prediction by the "whole" matrix; that of the last check
+    # with the training labels, propagated once more ("smoothed"); or the mean of the first and this ("mixed").
+    aim: str = "passes"
 
 
 RULE = Setting()
