@@ -65,8 +65,16 @@ class Sharded:
 class BlockCell(Protocol):
     """A cell that takes all steps of each block of a phase in one go (see :meth:`gpnn.nn.Cell.advance_blocks`)."""
 
+    def begin_blocks(self, state: Tensor, step: Step) -> Tensor:
+        """What the first step makes of the rows' own states, before any message."""
+
     def advance_blocks(
-        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+        self,
+        blocks: Sequence[Block],
+        inputs: Sequence[Tensor],
+        state: Tensor,
+        steps: Sequence[Step],
+        begun: Tensor | None = None,
     ) -> Tensor:
         """The rows that all blocks write, block by block, `[n, s]`."""
 
@@ -104,12 +112,20 @@ class _Run:
         return update_rows(state, block, partial(self._advance, block, steps))
 
     def _held(self, exchange: HaloExchange, steps: list[Step], state: Tensor) -> Tensor:
-        """All repeats after one exchange: messages from other processes are held."""
-        received = exchange.start(state).wait()
+        """All repeats after one exchange: messages from other processes are held.
+
+        During it the first step's products of own states are made, which wait for no message; in the backward pass
+        theirs are made while the gradients of the received rows travel.
+        """
+        pending = exchange.start(state)
+        together, begun = self._takes_together(steps, state), None
+        if together and self.lowered.replaces_all and not self.recompute:
+            begun = cast(BlockCell, self.computation.cell).begin_blocks(state, steps[0])
+        received = pending.wait()
         if not self.lowered.num_rows:
             return anchor(state, received)
-        if self._takes_together(steps, state):
-            return self._replace(state, self._together(steps, torch.cat([state, received])))
+        if together:
+            return self._replace(state, self._together(steps, torch.cat([state, received]), begun))
         inputs = self.lowered.read_held(state, received)
         return self._replace(state, self._keep_inputs(partial(self._advance, self.lowered.whole, steps), inputs))
 
@@ -122,11 +138,11 @@ class _Run:
             return False
         return state.dtype == next(cell.parameters()).dtype
 
-    def _together(self, steps: list[Step], read: Tensor) -> Tensor:
+    def _together(self, steps: list[Step], read: Tensor, begun: Tensor | None = None) -> Tensor:
         """The rows after all repeats, `[n, s]`, subgraph by subgraph, from own rows and those that were received."""
         cell = cast(BlockCell, self.computation.cell)
         with nullcontext() if self.recompute else storing_gates():
-            return cell.advance_blocks(self.lowered.blocks, self.lowered.places, read, steps)
+            return cell.advance_blocks(self.lowered.blocks, self.lowered.places, read, steps, begun)
 
     def _replace(self, state: Tensor, updated: Tensor) -> Tensor:
         """The state with the rows that the phase writes."""

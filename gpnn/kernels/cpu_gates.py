@@ -120,20 +120,41 @@ class Gates:
             grad_state.copy_(passed)
 
     def backpropagate(
-        self, gates: Tensor, messages: Tensor, state: Tensor, grad: Tensor, passed: Tensor, totals: GateGradients
+        self,
+        gates: Tensor,
+        messages: Tensor,
+        state: Tensor,
+        grad: Tensor,
+        passed: Tensor,
+        totals: GateGradients,
+        begun: Tensor | None = None,
     ) -> None:
-        """:meth:`differentiate` where the sums of the gates, `[c, 4d]`, are at hand; they are overwritten."""
+        """:meth:`differentiate` where the sums of the gates, `[c, 4d]`, are at hand; they are overwritten.
+
+        With `begun`, `[c, 3d]`, the gradient of the states' share of the sums is written there and goes no further.
+        """
         own = state.numpy()
         arrays = (own, own[:0], grad.numpy(), passed.numpy(), totals.bias.numpy())
         differentiate_rows(gates.numpy(), self.weights.bias.numpy(), *arrays)
-        self._send_back(gates, messages, state, passed, totals)
+        self._send_back(gates, messages, state, passed, totals, begun)
 
-    def _send_back(self, gates: Tensor, messages: Tensor, state: Tensor, passed: Tensor, totals: GateGradients) -> None:
+    def _send_back(
+        self,
+        gates: Tensor,
+        messages: Tensor,
+        state: Tensor,
+        passed: Tensor,
+        totals: GateGradients,
+        begun: Tensor | None = None,
+    ) -> None:
         """Replace `messages` by their gradient and add to that of the states, given that of the gates' sums."""
         by_message, by_state = gates[:, : 3 * self.width], gates[:, self.width :]
         totals.to_message.addmm_(by_message.T, messages)
-        totals.to_state.addmm_(by_state.T, state)
-        passed.addmm_(by_state, self.weights.to_state)
+        if begun is None:
+            totals.to_state.addmm_(by_state.T, state)
+            passed.addmm_(by_state, self.weights.to_state)
+        else:
+            begun.copy_(by_state)
         torch.mm(by_message, self.weights.to_message, out=messages)
 
     def totals(self) -> GateGradients:
@@ -141,10 +162,18 @@ class Gates:
         weights = self.weights
         return GateGradients(*(torch.zeros_like(each) for each in (weights.to_message, weights.to_state, weights.bias)))
 
-    def sum(self, messages: Tensor, state: Tensor, gates: Tensor, *, candidate: bool = True) -> None:
-        """Fill the four parts of `gates`, biases aside, `[c, 4d]`; the message's share of the candidate on request."""
+    def sum(
+        self, messages: Tensor, state: Tensor, gates: Tensor, *, candidate: bool = True, begun: Tensor | None = None
+    ) -> None:
+        """Fill the four parts of `gates`, biases aside, `[c, 4d]`; the message's share of the candidate on request.
+
+        `begun`, `[c, 3d]`, is the states' share of the last three parts, where it is known.
+        """
         width = self.width
-        torch.mm(state, self.weights.by_state, out=gates[:, width:])
+        if begun is None:
+            torch.mm(state, self.weights.by_state, out=gates[:, width:])
+        else:
+            gates[:, width:] = begun
         gates[:, width : 3 * width].addmm_(messages, self.weights.gates_by_message)
         if candidate:
             torch.mm(messages, self.weights.candidate_by_message, out=gates[:, :width])

@@ -69,21 +69,29 @@ class GatedSteps(Function):
 class GatedBlocks(Function):
     """The same for all blocks of a phase, which read the rows of one state; threads share the blocks.
 
-    Gives the rows that update, block by block, `[n, d]`.
+    Gives the rows that update, block by block, `[n, d]`. `begun` is the states' share of the first step's gates, in the
+    same order, `[n, 3d]`, or None.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, pieces: tuple[Piece, ...], use: StepUse, repeat: int, state: Tensor, *parameters: Tensor
+        ctx: Any,
+        pieces: tuple[Piece, ...],
+        use: StepUse,
+        repeat: int,
+        state: Tensor,
+        begun: Tensor | None,
+        *parameters: Tensor,
     ) -> Tensor:
-        ctx.pieces, ctx.repeat = pieces, repeat
+        ctx.pieces, ctx.repeat, ctx.begun = pieces, repeat, begun is not None
         ctx.save_for_backward(state, *parameters)
         ends = np.cumsum([piece.operator.shape[0] for piece in pieces]).tolist()
         out = empty_large(ends[-1], state.shape[1], dtype=state.dtype)
 
         def do(number: int) -> _Done | None:
-            rows, done = _advance(_steps_of(pieces[number], state, parameters), use, repeat)
-            out[ends[number] - len(rows) : ends[number]] = rows
+            own = slice(ends[number] - pieces[number].operator.shape[0], ends[number])
+            known = None if begun is None else begun[own]
+            out[own], done = _advance(_steps_of(pieces[number], state, parameters), use, repeat, known)
             return done
 
         ctx.done = list(share_calls(len(pieces), do))
@@ -95,13 +103,15 @@ class GatedBlocks(Function):
         state, *parameters = ctx.saved_tensors
         pieces, finished = ctx.pieces, ctx.done
         ctx.done = [None] * len(pieces)  # they are overwritten
-        received = grad.split([piece.operator.shape[0] for piece in pieces])
+        sizes = [piece.operator.shape[0] for piece in pieces]
+        received, begun = grad.split(sizes), grad.new_empty(len(grad), 3 * grad.shape[1] if ctx.begun else 0)
+        to_begun = begun.split(sizes)
 
         def do(number: int) -> tuple[Tensor, GateGradients]:
             done, finished[number] = finished[number], None
             if done is None:
                 done = _steps_of(pieces[number], state, parameters).compute(ctx.repeat)
-            return _differentiate(done, received[number])
+            return _differentiate(done, received[number], to_begun[number] if ctx.begun else None)
 
         grad_state = empty_large(*state.shape, dtype=state.dtype).zero_()
         parts = []
@@ -110,31 +120,34 @@ class GatedBlocks(Function):
             add_rows(grad_state, piece.inputs[:own], grad_inputs[:own])
             add_rows(grad_state, piece.inputs[own:], grad_inputs[own:])
             parts.append(totals)
-        return None, None, None, grad_state, *add_up(parts).as_parameters()
+        return None, None, None, grad_state, begun if ctx.begun else None, *add_up(parts).as_parameters()
 
 
 def _steps_of(piece: Piece, state: Tensor, parameters: tuple[Tensor, ...] | list[Tensor]) -> _Steps:
     return _Steps(piece.operator, piece.diagonal, gather_rows(state, piece.inputs), parameters)
 
 
-def _advance(steps: _Steps, use: StepUse, repeat: int) -> tuple[Tensor, _Done | None]:
+def _advance(steps: _Steps, use: StepUse, repeat: int, begun: Tensor | None = None) -> tuple[Tensor, _Done | None]:
     """The rows after all steps, `[n, d]`, and what their backward pass overwrites; None: it makes the steps again."""
     state = steps.inputs[: steps.num_rows]
     if use.gradients and (use.at_once or use.stored):
         last = torch.empty_like(state) if steps.rows is None else state.new_empty(len(steps.rows), state.shape[1])
-        return last, steps.compute(repeat, last, buffered=use.at_once)
+        return last, steps.compute(repeat, last, buffered=use.at_once, begun=begun)
     messages, out = torch.empty_like(state), [torch.empty_like(state) for _ in range(min(repeat, 2))]
     sums = state.new_empty(min(len(state), steps.chunk), 4 * state.shape[1])
     for step in range(repeat):
         steps.aggregate(state, messages)
         own, received = steps.choose(step + 1 == repeat, state, messages)
         state = out[step % 2][: len(own)]
-        steps.update(received, own, sums, state)
+        steps.update(received, own, sums, state, None if step else begun)
     return state, None
 
 
-def _differentiate(done: _Done, grad: Tensor) -> tuple[Tensor, GateGradients]:
-    """The gradients of a block's inputs, `[m, d]`, and of the parameters, given that of its rows after all steps."""
+def _differentiate(done: _Done, grad: Tensor, begun: Tensor | None = None) -> tuple[Tensor, GateGradients]:
+    """The gradients of a block's inputs, `[m, d]`, and of the parameters, given that of its rows after all steps.
+
+    With `begun`, `[n, 3d]`, that of the states' share of the first step's gates is written there and goes no further.
+    """
     steps, states, messages, sums, last = done
     grad_inputs, totals, grad = torch.empty_like(steps.inputs), steps.gates.totals(), grad.contiguous()
     for step in reversed(range(len(states))):
@@ -143,8 +156,10 @@ def _differentiate(done: _Done, grad: Tensor) -> tuple[Tensor, GateGradients]:
         own, received = (states[step], messages[step]) if rows is None else last
         to_own = passed if rows is None else torch.empty_like(grad)
         arrays = (sums[step, : len(own)], received, own, grad, to_own)
-        for gates, messages_of, states_of, incoming, outgoing in zip(*(each.split(steps.chunk) for each in arrays)):
-            steps.gates.backpropagate(gates, messages_of, states_of, incoming, outgoing, totals)
+        to_begun = begun.split(steps.chunk) if begun is not None and step == 0 else [None] * len(own)
+        chunks = zip(*(each.split(steps.chunk) for each in arrays))
+        for (gates, messages_of, states_of, incoming, outgoing), first in zip(chunks, to_begun):
+            steps.gates.backpropagate(gates, messages_of, states_of, incoming, outgoing, totals, first)
         if rows is not None:
             put_rows(passed.zero_(), rows, to_own)
             put_rows(messages[step].zero_(), rows, received)
@@ -205,20 +220,26 @@ class _Steps:
         """Of arrays by row, `[n, d]`, the rows that a step is taken for."""
         return tuple(gather_rows(each, self.rows) for each in arrays) if last and self.rows is not None else arrays
 
-    def update(self, messages: Tensor, state: Tensor, sums: Tensor, out: Tensor) -> None:
-        """Put the next state of every row into `out`, `[n, d]`; `sums` is a buffer for a chunk of gates, or for all."""
+    def update(self, messages: Tensor, state: Tensor, sums: Tensor, out: Tensor, begun: Tensor | None = None) -> None:
+        """Put the next state of every row into `out`, `[n, d]`; `sums` is a buffer for a chunk of gates, or for all.
+
+        `begun`, `[n, 3d]`, is the states' share of the gates, where it is known.
+        """
         whole = len(sums) >= len(state)
         pieces = zip(*(each.split(self.chunk) for each in (messages, state, out)))
         for number, (received, own, new) in enumerate(pieces):
-            first = number * self.chunk if whole else 0
-            gates = sums[first : first + len(own)]
-            self.gates.sum(received, own, gates)
+            rows = slice(number * self.chunk, number * self.chunk + len(own))
+            gates = sums[rows] if whole else sums[: len(own)]
+            self.gates.sum(received, own, gates, begun=None if begun is None else begun[rows])
             update_rows(gates.numpy(), self.bias, own.numpy(), new.numpy())
 
-    def compute(self, repeat: int, last: Tensor | None = None, *, buffered: bool = True) -> _Done:
+    def compute(
+        self, repeat: int, last: Tensor | None = None, *, buffered: bool = True, begun: Tensor | None = None
+    ) -> _Done:
         """Take all steps; what the backward pass needs is in the thread's buffer, or in memory of its own.
 
-        The state after the last step, of the rows that it is taken for, is written to `last`, if given.
+        The state after the last step, of the rows that it is taken for, is written to `last`, if given; `begun` is the
+        states' share of the first step's gates, `[n, 3d]`, where it is known.
         """
         shape = (repeat, self.num_rows, self.inputs.shape[1])
         size, like = math.prod(shape), self.inputs
@@ -233,7 +254,7 @@ class _Steps:
             own, received = self.choose(step + 1 == repeat, state, messages[step])
             gates = sums[step, : len(own)]
             if following is not None:
-                self.update(received, own, gates, following)
+                self.update(received, own, gates, following, None if step else begun)
             else:
                 for pieces in zip(*(each.split(self.chunk) for each in (received, own, gates))):
                     self.gates.sum(*pieces)

@@ -124,7 +124,13 @@ def gated_steps(
     return StepsOnCPU.apply(operator, diagonal, use._replace(rows=rows), repeat, inputs, *parameters)
 
 
-def gated_blocks(pieces: Sequence[Piece], state: Tensor, parameters: tuple[Tensor, ...], repeat: int) -> Tensor:
+def gated_blocks(
+    pieces: Sequence[Piece],
+    state: Tensor,
+    parameters: tuple[Tensor, ...],
+    repeat: int,
+    begun: Tensor | None = None,
+) -> Tensor:
     """The same for all blocks of a phase on a CPU, whatever their size; the rows that update, `[n, d]`, by block.
 
     Args:
@@ -132,11 +138,13 @@ def gated_blocks(pieces: Sequence[Piece], state: Tensor, parameters: tuple[Tenso
         state: what they read, `[m, d]`, in the parameters' type.
         parameters: as of :func:`gated_step`.
         repeat: how many steps.
+        begun: weight_hh · h of these rows in the first step, by block, `[n, 3d]`, where it is known; gradients flow
+            through it.
     """
     from gpnn.kernels.cpu_steps import GatedBlocks
 
     use = _use(state, parameters, kept=False)
-    return GatedBlocks.apply(tuple(pieces), use, repeat, state.contiguous(), *parameters)
+    return GatedBlocks.apply(tuple(pieces), use, repeat, state.contiguous(), begun, *parameters)
 
 
 def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:

@@ -105,7 +105,8 @@ def _sharded_bytes(plan: Plan, sizes: StateBytes, recomputes: bool) -> tuple[flo
         alone = steps if exchange is None or phase.num_held else 1  # steps that are computed again in one go
         if alone > 1 and _stores_gates(sizes, plan.device):
             kept += 2 * read * sizes.state + (0 if recomputes else _gate_bytes(phase.num_rows, steps, sizes))
-            inside = max(inside, torch.get_num_threads() * _gate_bytes(phase.piece_rows, steps, sizes))
+            begun = 0 if exchange is None or recomputes else 3 * phase.num_rows * sizes.state  # while rows travel
+            inside = max(inside, begun + torch.get_num_threads() * _gate_bytes(phase.piece_rows, steps, sizes))
             continue
         kept += (steps / alone) * read * sizes.state if recomputes else steps * (step + read * sizes.state)
         inside = max(inside, alone * step if recomputes else step)

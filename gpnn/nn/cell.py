@@ -171,8 +171,18 @@ class Cell(nn.Module):
         """Whether :meth:`advance_blocks` takes blocks of edges of one type, on a CPU and outside autocast."""
         return self.hands_on and _is_gated(self)
 
+    def begin_blocks(self, state: Tensor, step: Step) -> Tensor:
+        """What a first step makes of the rows' own states, `[n, d]`, before any message, for :meth:`advance_blocks`."""
+        assert isinstance(self.update, GRUUpdate)
+        return nn.functional.linear(state, self.update.weight_hh)
+
     def advance_blocks(
-        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+        self,
+        blocks: Sequence[Block],
+        inputs: Sequence[Tensor],
+        state: Tensor,
+        steps: Sequence[Step],
+        begun: Tensor | None = None,
     ) -> Tensor:
         """The rows that all blocks of a phase write after all steps, block by block, `[n, d]`.
 
@@ -181,10 +191,11 @@ class Cell(nn.Module):
             inputs: for each block, where what it reads stands in `state`, `[m]`.
             state: `[r, d]`.
             steps: of the phase.
+            begun: what :meth:`begin_blocks` gave of the rows, block by block; None: it was not called.
         """
         found = [_arguments(self, block, state) for block in blocks]
         pieces = [Piece(operator, diagonal, rows) for (operator, diagonal, *_), rows in zip(found, inputs)]
-        return gated_blocks(pieces, state, found[0][-1], len(steps))
+        return gated_blocks(pieces, state, found[0][-1], len(steps), begun)
 
 
 class CellBank(nn.Module):
@@ -242,11 +253,21 @@ class CellBank(nn.Module):
         """As :attr:`Cell.takes_blocks`, of all cells."""
         return all(cell.takes_blocks for cell in self.cells)
 
+    def begin_blocks(self, state: Tensor, step: Step) -> Tensor:
+        """As :meth:`Cell.begin_blocks`."""
+        return self.cells[self.choose(step)].begin_blocks(state, step)  # type: ignore[operator]
+
     def advance_blocks(
-        self, blocks: Sequence[Block], inputs: Sequence[Tensor], state: Tensor, steps: Sequence[Step]
+        self,
+        blocks: Sequence[Block],
+        inputs: Sequence[Tensor],
+        state: Tensor,
+        steps: Sequence[Step],
+        begun: Tensor | None = None,
     ) -> Tensor:
         """As :meth:`Cell.advance_blocks`; the steps are those of one phase, which has one cell."""
-        return self.cells[self.choose(steps[0])].advance_blocks(blocks, inputs, state, steps)  # type: ignore[operator]
+        cell = self.cells[self.choose(steps[0])]
+        return cell.advance_blocks(blocks, inputs, state, steps, begun)  # type: ignore[operator]
 
 
 def build_cell(

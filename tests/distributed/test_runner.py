@@ -6,7 +6,15 @@ import torch
 import gpnn
 from gpnn.engine import NORMALIZATIONS
 from tests.oracle.engine_cases import SCHEDULES, make_schedule, multigraph
-from tests.oracle.sharded_cases import LABELS, convolution_case, owned_case, shard_case, traffic_case, whole_case
+from tests.oracle.sharded_cases import (
+    LABELS,
+    convolution_case,
+    order_case,
+    owned_case,
+    shard_case,
+    traffic_case,
+    whole_case,
+)
 
 
 def assert_same(results, plan, cell):
@@ -92,6 +100,11 @@ def test_gated_steps_of_a_subgraph_in_one_go(processes, runner, name):
     for size, cell in ((1, {"message": "linear"}), (2, {"message": "linear"}), (4, {"aggregate": "sum"})):
         cell |= {"num_edge_types": 1}
         assert_same(processes(owned_case, name, cell, {}, {"num_types": 1}, runner, size=size), plan, cell)
+
+
+def test_products_of_own_states_are_made_while_rows_travel(processes):
+    forward, backward = ["start", "products", "wait"], ["start", "gradients of products", "wait"]
+    assert processes(order_case, size=2) == [forward + backward] * 2
 
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])

@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from gpnn.kernels import Operator, aggregate, cpu_gates
-from gpnn.kernels.gated import differentiated_at_once, for_gradients, gated_step, gated_steps
+from gpnn.kernels.gated import (
+    Piece,
+    differentiated_at_once,
+    for_gradients,
+    gated_blocks,
+    gated_step,
+    gated_steps,
+    storing_gates,
+)
 
 Leaves = tuple[Tensor, ...]
 kept_step = partial(gated_step, kept=True)
@@ -122,6 +130,25 @@ def test_several_steps_of_some_rows(repeat, at_once):
 
     for ours, slow in zip(*(results(step, operator, diagonal, leaves) for step in (at_first, by_definition))):
         torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_first_step_that_has_begun(stored):
+    """The states' share of the first gates is made before; gradients flow through it, in a second pass too."""
+    operator, diagonal, leaves = problem(torch.float64)
+    pieces = [Piece(operator, diagonal, torch.arange(170))]
+
+    def blocks(begin, inputs, parameters):
+        begun = inputs[:150] @ parameters[1].T if begin else None
+        with storing_gates() if stored else nullcontext():
+            return gated_blocks(pieces, inputs, parameters, 3, begun)
+
+    outs = [blocks(begin, leaves[0], leaves[1:]) for begin in (True, False)]
+    torch.testing.assert_close(*outs, rtol=1e-12, atol=1e-12)
+    weights = torch.linspace(-1, 1, outs[0].numel(), dtype=torch.float64).view_as(outs[0])
+    for _ in range(2):
+        got, expected = (torch.autograd.grad((out * weights).sum(), leaves, retain_graph=True) for out in outs)
+        torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-11)
 
 
 def test_gradients_of_several_steps_of_some_rows_are_those_of_finite_differences():

@@ -16,8 +16,9 @@ from gpnn.distributed import (
     measure_shards,
     number_parts,
 )
+from gpnn.distributed.halo_exchange import PendingExchange
 from gpnn.distributed.schedules import shard_schedule
-from gpnn.engine import propagate
+from gpnn.engine import Step, propagate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
 LABELS = torch.tensor([0, 3, 1, 0, 3, 1, 0, 1, 3, 3])  # part 2 is empty
@@ -62,6 +63,36 @@ def traffic_case(group: ProcessGroup, name: str, rounds: int, intra: int | None)
     before = group.traffic.sent
     _run(plan, make_cell())
     return group.traffic.sent - before
+
+
+def order_case(group: ProcessGroup) -> list[str]:
+    """What happens in a forward and a backward pass of one round of three held steps, in its order."""
+    graph = multigraph(num_types=1)
+    shard = ShardBuilder(graph, node_order(group.size, graph)).build(group.rank)
+    plan = lower_shard(shard, group, schedule="held_cut", rounds=1, options={"intra": 3})
+    events: list[str] = []
+    cell = make_cell(num_edge_types=1)
+
+    def log(owner: type, name: str, word: str) -> None:
+        method = getattr(owner, name)
+
+        def logged(*given: object) -> object:
+            events.append(word)
+            return method(*given)
+
+        setattr(owner, name, logged)
+
+    def begin(state: Tensor, step: Step) -> Tensor:
+        events.append("products")
+        begun = type(cell).begin_blocks(cell, state, step)
+        begun.register_hook(lambda grad: events.append("gradients of products"))
+        return begun
+
+    cell.begin_blocks = begin
+    log(ProcessGroup, "start_all_to_all", "start")
+    log(PendingExchange, "_finish_transfer", "wait")
+    _run(plan, cell)
+    return events
 
 
 def share_case(group: ProcessGroup, edges: tuple, labels: list[int], name: str, options: dict) -> list[tuple]:
