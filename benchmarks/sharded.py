@@ -6,7 +6,8 @@ A GRU of 64 channels trains for a few epochs on a planted and on an R-MAT graph,
 inside subgraphs and T_C = 1 over the cut, in 1, 2 and 4 processes with one thread each, all from one folder of shards.
 Bytes are counted where they are sent, forward and backward. Synchronous propagation of the same depth is run as well,
 and `held_cut`: three rounds of four steps, beside twelve synchronous ones.
-Seconds are medians over the epochs after the first; CPU seconds are those of one process. Memory is the most that a
+Schedules take turns. Seconds are medians over the epochs after the first, then over turns; those of the held cut and
+of synchronous propagation are compared turn by turn. CPU seconds are those of one process. Memory is the most that a
 process had resident while it trained, less what it had before it read its shard. "Waited" are the seconds of an epoch
 that a process waits for rows or for their gradients, the mean over processes. The cost model's constants come from one
 process; what it says of two and four is a prediction.
@@ -87,13 +88,14 @@ def waits() -> Waits:
     return Waits()
 
 
-def work(folders: list[str], epochs: int, port: int, rank: int, size: int) -> None:
+def work(folders: list[str], epochs: int, turns: int, port: int, rank: int, size: int) -> None:
     """What one process does: every schedule on every graph; the first process prints everyone's metrics."""
     group = join_all(port, rank, size)
     metrics = {"link": measure_link(group)}
     measure(folders[0], "T_S = 1", 2, group)  # compiles kernels and loads libraries
     for folder in folders:
-        metrics[Path(folder).name] = {name: measure(folder, name, epochs, group) for name in SCHEDULES}
+        found = [{name: measure(folder, name, epochs, group) for name in SCHEDULES} for _ in range(turns)]
+        metrics[Path(folder).name] = {name: over_turns([turn[name] for turn in found]) for name in SCHEDULES}
     if rank == 0:
         print(json.dumps(metrics))
 
@@ -147,6 +149,12 @@ def measure(folder: str, name: str, epochs: int, group) -> dict:
     }
 
 
+def over_turns(rows: list[dict]) -> dict:
+    """The medians of one schedule's metrics, and the seconds of each turn."""
+    medians = {name: median(row[name] for row in rows) for name in rows[0] if name != "epochs"}
+    return medians | {"turns": {name: [row[name] for row in rows] for name in ("wall", "cpu")}}
+
+
 def measure_link(group) -> dict:
     """Bytes a second and seconds an exchange between processes of this machine."""
     import torch
@@ -167,12 +175,12 @@ def measure_link(group) -> dict:
     return metrics
 
 
-def run(folders: list[Path], epochs: int, size: int, script: str = __file__) -> dict:
+def run(folders: list[Path], epochs: int, size: int, script: str = __file__, **more: int) -> dict:
     """The metrics of `size` processes of a script."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    spec = json.dumps({"folders": [str(folder) for folder in folders], "epochs": epochs, "port": port, "size": size})
+    spec = json.dumps({"folders": [*map(str, folders)], "epochs": epochs, "port": port, "size": size, **more})
     environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
@@ -190,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="where to write: NAME.json and NAME.md")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--parts", type=int, default=16)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
@@ -200,7 +209,7 @@ def main() -> None:
     from sharded_table import describe
 
     load = os.getloadavg()[0]
-    results: dict = {"machine": describe_machine(), "load": load, "epochs": options.epochs}
+    results: dict = {"machine": describe_machine(), "load": load, "epochs": options.epochs, "turns": options.turns}
     results |= {"graphs": {}, "processes": {}}
     with tempfile.TemporaryDirectory() as temporary:
         folders = [Path(temporary) / name for name in GRAPHS]
@@ -208,7 +217,7 @@ def main() -> None:
             results["graphs"][folder.name] = prepare(folder.name, folder, options.parts)
         for size in (1, 2, 4):
             chosen = [folder for folder in folders if size == 1 or folder.name not in CALIBRATION]
-            results["processes"][str(size)] = run(chosen, options.epochs, size)
+            results["processes"][str(size)] = run(chosen, options.epochs, size, turns=options.turns)
     text = describe(results, channels=CHANNELS, rounds=ROUNDS)
     print(text)
     if options.out:
