@@ -1,7 +1,7 @@
 """What helps random propagation in mini-batches (GRAND+): many trainings at once, on development splits.
 
     python -m benchmarks.random_propagation [--device cuda] [--settings NAME …] [--graphs cora citeseer] [--splits 16]
-        [--first 0] [--seeds 2] [--jobs 1]
+        [--first 0] [--seeds 2] [--steps 8000] [--jobs 1]
 
 The recipe `sampled` and the published code beside it differ in a dozen details, and its settings in as many numbers.
 Here all trainings of one setting on one graph, over splits and seeds, are one batch of matrices, so that a GPU trains
@@ -89,24 +89,36 @@ CITESEER = {**CITESEER, "warmup": 500, "steps": 8000}
 AVERAGED = replace(RULE, order=4, alpha=0.0, temperature=0.3, threshold=0.0, decay=5e-4, input_dropout=0.3)
 SETTINGS: dict[str, Setting] = {
     "rule": RULE,
+    "mean of 4": replace(RULE, order=4, alpha=0.0),
+    "temperature 0.3": replace(RULE, temperature=0.3),
     "reference, GRAND+'s for Cora": replace(REFERENCE, **CORA),
     "GRAND+'s for Cora": replace(RULE, **CORA),
-    "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
-    "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
-    "reference, rule": REFERENCE,
-    "mean of 4": replace(RULE, order=4, alpha=0.0),
     "decay 5e-4": replace(RULE, decay=5e-4),
-    "temperature 0.3": replace(RULE, temperature=0.3),
+    "λ 2.5": replace(RULE, weight=2.5),
+    "aim smoothed": replace(RULE, aim="smoothed"),
+    "400 others": replace(RULE, others=400),
+    "dropout 0.5": replace(RULE, dropout=0.5),
+    "input dropout 0.8": replace(RULE, input_dropout=0.8),
+    "input dropout 0.2": replace(RULE, input_dropout=0.2),
+    "all labelled": replace(RULE, labelled=200),
+    "aim mixed": replace(RULE, aim="mixed"),
+    "λ 0.8": replace(RULE, weight=0.8),
+    "node dropout 0.3": replace(RULE, drop_node=0.3),
+    "uniform start": replace(RULE, start="uniform"),
+    "four passes": replace(RULE, passes=4),
+    "α 0.1": replace(RULE, alpha=0.1, order=15),
+    "256 channels": replace(RULE, hidden=256),
+    "rate 0.003": replace(RULE, rate=0.003),
+    "symmetric": replace(RULE, symmetric=True),
+    "node dropout 0.7": replace(RULE, drop_node=0.7),
+    "no threshold": replace(RULE, threshold=0.0),
+    "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
+    "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
+    "reference, rule": REFERENCE,
     "idf": replace(RULE, scale="idf"),
     "aim whole": replace(RULE, aim="whole"),
-    "aim smoothed": replace(RULE, aim="smoothed"),
-    "aim mixed": replace(RULE, aim="mixed"),
-    "400 others": replace(RULE, others=400),
     "dropout 0.7": replace(RULE, dropout=0.7),
-    "input dropout 0.8": replace(RULE, input_dropout=0.8),
     "64 entries": replace(RULE, entries=64),
-    "symmetric": replace(RULE, symmetric=True),
-    "uniform start": replace(RULE, start="uniform"),
     "exact rows": replace(RULE, least=0.0),
     "geometric walks": replace(RULE, last="geometric"),
     "labels in turn": replace(RULE, batches="in turn"),
@@ -116,27 +128,15 @@ SETTINGS: dict[str, Setting] = {
     "like `averaged`, symmetric, 400 others": replace(AVERAGED, symmetric=True, others=400),
     "mean of 2": replace(RULE, order=2, alpha=0.0),
     "mean of 6": replace(RULE, order=6, alpha=0.0),
-    "α 0.1": replace(RULE, alpha=0.1, order=15),
     "α 0.3": replace(RULE, alpha=0.3),
-    "dropout 0.5": replace(RULE, dropout=0.5),
-    "input dropout 0.2": replace(RULE, input_dropout=0.2),
     "input dropout 0.7": replace(RULE, input_dropout=0.7),
     "decay 2e-4": replace(RULE, decay=2e-4),
     "decay 2e-3": replace(RULE, decay=2e-3),
     "first layer decays": replace(RULE, decay_first=True),
-    "λ 0.8": replace(RULE, weight=0.8),
-    "λ 2.5": replace(RULE, weight=2.5),
-    "no threshold": replace(RULE, threshold=0.0),
     "threshold 3": replace(RULE, threshold=3.0),
-    "all labelled": replace(RULE, labelled=200),
     "20 labelled": replace(RULE, labelled=20),
-    "four passes": replace(RULE, passes=4),
-    "256 channels": replace(RULE, hidden=256),
     "32 channels": replace(RULE, hidden=32),
-    "node dropout 0.3": replace(RULE, drop_node=0.3),
-    "node dropout 0.7": replace(RULE, drop_node=0.7),
     "length one": replace(RULE, scale="length"),
-    "rate 0.003": replace(RULE, rate=0.003),
     "slow ramp": replace(RULE, warmup=2000),
     "labels smooth": replace(RULE, smooth=0.1),
     "3 nodes alike": replace(RULE, like=3),
@@ -431,15 +431,18 @@ def share(values: Tensor, mask: Tensor) -> Tensor:
     return (values.float() * mask).sum(1) / mask.sum(1)
 
 
-def run(graph: str, name: str, splits: range, seeds: int, device: str, keep: Path | None = None) -> dict[str, Any]:
+def run(
+    graph: str, name: str, splits: range, seeds: int, device: str, steps: int, keep: Path | None = None
+) -> dict[str, Any]:
     """All trainings of a setting on a graph; what each rule keeps of each."""
     from experiments.harness.machine import describe_machine
 
     torch.backends.cuda.matmul.allow_tf32 = True
     began = time.perf_counter()
     drawn = [split for split in splits for _ in range(seeds)]
-    task = Task.of(graph, SETTINGS[name], drawn, device)
-    trainings = Trainings(task, SETTINGS[name], seed=splits.stop)
+    setting = replace(SETTINGS[name], steps=min(steps, SETTINGS[name].steps))
+    task = Task.of(graph, setting, drawn, device)
+    trainings = Trainings(task, setting, seed=splits.stop)
     trainings.run()
     curves = torch.stack(trainings.curve).permute(2, 0, 1).tolist()  # [B, checks, 3]
     assert trainings.kept is not None
@@ -452,6 +455,7 @@ def run(graph: str, name: str, splits: range, seeds: int, device: str, keep: Pat
         "graph": graph,
         "setting": name,
         "splits": drawn,
+        "steps": setting.steps,
         "kept": {rule: [choose(curve, rule) for curve in curves] for rule in RULES},
         "together": [round(value, 4) for value in together.tolist()],
         "seconds": round(time.perf_counter() - began, 1),
@@ -551,6 +555,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=16)
     parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=8000, help="at most")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for the kept probabilities")
     given = parser.parse_args()
@@ -559,7 +564,7 @@ def main() -> None:
     done = {(each["graph"], each["setting"]) for each in map(json.loads, lines) if splits[0] in each["splits"]}
     todo = [(graph, name) for name in given.settings for graph in given.graphs if (graph, name) not in done]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        how = (splits, given.seeds, given.device, given.keep)
+        how = (splits, given.seeds, given.device, given.steps, given.keep)
         waiting = {pool.submit(run, *each, *how): each for each in todo}
         for future in as_completed(waiting):
             if future.exception() is not None:
