@@ -183,7 +183,7 @@ def held_cut(options: argparse.Namespace) -> dict[str, object]:
 
 def _large(options: argparse.Namespace, name: str) -> dict[str, object]:
     sizes = options.nodes, options.edges, options.k, name
-    return train(*sizes, epochs=options.epochs, graph=options.graph, memory=HOST)
+    return train(*sizes, epochs=options.epochs, engine=options.engine, graph=options.graph, memory=HOST)
 
 
 def full(options: argparse.Namespace) -> dict[str, object]:
@@ -282,7 +282,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--edges", type=int, default=1_615_685_872, help="of the record, both directions counted")
     parser.add_argument("--k", type=int, default=192, help="parts of the record")
     parser.add_argument("--epochs", type=int, default=10, help="of the record")
-    parser.add_argument("--engine", default="auto", help="of `capped` and `full`, where another is wanted")
+    parser.add_argument("--engine", default="auto", help="of the largest graphs, where another is wanted")
     parser.add_argument("--graph", choices=("planted", "rmat"), default="planted", help="of the largest ones")
     parser.add_argument("--eight", action="store_true", help="features of `full` in 8 bits")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)

@@ -42,13 +42,19 @@ def table(results: dict[str, Any]) -> str:
     }
     for part, make in titles.items():
         found = [results[name] for name in (part, f"{part} rmat") if name in results]
-        if part in _BESIDE and found:
+        if part == "rmat" and found:
+            larger = [results[f"{name} rmat"] for name in _LARGEST if f"{name} rmat" in results]
+            blocks.append(make({"rows": found[0]["rows"] + larger}))
+        elif part in _LARGEST:
+            blocks += [make(results[part])] if part in results else []
+        elif part in _BESIDE and found:
             blocks.append(make(found))
         else:
             blocks += [make(result) for result in found]
     return "\n\n".join(blocks)
 
 
+_LARGEST = ("record", "synchronous", "held_cut")  # which R-MAT's table has behind the smaller ones
 _BESIDE = ("capped", "full")  # whose table has a row for each graph
 
 
