@@ -61,6 +61,7 @@ class NamedRecipe:
 MANY_LABELS, FEW_COLUMNS = 200, 32  # from where on, and up to where, cells of many rounds learn what few labels cannot
 FEW_LABELS = 50  # per class, up to which random passes that agree tell more than the labels
 SMALL_VOCABULARY = 1000  # columns that propagate themselves
+MANY_COLUMNS = 4096  # from where on a labelled node has but few of them, as the rule of the weight decay has it
 ALIKE = 0.2  # assortativity from which on neighbours are alike
 MOST_ROWS = 50_000  # nodes whose rows of a propagation matrix are soon found
 SEEDS_APART = 1_000_000  # of the trainings of one recipe in a race
@@ -83,6 +84,10 @@ def _can_average(facts: GraphFacts) -> bool:
 
 def _can_sample(facts: GraphFacts) -> bool:
     return _can_average(facts) and facts.num_nodes <= MOST_ROWS
+
+
+def _has_many_columns(facts: GraphFacts) -> bool:
+    return facts.num_columns > MANY_COLUMNS and facts.rows_differ and _can_average(facts)
 
 
 _SPREAD = Pipeline(
@@ -122,6 +127,29 @@ _BATCHES = Recipe(
 )
 
 RECIPES: dict[str, NamedRecipe] = {
+    "sparse": NamedRecipe(
+        "scores of sparse features as they are, propagated with a teleport; random passes agree a little",
+        Pipeline(
+            schedule="synchronous",
+            rounds=5,
+            normalization="split",
+            self_loops=True,
+            hidden_channels=128,
+            model_options={
+                "cell": "linear",
+                "cell_options": {"alpha": 0.1},
+                "readout": "last",
+                "input_dropout": 0.3,
+                "dropout": 0.2,
+                "drop_node": 0.5,
+            },
+        ),
+        replace(DEFAULT_RECIPE, epochs=300, consistency=0.25, consistency_warmup=50),
+        suits=_has_many_columns,
+        in_shards=False,  # whose features are scaled already
+        undirected=True,
+        scale_features="none",
+    ),
     "spread": NamedRecipe(
         "scores of the features, propagated by the linear cell; random passes agree with their sharpened average",
         _SPREAD,

@@ -33,6 +33,14 @@ def test_averages_need_few_labels_and_neighbours_that_are_alike():
         assert not {"averaged", "smoothed"} & set(choose_members(other))
 
 
+def test_many_sparse_columns_of_few_labels_have_a_recipe_that_comes_first():
+    words = replace(FACTS, num_columns=5000, rows_differ=True)
+    assert choose_members(words)[0] == "sparse"
+    for other in ({"num_columns": 4000}, {"rows_differ": False}, {"labels_per_class": 200.0}, {"assortativity": 0.0}):
+        assert "sparse" not in choose_members(replace(words, **other))
+    assert choose_members(words, in_shards=True)[0] == "spread"
+
+
 def test_mini_batches_need_few_labels_and_few_nodes():
     few = replace(FACTS, assortativity=0.5)
     for columns, name in ((2000, "sampled"), (500, "sampled_unit")):
