@@ -23,7 +23,7 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # 
 
 PARTS = (
     *("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes"),
-    *("record", "synchronous", "held_cut", "rmat", "capped", "wide_check", "eight_bit", "full"),
+    *("record", "synchronous", "held_cut", "rmat", "rmat_large", "capped", "wide_check", "eight_bit", "full"),
 )
 LIMITS = {"float32": 1e-5, "bf16": 3e-2}  # relative errors that a check allows
 
@@ -212,6 +212,13 @@ def rmat(options: argparse.Namespace) -> dict[str, object]:
     return {"rows": found}
 
 
+def rmat_large(options: argparse.Namespace) -> dict[str, object]:
+    """64M nodes and 931M edges of such degrees."""
+    names = options.schedules.split(",")
+    sizes = 64_000_000, 931_200_000, 32, tuple(names)
+    return {"rows": train_each(*sizes, epochs=options.epochs, engine=options.engine, graph="rmat", memory=HOST)}
+
+
 SCHEDULE_WORDS = {"synchronous": "synchronous", "held_cut": "the cut held", "partitioned": "partition schedule"}
 CONVOLUTIONS = {"model_options": {"cell": "residual", "sharing": "round", "concat": "none"}, "hidden_channels": 256}
 
@@ -284,6 +291,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10, help="of the record")
     parser.add_argument("--engine", default="auto", help="of the largest graphs, where another is wanted")
     parser.add_argument("--graph", choices=("planted", "rmat"), default="planted", help="of the largest ones")
+    parser.add_argument("--schedules", default="synchronous,held_cut,partitioned", help="of `rmat_large`")
     parser.add_argument("--eight", action="store_true", help="features of `full` in 8 bits")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

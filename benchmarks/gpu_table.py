@@ -43,8 +43,9 @@ def table(results: dict[str, Any]) -> str:
     for part, make in titles.items():
         found = [results[name] for name in (part, f"{part} rmat") if name in results]
         if part == "rmat" and found:
-            larger = [results[f"{name} rmat"] for name in _LARGEST if f"{name} rmat" in results]
-            blocks.append(make({"rows": found[0]["rows"] + larger}))
+            larger = results.get("rmat_large", {"rows": []})["rows"]
+            largest = [results[f"{name} rmat"] for name in _LARGEST if f"{name} rmat" in results]
+            blocks.append(make({"rows": found[0]["rows"] + larger + largest}))
         elif part in _LARGEST:
             blocks += [make(results[part])] if part in results else []
         elif part in _BESIDE and found:
