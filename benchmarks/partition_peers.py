@@ -7,14 +7,15 @@ import numpy as np
 
 import gpnn
 
+VARIANTS = {"": {}, "spread": {"leftover": "spread"}, "edges": {"balance": "edges"}, "cycles": {"cycles": 2}}
+
 
 def divide(method: str, graph: gpnn.Graph, k: int, seed: int) -> tuple[np.ndarray, dict[str, float]]:
     """Labels, and times that only this method has."""
     if method in PEERS:
         return PEERS[method](graph, k, seed)
-    name, _, balance = method.partition(":")
-    options = {"balance": balance} if balance and balance != "spread" else {}
-    options |= {"leftover": "spread"} if balance == "spread" else {}
+    name, _, variant = method.partition(":")
+    options = VARIANTS[variant]
     if name == "metis":
         return _metis(graph, k, seed, options)
     return gpnn.partition_graph(graph, k, name, seed, **options).labels.numpy(), {}

@@ -23,20 +23,52 @@ _FM_NODES = 20_000
 _FM_ENTRIES = 48  # per node on average: a move costs their square
 
 
-def coarsen(level: Level, num_parts: int, state: np.ndarray) -> tuple[list[Level], list[np.ndarray]]:
-    """The levels from the given one to the coarsest, and from each to the next the cluster of each node."""
+def coarsen(
+    level: Level, num_parts: int, state: np.ndarray, parts: np.ndarray | None = None
+) -> tuple[list[Level], list[np.ndarray]]:
+    """The levels from the given one to the coarsest, and from each to the next the cluster of each node.
+
+    With `parts`, the part of each node, `[n]`, no cluster has nodes of two parts.
+    """
     levels: list[Level] = [level]
     names: list[np.ndarray] = []
     limit = (level.node_weight.sum(0, dtype=np.int64) * _LARGEST / num_parts).astype(np.int64)
     limit = np.maximum(limit, 1)
     while len(levels[-1].node_weight) > _COARSEST * num_parts:
-        labels = cluster(levels[-1], limit, _CLUSTER_ROUNDS, state)
+        if parts is None:
+            labels = cluster(levels[-1], limit, _CLUSTER_ROUNDS, state)
+        else:
+            labels = cluster(drop_cut(levels[-1], parts), limit, _CLUSTER_ROUNDS, state)
+            labels = np.unique(labels.astype(np.int64) * num_parts + parts, return_inverse=True)[1].astype(np.int32)
         count = number(labels)
         if count > 0.9 * len(labels) or count < _FEWEST * num_parts:
             break
         levels.append(contract(levels[-1], labels, count))
         names.append(labels)
+        parts = parts if parts is None else contract_parts(parts, labels, count)
     return levels, names
+
+
+def refine_again(level: Level, labels: np.ndarray, cap: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Part of each node after a V-cycle, `[n]`: parts are coarsened one by one, and refined on the way back.
+
+    Args:
+        level: the graph.
+        labels: the part of each node, `[n]`.
+        cap: the most that each part may weigh, `[K, C]`.
+        state: the random stream.
+    """
+    levels, names = coarsen(level, len(cap), state, labels)
+    for name, coarser in zip(names, levels[1:]):
+        labels = contract_parts(labels, name, len(coarser.node_weight))
+    return refine_levels(levels, names, labels.copy(), cap)
+
+
+def contract_parts(parts: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+    """The part of each of `count` clusters, given that of each node and its cluster."""
+    coarse = np.empty(count, np.int32)
+    coarse[labels] = parts
+    return coarse
 
 
 def partition_levels(
@@ -51,7 +83,11 @@ def partition_levels(
         state: the random stream.
     """
     tries = int(np.clip(_TRY_ENTRIES // max(len(levels[-1].neighbour), 1), 1, _TRIES))
-    labels = divide(levels[-1], cap, prefer, tries, state)
+    return refine_levels(levels, names, divide(levels[-1], cap, prefer, tries, state), cap)
+
+
+def refine_levels(levels: list[Level], names: list[np.ndarray], labels: np.ndarray, cap: np.ndarray) -> np.ndarray:
+    """Part of each node of the finest level, `[n]`, given that of each node of the coarsest; frees the levels."""
     while True:
         improve(levels[-1], labels, cap)
         levels.pop()
@@ -72,6 +108,25 @@ def improve(level: Level, labels: np.ndarray, cap: np.ndarray) -> None:
     between, total = sample_cut(level, labels, 1 + num_nodes // _FM_NODES)
     if num_nodes <= _FM_NODES or between < _FM_CUT * total:
         fm_refine(level, labels, load, cap, heap, _FM_PASSES, max(200, num_nodes // 100))
+
+
+@njit(cache=True, nogil=True)
+def drop_cut(level, parts):  # type: ignore[no-untyped-def]
+    """The graph without its edges between parts."""
+    ptr, index, edge_weight, node_weight = level
+    new_ptr = np.zeros(len(parts) + 1, np.int64)
+    new_index = np.empty(len(index), np.int32)
+    new_weight = np.empty(len(edge_weight), np.int32)
+    used = 0
+    for node in range(len(parts)):
+        for e in range(ptr[node], ptr[node + 1]):
+            if parts[index[e]] == parts[node]:
+                new_index[used] = index[e]
+                if len(edge_weight):
+                    new_weight[used] = edge_weight[e]
+                used += 1
+        new_ptr[node + 1] = used
+    return Level(new_ptr, new_index[:used], new_weight[:used], node_weight)
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice, check_range
+from gpnn.check import check_choice, check_count, check_range
 from gpnn.graph import Graph
 from gpnn.partition.partition import Partition
 
@@ -22,6 +22,7 @@ def refined(
     balance: str = "nodes",
     balance_labels: bool = False,
     imbalance: float = 0.05,
+    cycles: int = 0,
 ) -> Partition:
     """Divide the graph into k parts of nearly equal weight that cut few edges, in time linear in its edges.
 
@@ -37,17 +38,20 @@ def refined(
         balance_labels: also balance the training nodes.
         imbalance: how far above the mean a part may lie (one node more than the mean is always allowed; a
             node that weighs more than a part cannot be divided).
+        cycles: how often the parts are coarsened and refined once more (V-cycles), each about as long as the first
+            time, for a cut that is a few percent smaller.
 
     Raises:
-        ValueError: for an unknown balance, a negative imbalance, or no labels to balance.
+        ValueError: for an unknown balance, a negative imbalance or number of cycles, or no labels to balance.
 
     >>> two = Graph([0, 1, 2, 0, 3, 4, 5, 3, 2], [1, 2, 0, 2, 4, 5, 3, 5, 3], num_nodes=6)
     >>> refined(two, 2).labels.bincount().tolist()
     [3, 3]
     """
     _check(balance, balance_labels, imbalance, train_nodes)
+    check_count("cycles", cycles, at_least=0)
     from gpnn.partition.kernels import stream
-    from gpnn.partition.multilevel_hierarchy import coarsen, partition_levels
+    from gpnn.partition.multilevel_hierarchy import coarsen, partition_levels, refine_again
     from gpnn.partition.multilevel_level import Level
     from gpnn.partition.multilevel_refine import assign_isolated, fill_empty
     from gpnn.partition.neighbours import neighbours
@@ -57,9 +61,12 @@ def refined(
     degree = np.diff(ptr).astype(np.int32)
     weight = _weights(degree, balance, train_nodes if balance_labels else None)
     cap = _caps(weight, k, imbalance)
-    levels, names = coarsen(Level(ptr, index, np.empty(0, np.int32), weight), k, state)
+    level = Level(ptr, index, np.empty(0, np.int32), weight)
+    levels, names = coarsen(level, k, state)
     prefer = _preference(degree, names, train_nodes, len(levels[-1].node_weight))
     labels = partition_levels(levels, names, cap, prefer, state)
+    for _ in range(cycles):
+        labels = refine_again(level, labels, cap, state)
     assign_isolated(labels, weight, k)
     fill_empty(labels, k)
     return Partition(torch.from_numpy(labels), k)

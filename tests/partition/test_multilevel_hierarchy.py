@@ -9,13 +9,16 @@ from gpnn.partition.multilevel_hierarchy import (
     _pull,
     coarsen,
     contract,
+    contract_parts,
     divide,
+    drop_cut,
     extract,
     improve,
     number,
     partition_levels,
+    refine_again,
 )
-from gpnn.partition.multilevel_level import loads, make_heap
+from gpnn.partition.multilevel_level import loads, make_heap, sample_cut
 from tests.oracle.levels import chain_level, divided_levels, level_of, levels, matrix_of, slow_cut
 
 
@@ -28,6 +31,34 @@ def test_levels_keep_their_weight_and_follow_each_other():
     for level, name, count in zip(levels[1:], names, sizes[1:]):
         assert level.node_weight.sum() == 5000
         assert len(np.unique(name)) == count == name.max() + 1
+
+
+def test_clusters_stay_within_parts():
+    level = chain_level(3000)
+    parts = (np.arange(3000) // 7 % 4).astype(np.int32)
+    levels, names = coarsen(level, 4, stream(0), parts)
+    assert names
+    for finer, coarser, name in zip(levels, levels[1:], names):
+        coarse = contract_parts(parts, name, len(coarser.node_weight))
+        assert np.array_equal(coarse[name], parts)
+        assert sample_cut(coarser, coarse, 1)[0] == sample_cut(finer, parts, 1)[0]
+        parts = coarse
+
+
+def test_a_cycle_mends_a_bad_partition():
+    level, labels = chain_level(3000), (np.arange(3000) // 50 % 4).astype(np.int32)
+    cap = np.full((4, 1), 787)
+    again = refine_again(level, labels, cap, stream(0))
+    assert sample_cut(level, again, 1)[0] < sample_cut(level, labels, 1)[0]
+    assert loads(level.node_weight, again, 4).max() <= 787
+
+
+@settings(max_examples=60, deadline=None)
+@given(divided_levels(3))
+def test_a_graph_without_its_cut(divided):
+    level, parts = divided
+    inside = np.where(parts[:, None] == parts[None], matrix_of(level), 0)
+    assert np.array_equal(matrix_of(drop_cut(level, parts)), inside)
 
 
 def test_a_small_graph_is_its_own_coarsest():

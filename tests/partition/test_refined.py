@@ -118,12 +118,30 @@ def test_seeds_are_drawn_by_the_degrees_of_labelled_nodes():
         ({"balance": "cost"}, r"`balance` must be one of nodes, edges. Got 'cost'."),
         ({"imbalance": -0.1}, r"`imbalance` must be at least 0. Got -0.1."),
         ({"imbalance": float("nan")}, r"`imbalance` must be at least 0. Got nan."),
+        ({"cycles": -1}, r"`cycles` must be an integer of at least 0. Got -1."),
         ({"balance_labels": True}, r"`balance_labels` needs training nodes \(`train_mask`\). Got none."),
     ],
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         partition_graph(chain(4), 2, "refined", **options)
+
+
+@pytest.mark.parametrize("make", [lambda: grid(40, 40), lambda: planted(20, 200, 10)[0]])
+def test_cycles_lower_the_cut_and_keep_the_balance(make):
+    graph = make()
+    once, again = (partition_graph(graph, 8, "refined", seed=1, cycles=cycles).quality(graph) for cycles in (0, 3))
+    assert again.edge_cut < once.edge_cut
+    assert again.balance <= 1.05
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(max_nodes=24, max_edges=60), st.data())
+def test_cycles_keep_parts_even_on_any_graph(graph, data):
+    k = data.draw(st.integers(1, graph.num_nodes))
+    sizes = partition_graph(graph, k, "refined", cycles=2, seed=data.draw(st.integers(0, 99))).sizes
+    assert int(sizes.min()) >= 1
+    assert int(sizes.max()) <= max(-(-graph.num_nodes // k), 1.05 * graph.num_nodes / k)
 
 
 @pytest.mark.parametrize("mesh", ["4elt", "wing"])
