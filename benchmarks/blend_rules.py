@@ -9,7 +9,8 @@ train` does, before it trains members again with other seeds; *selection, traine
 *Uniform* gives every candidate of a rule the same weight, *half* is the mean of *selection* and *uniform*. *Networks*
 are all candidates but `features` and `columns`. *Best* is the one with the best validation metric, *least loss* that
 with the least validation loss; losses are alike where their difference is within two standard errors. Finished lines
-are not run again; `results/blend_rules.md` is the table of all of them.
+are not run again; `results/blend_rules.md` is the table of all of them. Races of the same splits before recipes were
+let through the ramp of their loss are in `results/blend_rules_before.jsonl`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
     from gpnn.train.fit import FitResult
 
 RESULTS = Path(__file__).parent / "results" / "blend_rules.jsonl"
+BEFORE = RESULTS.with_name("blend_rules_before.jsonl")
 COMMAND = "python -m benchmarks.blend_rules --jobs 5 --splits 5"
 PLAIN = ("features", "columns")  # recipes that propagate no states
+RAMPED = ("sampled", "averaged", "spread")  # recipes with a loss whose weight rises
+BLEND = "selection, trained again"
 CLOSE = 2.0  # standard errors of the difference of losses within which recipes are not told apart
 
 Weights = dict[str, float]
@@ -87,7 +91,7 @@ def run(graph: str, split: int, folder: Path | None = None) -> dict[str, Any]:
         torch.save({"outputs": kept, "targets": targets, "selected": selected}, folder / f"{graph}-{split}.pt")
     rules = rule_weights({name: each[val] for name, each in found.items()}, data.y[val], selected)
     scores = {rule: score(mix(found, weights)[held], data.y[held]) for rule, weights in rules.items()}
-    scores["selection, trained again"] = score(mixed[held], data.y[held])
+    scores[BLEND] = score(mixed[held], data.y[held])
     return {
         "graph": graph,
         "split": split,
@@ -189,6 +193,32 @@ def recipe_table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text)
 
 
+def compare(lines: list[dict[str, Any]], before: list[dict[str, Any]]) -> str:
+    """Held-out accuracy of recipes and of the blend, less that of the same race before; paired over splits."""
+    old = {(each["graph"], each["split"]): each for each in before}
+    text = [_row(["graph", "what", "before", "now", "points"]), _row(["---"] * 5)]
+    for graph in sorted({each["graph"] for each in lines}):
+        pairs = [
+            (old[graph, each["split"]], each)
+            for each in lines
+            if each["graph"] == graph and (graph, each["split"]) in old
+        ]
+        found = {"blend": [(one["held"][BLEND][0], two["held"][BLEND][0]) for one, two in pairs]}
+        for name in RAMPED:
+            both = [(one["recipes"], two["recipes"]) for one, two in pairs]
+            found[f"`{name}`"] = [
+                (one[name]["held"][0], two[name]["held"][0]) for one, two in both if name in one and name in two
+            ]
+        for what, values in found.items():
+            gains = [100 * (now - then) for then, now in values]
+            if len(gains) > 1:
+                means = [f"{100 * fmean(side):.1f} [{len(side)}]" for side in zip(*values)]
+                text.append(
+                    _row([graph, what, *means, f"{fmean(gains):+.2f} ± {stdev(gains) / len(gains) ** 0.5:.2f}"])
+                )
+    return "\n".join(text)
+
+
 def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -202,7 +232,12 @@ def write_page() -> None:
     seconds = f"{len(lines)} races, {fmean(each['cpu_seconds'] for each in lines):.0f} CPU seconds each on average."
     end = f"{seconds}\n\nMachine: {machines}.\nCommand: `{COMMAND}`\n"
     title = "# How the recipes of a race are weighed where labels are few"
-    RESULTS.with_suffix(".md").write_text("\n\n".join([title, about, paired, table(lines), recipe_table(lines), end]))
+    parts = [title, about, paired, table(lines), recipe_table(lines)]
+    if BEFORE.exists():
+        before = [json.loads(line) for line in BEFORE.read_text().splitlines()]
+        told = "Held-out accuracy before recipes were let through the ramp of their loss, and now, on the same splits:"
+        parts += [told, compare(lines, before)]
+    RESULTS.with_suffix(".md").write_text("\n\n".join([*parts, end]))
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from gpnn.data.splits import GraphFacts, count_entries, split_mask
 from gpnn.distributed import group_of
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN, CellBank
+from gpnn.nn.sampled_rows import ENTRIES
 from gpnn.recipes import ALIKE, DEFAULT, RECIPES
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -145,8 +146,12 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
 
 
 def _batch_seconds(model: nn.Module, data: Data, recipe: Recipe) -> float:
-    """Seconds of the steps of an epoch of mini-batches, and of its validation: the first layer's products are dense."""
+    """Seconds of the steps of an epoch of mini-batches, and of its validation."""
     weights = sum(each.numel() for each in model.parameters())
+    first: Any = getattr(getattr(model, "encoder", None), "first", None)
+    if first is not None and getattr(model, "norm", "none") == "none":  # rows of few entries stay sparse
+        entries = SPARSE * count_entries(data.get("x")) / max(1, data.num_nodes) * ENTRIES / 2
+        weights -= max(0.0, first.weight.shape[0] - entries) * first.weight.shape[1]
     rows = recipe.batch + min(recipe.labelled, int(split_mask(data, "train").sum()))
     operations = STEPS * rows * PASS * recipe.passes + CHECK * int(split_mask(data, "val").sum())
     return operations * weights / SPEED["cpu"] + STEPS * BATCH_STEP

@@ -216,7 +216,8 @@ def _add(
             on_measure(name)
         cost = measured_seconds(*parts, seed=trial.seed)
     costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
-    return RaceRecord(seconds, measured, _metric(trial), costs, epochs), few_labels
+    ramps = {**(record.ramps or {}), name: trial.recipe.consistency_warmup if trial.recipe.consistency else 0}
+    return RaceRecord(seconds, measured, _metric(trial), costs, epochs, ramps=ramps), few_labels
 
 
 def _reason(refusal: Exception) -> str:

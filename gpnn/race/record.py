@@ -31,6 +31,7 @@ _KINDS: dict[str, Any] = {
     "expected": int | float | None,  # follows from the others
     "left_out": dict | None,  # versions before it have none
     "too_large": dict | None,  # the same
+    "ramps": dict | None,  # the same
 }
 
 
@@ -51,6 +52,7 @@ class RaceRecord:
         blend: the weights of recipes in a blend; None before it was tried.
         left_out: seconds of an epoch of each recipe whose epochs take too long for the budget.
         too_large: what each recipe that does not fit in memory would take.
+        ramps: the epochs over which the weight of a part of each recipe's loss rises.
     """
 
     budget: float
@@ -63,6 +65,7 @@ class RaceRecord:
     blend: Blend | None = None
     left_out: Mapping[str, float] | None = None
     too_large: Mapping[str, str] | None = None
+    ramps: Mapping[str, int] | None = None
 
     def _repr_html_(self) -> str:
         told = ("name", "epochs", "seconds")
@@ -196,12 +199,16 @@ class RaceRecord:
         return float(most - (most - value) ** 2 / (most - earlier))
 
     def hopeless(self, rung: int) -> list[str]:
-        """Those of the last rung who will not even come to where the best one is; nobody in another rung."""
+        """Those of the last rung who will not even come to where the best one is; nobody in another rung.
+
+        What the last half of a training gained tells what follows where it lies behind the ramp of its loss.
+        """
         if rung < len(FRACTIONS) - 1 or not (alive := self.alive(rung)):
             return []
         best = self.find(rung - 1, alive[0]) or {}
         reached = -math.inf if best.get("value") is None else best["value"]
-        return [name for name in alive[1:] if self.prospect(rung - 1, name) < reached]
+        told = [name for name in alive[1:] if self.epochs_before(rung, name) >= 2 * (self.ramps or {}).get(name, 0)]
+        return [name for name in told if self.prospect(rung - 1, name) < reached]
 
     def epochs_before(self, rung: int, name: str) -> int:
         """The epochs that a training had done before a rung."""

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.blend_rules import mix, rule_weights, score, table
+from benchmarks.blend_rules import BLEND, compare, mix, rule_weights, score, table
 
 
 def _outputs(right: float, num: int = 40) -> torch.Tensor:
@@ -30,3 +30,9 @@ def test_table_is_paired():
         {"graph": "cora", "held": {"selection": [0.7, 1.0], "best": [0.71, 1.0]}},
     ]
     assert "| best | 76.0 [2] | +1.00 ± 0.00 |" in table(lines)
+
+
+def test_races_are_compared_with_those_before():
+    before = [{"graph": "cora", "split": k, "held": {BLEND: [0.8, 1.0]}, "recipes": {}} for k in range(3)]
+    now = [{"graph": "cora", "split": k, "held": {BLEND: [0.82, 1.0]}, "recipes": {}} for k in range(2)]
+    assert "| cora | blend | 80.0 [2] | 82.0 [2] | +2.00 ± 0.00 |" in compare(now, before)

@@ -139,6 +139,14 @@ def test_zeros_cost_nothing(planted):
     assert cost(sparse, "spread") == cost(wide, "spread") < cost(full, "spread")
 
 
+def test_mini_batches_of_sparse_rows_cost_what_their_entries_do(planted):
+    wide, sparse = planted.clone(), planted.clone()
+    wide.x = torch.ones(planted.num_nodes, 2000)
+    sparse.x = torch.cat([torch.ones(planted.num_nodes, 2), torch.zeros(planted.num_nodes, 1998)], 1)
+    assert cost(sparse, "sampled") < 0.5 * cost(wide, "sampled")
+    assert cost(sparse, "sampled_unit") == cost(wide, "sampled_unit")  # whose columns are standardised
+
+
 def test_a_solver_reads_what_its_training_nodes_and_their_neighbours_have(planted):
     more = planted.clone()
     more.train_mask = torch.ones_like(planted.train_mask)

@@ -52,6 +52,16 @@ def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
     assert losses.hopeless(2) == []
 
 
+def test_a_level_curve_whose_loss_still_rises_goes_on_in_the_last_rung():
+    first = [row(0, name, 0.5) for name in "abc"]
+    best, level = row(1, "a", 0.9) | {"earlier": 0.9}, row(1, "b", 0.8, epochs=19) | {"earlier": 0.8}
+    record = replace(rows(*first, best, level), ramps={"a": 0, "b": 10, "c": 0})
+    assert rung_epochs(record, 2) == {"a": 40, "b": 40}
+    assert rung_epochs(replace(record, rows=(*record.rows, row(2, "b", 0.8, 40))), 2) == {"a": 40, "b": 40}
+    assert rung_epochs(replace(record, ramps={"b": 9}), 2) == {"a": 40, "b": 19}
+    assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
+
+
 def test_what_a_race_takes_at_most_counts_all_that_may_go_on():
     costs, epochs = {"a": 0.1, "b": 0.2, "c": 0.4}, {"a": 40, "b": 40, "c": 40}
     rungs = 12 * 0.1 + 40 * (0.2 + 0.4)
