@@ -371,7 +371,7 @@ RECIPES: dict[str, NamedRecipe] = {
     ),
     "columns": NamedRecipe(
         "ridge regression or boosted trees on a node's columns, its neighbours' and their training labels",
-        Pipeline(schedule="synchronous", rounds=2, model="columns"),
+        Pipeline(schedule="synchronous", rounds=3, model="columns"),
         Recipe(epochs=16, patience=0),  # it has fewer settings
         in_shards=False,
         random=False,

@@ -35,10 +35,12 @@ class Relations:
     Attributes:
         each: rows are receivers, columns senders; reversed relations have them the other way round.
         pairs: the relations that a walk of two steps takes, last step first.
+        whole: all of them as one.
     """
 
     each: tuple[Operator, ...]
     pairs: tuple[tuple[Operator, Operator], ...]
+    whole: Operator
 
     @classmethod
     def of(
@@ -64,11 +66,12 @@ class Relations:
             each.append(_operator(*ends, graph.num_nodes, device))
             if directed:
                 each.append(_operator(*ends[::-1], graph.num_nodes, device))
-        if len(each) ** 2 <= MOST_PAIRS:
-            return cls(tuple(each), tuple((last, first) for last in each for first in each))
-        whole = _operator(torch.cat([src, dst]), torch.cat([dst, src]), graph.num_nodes, device) if directed else None
-        whole = whole or _operator(src, dst, graph.num_nodes, device)
-        return cls(tuple(each), ((whole, whole),))
+        if directed:
+            src, dst = torch.cat([src, dst]), torch.cat([dst, src])
+        whole = each[0] if len(each) == 1 else _operator(src, dst, graph.num_nodes, device)
+        few = len(each) ** 2 <= MOST_PAIRS
+        pairs = tuple((last, first) for last in each for first in each) if few else ((whole, whole),)
+        return cls(tuple(each), pairs, whole)
 
     @cached_property
     def degrees(self) -> Tensor:
@@ -77,14 +80,19 @@ class Relations:
 
     def means(self) -> tuple[Operator, ...]:
         """The operators that take means; of no neighbours the mean is zero."""
-        return tuple(replace(each, row_scale=1 / each.ptr.diff().clamp(min=1).double()) for each in self.each)
+        return tuple(map(_mean, self.each))
 
     def aggregates(self, x: Tensor) -> list[Tensor]:
-        """Mean, maximum and minimum over the neighbours in each relation, zeros where there are none, `[N, F]` each."""
+        """Mean, sum, maximum and minimum over the neighbours in each relation, zeros without any, `[N, F]` each."""
         found = []
-        for operator, mean in zip(self.each, self.means()):
-            found += [aggregate(mean, x), aggregate(operator, x, "max"), aggregate(operator, x, "min")]
+        for operator in self.each:
+            found += [aggregate(_mean(operator), x), aggregate(operator, x)]
+            found += [aggregate(operator, x, extreme) for extreme in ("max", "min")]
         return found
+
+
+def _mean(operator: Operator) -> Operator:
+    return replace(operator, row_scale=1 / operator.ptr.diff().clamp(min=1).double())
 
 
 def is_directed(graph: Graph) -> bool:
@@ -125,23 +133,29 @@ def _operator(src: Tensor, dst: Tensor, num_nodes: int, device: torch.device | s
 
 
 PRIOR = 1.0  # labels that every neighbourhood has besides its own, of the mean of all
+FOLDS = 5  # of the training nodes, each of which the labels of the others are propagated to
+STEPS, DAMPING = 10, 0.9  # of their propagation
+EVIDENCE = 10.0  # labels that are propagated to a training node, on average, as far as the prior is concerned
 
 
-def label_columns(relations: Relations, target: Tensor, known: Tensor, hops: int) -> Tensor:
+def label_columns(relations: Relations, target: Tensor, known: Tensor, place: Tensor, hops: int) -> Tensor:
     """The mean target of the labelled neighbours and how many they are, leave-one-out, `[N, W·(D + 1)]`.
 
-    One step for every relation and, with two hops, two steps for every pair of them: W walks. A walk that returns to
-    its node does not count, so that no node sees its own label. The mean is drawn to that of all labels by one label.
+    One step for every relation; with two hops, two steps for every pair of them; with three, labels from farther away,
+    propagated over all edges: W walks. A walk that returns to its node does not count, and propagated labels are those
+    of other folds, so that no node sees its own label. The mean is drawn to that of all labels by one label.
 
     Args:
         relations: the neighbours.
         target: of the training nodes: shares of classes, labels or a number; zeros elsewhere, `[N, D]`.
         known: 1 for training nodes, 0 elsewhere, `[N]`.
-        hops: 1 or 2.
+        place: of the training nodes among them, which tells their fold, `[N]`.
+        hops: 1, 2 or 3.
 
     >>> from gpnn.graph import Graph
     >>> path = Relations.of(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3))
-    >>> label_columns(path, torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([1.0, 1.0, 0.0]), 1)[:, 0].tolist()
+    >>> target, known = torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([1.0, 1.0, 0.0])
+    >>> label_columns(path, target, known, torch.tensor([0, 1, 0]), 1)[:, 0].tolist()
     [0.25, 0.75, 0.25]
     """
     labels = torch.cat([target, known[:, None]], 1)  # [N, D + 1]
@@ -150,8 +164,25 @@ def label_columns(relations: Relations, target: Tensor, known: Tensor, hops: int
         for last, first in relations.pairs:
             returning = closed_walks(last, first).to(labels)
             sums.append(aggregate(last, aggregate(first, labels)) - returning[:, None] * labels)
+    if hops > 2:
+        fold = torch.where(known > 0, place % FOLDS, FOLDS)
+        sums.append(_propagate_folds(_mean(relations.whole), labels, fold))
     prior = target.sum(0) / known.sum().clamp(min=1)
     return torch.cat([_frequencies(each, prior) for each in sums], 1)
+
+
+def _propagate_folds(mean: Operator, labels: Tensor, fold: Tensor) -> Tensor:
+    """Labels propagated to the nodes of each fold, and to those of none, from all other nodes, `[N, D + 1]`."""
+    found = torch.empty_like(labels)
+    for number in range(FOLDS + 1):
+        inside = fold == number
+        others = labels * ~inside[:, None]
+        state = others
+        for _ in range(STEPS):
+            state = torch.lerp(others, aggregate(mean, state), DAMPING)
+        share = FOLDS / (FOLDS - 1) if number < FOLDS else 1.0  # of the labels, that were propagated
+        found[inside] = share * state[inside]
+    return found * (EVIDENCE / found[fold < FOLDS, -1].mean().clamp(min=1e-30))
 
 
 def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:
@@ -161,7 +192,7 @@ def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:
 
 LABELS = ("class", "several", "number")  # what a training label is: one of C, any of C, or a number
 SOLVERS = ("linear", "trees")
-KINDS = ("all", "unlabelled", "own")  # columns that count: all, all but the labels around, the node's own features
+KINDS = ("all", "unlabelled", "labels", "own")  # columns that count: all; all but the labels around; these; features
 
 
 class ColumnModel(nn.Module):
@@ -169,7 +200,7 @@ class ColumnModel(nn.Module):
 
     Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees
     and the training labels around a node (:func:`~gpnn.nn.column_model.label_columns`) and, where features are
-    few, these and their mean, maximum and minimum over the neighbours. Decision trees may read the dense columns
+    few, these and their mean, sum, maximum and minimum over the neighbours. Decision trees may read the dense columns
     instead; of many features those that vary most are dense for them, with their mean over the neighbours.
 
     Nothing here is trained by gradients: :mod:`gpnn.train.column_solver` solves for the weights.
@@ -179,7 +210,7 @@ class ColumnModel(nn.Module):
         out_channels: number of outputs C.
         num_types: edge types told apart.
         directed: whether senders and receivers of a node are told apart.
-        hops: how far labels are read, 1 or 2.
+        hops: how far labels are read, 1, 2 or, for any distance, 3.
         many: whether features are many.
         num_selected: how many of them trees read.
         labels: what a training label is, of `LABELS`.
@@ -199,7 +230,7 @@ class ColumnModel(nn.Module):
         *,
         num_types: int = 1,
         directed: bool = False,
-        hops: int = 2,
+        hops: int = 3,
         many: bool = True,
         num_selected: int = 0,
         labels: str = "class",
@@ -210,7 +241,7 @@ class ColumnModel(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(in_channels=in_channels, out_channels=out_channels, num_types=num_types, num_leaves=num_leaves)
-        check_choice("hops", hops, (1, 2))
+        check_choice("hops", hops, (1, 2, 3))
         check_choice("labels", labels, LABELS)
         for solver in solvers:
             check_choice("solvers", solver, SOLVERS)
@@ -236,7 +267,7 @@ class ColumnModel(nn.Module):
     @property
     def num_dense(self) -> int:
         """Dense columns before those of the labels: degrees and those of features that are few or selected."""
-        aggregates = 0 if self.many else self.in_channels * (1 + 3 * self.num_relations)
+        aggregates = 0 if self.many else self.in_channels * (1 + 4 * self.num_relations)
         return self.num_for_trees + aggregates + self.num_relations
 
     @property
@@ -247,12 +278,15 @@ class ColumnModel(nn.Module):
     @property
     def kinds(self) -> tuple[str, ...]:
         """Which columns there are to choose among, of `KINDS`."""
-        present = {"all": self.num_labels > 0, "unlabelled": True, "own": self.in_channels > 0}
+        labels, features = self.num_labels > 0, self.in_channels > 0
+        present = {"all": labels, "unlabelled": True, "labels": labels and features, "own": features}
         return tuple(kind for kind in KINDS if present[kind])
 
     def kept(self, kind: str) -> Tensor:
         """Which dense columns count, booleans `[D]`."""
         place = torch.arange(len(self.linear.dense_weight), device=self.linear.bias.device)
+        if kind == "labels":  # and degrees
+            return place >= self.num_dense - self.num_relations
         own = self.num_selected if self.many else self.in_channels
         return place < {"all": len(place), "unlabelled": self.num_dense, "own": own}[kind]
 
@@ -320,8 +354,8 @@ class ColumnModel(nn.Module):
         """Read labels in another graph, whose node i was node `row[i]` of the training's, or is new where it is -1."""
         self._row = row
 
-    def _label_targets(self, num_nodes: int) -> tuple[Tensor, Tensor]:
-        """Targets `[N, D]`, zeros where a node has none, and 1 for nodes that have one, `[N]`.
+    def _label_targets(self, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Targets `[N, D]`, zeros where a node has none, 1 for nodes that have one, and their places, `[N]` each.
 
         Raises:
             ValueError: when a label belongs to no node or to no class.
@@ -339,9 +373,10 @@ class ColumnModel(nn.Module):
         row = row.to(nodes.device)
         place = torch.searchsorted(ordered, row).clamp(max=len(nodes) - 1)
         known = ((row >= 0) & (ordered[place] == row)).to(value.dtype)
-        return value[order[place]] * known[:, None], known
+        return value[order[place]] * known[:, None], known, place
 
     def _label_width(self, num_labels: int) -> int:
         channels = 1 if self.labels == "number" else self.out_channels
         pairs = self.num_relations**2 if self.num_relations**2 <= MOST_PAIRS else 1
-        return (self.num_relations + (pairs if self.hops > 1 else 0)) * (channels + 1) if num_labels else 0
+        walks = self.num_relations + (pairs if self.hops > 1 else 0) + (self.hops > 2)
+        return walks * (channels + 1) if num_labels else 0

@@ -38,7 +38,7 @@ class Setting(NamedTuple):
         """The setting as numbers, which a history holds; trees have strength 0.
 
         >>> Setting("trees", "own").to_record()
-        {'columns': 2, 'strength': 0.0}
+        {'columns': 3, 'strength': 0.0}
         """
         return {"columns": KINDS.index(self.columns), "strength": self.strength}
 
@@ -114,12 +114,12 @@ LEAST_LABELS = 50  # of fewer, trees learn little
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
 
 
-def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels: bool = True) -> dict[str, Any]:
+def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels: bool = True) -> dict[str, Any]:
     """The arguments of :class:`gpnn.nn.column_model.ColumnModel` for a graph, as JSON holds them.
 
     Args:
         data: features, labels and masks.
-        hops: how far labels are read, 1 or 2.
+        hops: how far labels are read, 1, 2 or, for any distance, 3.
         method: "linear", "trees", or "auto": linear and, where labels are not few, trees. These read all features where
             they are few; of many those that vary most, where there are as many labels as such columns.
         labels: whether the training labels around a node are columns.
@@ -134,7 +134,7 @@ def column_arguments(data: Data, *, hops: int = 2, method: str = "auto", labels:
     kind, directed = KIND[task.name], is_directed(graph)
     num_types = graph.num_edge_types if graph.num_edge_types <= MOST_TYPES else 1
     few, num_relations = features <= FEW, num_types * (1 + directed)
-    width = (features * (1 + 3 * num_relations) if few else FEW * (1 + num_relations)) + 10
+    width = (features * (1 + 4 * num_relations) if few else FEW * (1 + num_relations)) + 10
     outputs = 1 if kind == "number" or (kind == "class" and task.num_outputs == 2) else task.num_outputs
     work = max(1, num_labels) * width * outputs * (1 if few else 5)  # beside a ridge that suits many columns
     iterations = int(min(MOST_ITERATIONS, MOST_TREES / outputs, MOST_WORK / work))

@@ -121,8 +121,8 @@ class ColumnSolver:
         with torch.no_grad():
             linear.get_buffer("scale").copy_(self.scale * kept.to(self.scale))
             linear.get_buffer("block_scale").copy_(self.block_scale)
-            if setting.columns == "own":
-                linear.get_buffer("block_scale")[1:] = 0
+            if setting.columns in ("own", "labels"):
+                linear.get_buffer("block_scale")[int(setting.columns == "own") :] = 0
         problem = self.own_problem if setting.columns == "own" else self.problem
         loss, norm = problem.solve(linear, self._loss, setting.strength)
         if isinstance(self.task, Regression):

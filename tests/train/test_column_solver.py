@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.data.features import from_scipy
-from gpnn.nn.column_model import ColumnModel
+from gpnn.nn.column_model import KINDS, ColumnModel
 from gpnn.nn.layers import feature_operator
 from gpnn.train.column_settings import Setting, column_arguments
 from gpnn.train.fit import fit
@@ -82,7 +82,7 @@ def test_every_task_is_learnt(case, planted):
     model, result, plan = train(data)
     assert result.metrics[f"val_{result.metrics['metric']}"] > (0.5 if case == "numbers" else 0.8)
     kinds = {Setting.of(record)[:2] for record in result.history}
-    assert {kind for solver, kind in kinds if solver == "linear"} == {"all", "unlabelled", "own"}
+    assert {kind for solver, kind in kinds if solver == "linear"} == set(KINDS)
     assert {solver for solver, _ in kinds} == set(model.solvers)
     assert torch.equal(model(data.x, plan).detach(), result.logits)
 
