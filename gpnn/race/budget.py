@@ -117,7 +117,7 @@ def allot(
 
 SPEED = {"cpu": 3e10, "cuda": 5e12}  # operations per second of a nominal machine
 STEP = {"cpu": 1e-3, "cuda": 2e-4}  # seconds of one phase, however small
-LONG = 5.0  # seconds of an epoch that is measured once
+LONG = 30.0  # seconds of an epoch that is measured once: less may be kernels that are compiled, or a GPU that wakes
 PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
 CHECK = 2  # of a validation
 SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -159,3 +160,15 @@ def test_an_epoch_is_measured_and_the_model_stays(planted):
     before = [each.clone() for each in made.model.parameters()]
     assert measured_seconds(made.model, made.data, made.plan, recipe.train) > 0
     assert all(torch.equal(one, other) for one, other in zip(before, made.model.parameters()))
+
+
+@pytest.mark.parametrize(("first", "expected"), [(8.0, 0.1), (80.0, 80.0)])
+def test_a_first_epoch_that_compiles_kernels_is_not_what_an_epoch_costs(planted, monkeypatch, first, expected):
+    def fit(*args, callbacks, **settings):
+        records = [{"epoch": 1, "seconds": first}, {"epoch": 2, "seconds": 0.1}]
+        done = 1 if callbacks[0].epoch(records[0]) else 2
+        return SimpleNamespace(history=records[:done])
+
+    monkeypatch.setattr("gpnn.race.budget.fit", fit)
+    made = RECIPES["features"].pipeline.assemble(planted, RECIPES["features"].train)
+    assert measured_seconds(made.model, made.data, made.plan, made.recipe) == expected
