@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "blend_rules.jsonl"
 BEFORE = RESULTS.with_name("blend_rules_before.jsonl")
-COMMAND = "python -m benchmarks.blend_rules --jobs 5 --splits 5"
+COMMAND = "python -m benchmarks.blend_rules --jobs 1 --splits 5"
 PLAIN = ("features", "columns")  # recipes that propagate no states
 RAMPED = ("sampled", "averaged", "spread")  # recipes with a loss whose weight rises
 BLEND = "selection, trained again"

@@ -38,6 +38,7 @@ from gpnn.nn.sampled_rows import LEAST, walk_weights
 
 RESULTS = Path(__file__).parent / "results" / "random_propagation.jsonl"
 COMMAND = "python -m benchmarks.random_propagation --device cuda --jobs 3"
+LATER = "--seeds 1 --steps 3000 --jobs 4"  # of the lines of sixteen trainings
 EVERY = 10  # steps between two checks
 PATIENCE = 150  # checks
 
@@ -541,7 +542,7 @@ def write_page() -> None:
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
     machines = "; or ".join(dict.fromkeys(each["machine"] for each in lines))
     count = sum(len(each["splits"]) for each in lines)
-    end = f"{count} trainings.\n\nMachine: {machines}.\nCommand: `{COMMAND}`\n"
+    end = f"{count} trainings.\n\nMachine: {machines}.\nCommand: `{COMMAND}`, then with `{LATER}`\n"
     title = "# What helps random propagation in mini-batches"
     RESULTS.with_suffix(".md").write_text("\n\n".join([title, about, table(lines), end]))
 
