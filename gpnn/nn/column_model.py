@@ -182,7 +182,9 @@ def _propagate_folds(mean: Operator, labels: Tensor, fold: Tensor) -> Tensor:
             state = torch.lerp(others, aggregate(mean, state), DAMPING)
         share = FOLDS / (FOLDS - 1) if number < FOLDS else 1.0  # of the labels, that were propagated
         found[inside] = share * state[inside]
-    return found * (EVIDENCE / found[fold < FOLDS, -1].mean().clamp(min=1e-30))
+    inside = fold < FOLDS  # none in a graph whose nodes are not known
+    mean_count = found[inside, -1].sum() / inside.sum().clamp(min=1)
+    return found * (EVIDENCE / mean_count.clamp(min=1e-12))
 
 
 def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:

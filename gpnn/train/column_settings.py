@@ -111,6 +111,7 @@ MOST_TREES, MOST_WORK = 2000, 1e10  # and rows × columns × trees: together som
 MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees alone
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
 LEAST_LABELS = 50  # of fewer, trees learn little
+MOST_SENT = 3e8  # numbers that a step of labels from farther away may send, of sixty steps: less than a minute in all
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
 
 
@@ -119,7 +120,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
 
     Args:
         data: features, labels and masks.
-        hops: how far labels are read, 1, 2 or, for any distance, 3.
+        hops: how far labels are read, 1, 2 or, for any distance and where the graph is not too large for that, 3.
         method: "linear", "trees", or "auto": linear and, where labels are not few, trees. These read all features where
             they are few; of many those that vary most, where there are as many labels as such columns.
         labels: whether the training labels around a node are columns.
@@ -146,7 +147,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "out_channels": task.num_outputs,
         "num_types": num_types,
         "directed": directed,
-        "hops": hops,
+        "hops": hops if graph.num_edges * (task.num_outputs + 1) <= MOST_SENT else min(hops, 2),
         "many": not few and method != "trees",
         "num_selected": FEW if not few and method == "auto" and grows else 0,
         "labels": kind,

@@ -164,3 +164,8 @@ def test_a_node_does_not_see_its_own_label(relations, hops):
         np.testing.assert_allclose(*sums, atol=1e-4)
     assert np.abs(first - second)[np.arange(15) != 4].max() > 0.01
     assert before.shape == first.shape
+
+
+def test_where_no_label_is_known_columns_are_those_of_the_prior(relations):
+    labels, known = np.zeros(15, int), np.zeros(15, bool)
+    assert label_columns(relations, *target_of(labels, known), 3).eq(0).all()

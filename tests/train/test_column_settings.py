@@ -1,6 +1,7 @@
 import pytest
 
-from gpnn.train.column_settings import FIRST, STRENGTHS, Setting, next_setting
+from gpnn.train import column_settings
+from gpnn.train.column_settings import FIRST, STRENGTHS, Setting, column_arguments, next_setting
 
 
 def walk(value, *, kinds=("all", "own"), solvers=("linear", "trees"), validated=True):
@@ -43,3 +44,10 @@ def test_trees_alone_are_tried_once_per_kind():
 def test_without_validation_there_is_one_setting(solvers, expected):
     (only,) = walk(lambda setting: 0.0, solvers=solvers, validated=False)
     assert Setting.of(only).solver == expected
+
+
+def test_labels_of_a_large_graph_are_read_two_steps_away(planted, monkeypatch):
+    assert column_arguments(planted)["hops"] == 3
+    monkeypatch.setattr(column_settings, "MOST_SENT", planted.num_edges * 4 - 1)  # three classes and the count
+    assert column_arguments(planted)["hops"] == 2
+    assert column_arguments(planted, hops=1)["hops"] == 1
