@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from benchmarks.lines import read_lines, row, write_lines_page
+
 if TYPE_CHECKING:
     from gpnn.train.fit import FitResult
 
@@ -167,8 +169,8 @@ def score(probabilities: Tensor, target: Tensor) -> list[float]:
 def table(lines: list[dict[str, Any]]) -> str:
     """Held-out accuracy of each rule and, paired over races, what it has more than the selection."""
     graphs = sorted({each["graph"] for each in lines})
-    text = [_row(["rule", *(f"{graph}, {what}" for graph in graphs for what in ("percent", "against selection"))])]
-    text.append(_row(["---"] * (1 + 2 * len(graphs))))
+    text = [row(["rule", *(f"{graph}, {what}" for graph in graphs for what in ("percent", "against selection"))])]
+    text.append(row(["---"] * (1 + 2 * len(graphs))))
     for rule in lines[0]["held"]:
         cells = [rule]
         for graph in graphs:
@@ -176,27 +178,27 @@ def table(lines: list[dict[str, Any]]) -> str:
             gains = [100 * (each[rule][0] - each["selection"][0]) for each in held]
             error = f" ± {stdev(gains) / len(gains) ** 0.5:.2f}" if len(gains) > 1 else ""
             cells += [f"{100 * fmean(each[rule][0] for each in held):.1f} [{len(held)}]", f"{fmean(gains):+.2f}{error}"]
-        text.append(_row(cells))
+        text.append(row(cells))
     return "\n".join(text)
 
 
 def recipe_table(lines: list[dict[str, Any]]) -> str:
     """Validation and held-out accuracy of each candidate, and its mean weight by the selection."""
-    text = [_row(["graph", "recipe", "races", "validation", "held out", "weight"]), _row(["---"] * 6)]
+    text = [row(["graph", "recipe", "races", "validation", "held out", "weight"]), row(["---"] * 6)]
     for graph in sorted({each["graph"] for each in lines}):
         own = [each for each in lines if each["graph"] == graph]
         for name in sorted({name for each in own for name in each["recipes"]}):
             took = [each for each in own if name in each["recipes"]]
             means = [100 * fmean(each["recipes"][name][part][0] for each in took) for part in ("val", "held")]
             weight = fmean(each["weights"]["selection"].get(name, 0.0) for each in took)
-            text.append(_row([graph, name, str(len(took)), f"{means[0]:.1f}", f"{means[1]:.1f}", f"{weight:.2f}"]))
+            text.append(row([graph, name, str(len(took)), f"{means[0]:.1f}", f"{means[1]:.1f}", f"{weight:.2f}"]))
     return "\n".join(text)
 
 
 def compare(lines: list[dict[str, Any]], before: list[dict[str, Any]]) -> str:
     """Held-out accuracy of recipes and of the blend, less that of the same race before; paired over splits."""
     old = {(each["graph"], each["split"]): each for each in before}
-    text = [_row(["graph", "what", "before", "now", "points"]), _row(["---"] * 5)]
+    text = [row(["graph", "what", "before", "now", "points"]), row(["---"] * 5)]
     for graph in sorted({each["graph"] for each in lines}):
         pairs = [
             (old[graph, each["split"]], each)
@@ -213,31 +215,22 @@ def compare(lines: list[dict[str, Any]], before: list[dict[str, Any]]) -> str:
             gains = [100 * (now - then) for then, now in values]
             if len(gains) > 1:
                 means = [f"{100 * fmean(side):.1f} [{len(side)}]" for side in zip(*values)]
-                text.append(
-                    _row([graph, what, *means, f"{fmean(gains):+.2f} ± {stdev(gains) / len(gains) ** 0.5:.2f}"])
-                )
+                text.append(row([graph, what, *means, f"{fmean(gains):+.2f} ± {stdev(gains) / len(gains) ** 0.5:.2f}"]))
     return "\n".join(text)
-
-
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def write_page() -> None:
     """The page of all finished lines."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = read_lines(RESULTS)
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
-    machines = "; or ".join(dict.fromkeys(each["machine"] for each in lines))
     paired = "Percent; in brackets the races; *against selection*: points, mean and standard error over the same races."
     seconds = f"{len(lines)} races, {fmean(each['cpu_seconds'] for each in lines):.0f} CPU seconds each on average."
-    end = f"{seconds}\n\nMachine: {machines}.\nCommand: `{COMMAND}`\n"
-    title = "# How the recipes of a race are weighed where labels are few"
-    parts = [title, about, paired, table(lines), recipe_table(lines)]
-    if BEFORE.exists():
-        before = [json.loads(line) for line in BEFORE.read_text().splitlines()]
+    parts = [about, paired, table(lines), recipe_table(lines)]
+    if before := read_lines(BEFORE):
         told = "Held-out accuracy before recipes were let through the ramp of their loss, and now, on the same splits:"
         parts += [told, compare(lines, before)]
-    RESULTS.with_suffix(".md").write_text("\n\n".join([*parts, end]))
+    title = "How the recipes of a race are weighed where labels are few"
+    write_lines_page(RESULTS, title, parts, lines, seconds, f"`{COMMAND}`")
 
 
 def main() -> None:
@@ -248,8 +241,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="a folder for the candidates' probabilities")
     given = parser.parse_args()
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(each["graph"], each["split"]) for each in map(json.loads, lines)}
+    done = {(each["graph"], each["split"]) for each in read_lines(RESULTS)}
     todo = [(graph, split) for split in range(given.splits) for graph in given.graphs]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(run, *each, given.keep) for each in todo if each not in done]

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.lines import read_lines, row, write_lines_page
 from experiments.harness.settings import lay_over
 
 RESULTS = Path(__file__).parent / "results" / "kept_weights.jsonl"
@@ -170,13 +171,13 @@ def table(lines: list[dict[str, Any]]) -> str:
     head = ["setting", "splits", *(f"{weights}, {rule}" for weights, rule in kept), "public validation"]
     text = []
     for graph in dict.fromkeys(each["graph"] for each in lines):
-        text += [f"**{graph}**, held-out accuracy, percent", "", _row(head), _row(["---"] * len(head))]
+        text += [f"**{graph}**, held-out accuracy, percent", "", row(head), row(["---"] * len(head))]
         for setting in SETTINGS:
             own = [each for each in lines if (each["graph"], each["setting"]) == (graph, setting)]
             splits = [each["kept"] for each in own if each["split"] >= 0]
             public = [each["kept"]["step"]["both"][1] for each in own if each["split"] < 0]
             means = [_mean([each[weights][rule][3] for each in splits]) for weights, rule in kept]
-            text += [_row([setting, str(len(splits)), *means, _mean(public)])] if own else []
+            text += [row([setting, str(len(splits)), *means, _mean(public)])] if own else []
         text.append("")
     return "\n".join(text)
 
@@ -184,7 +185,7 @@ def table(lines: list[dict[str, Any]]) -> str:
 def compare(lines: list[dict[str, Any]]) -> str:
     """What each rule keeps less what `accuracy` keeps of the last step's weights, paired over a graph's trainings."""
     graphs = list(dict.fromkeys(each["graph"] for each in lines))
-    text = [_row(["weights", "rule", *graphs]), _row(["---"] * (2 + len(graphs)))]
+    text = [row(["weights", "rule", *graphs]), row(["---"] * (2 + len(graphs)))]
     for weights, rule in ((weights, rule) for weights in AVERAGES for rule in RULES):
         cells = []
         for graph in graphs:
@@ -192,12 +193,8 @@ def compare(lines: list[dict[str, Any]]) -> str:
             gains = [100 * (each[weights][rule][3] - each["step"]["accuracy"][3]) for each in kept]
             error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else math.nan
             cells.append(f"{fmean(gains):+.2f} ± {error:.2f} [{len(gains)}]")
-        text.append(_row([weights, rule, *cells]))
+        text.append(row([weights, rule, *cells]))
     return "\n".join(text)
-
-
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _mean(values: list[float]) -> str:
@@ -213,8 +210,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--public", action="store_true", help="the public split's validation nodes, too")
     given = parser.parse_args()
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(each["graph"], each["split"], each["setting"]) for each in map(json.loads, lines)}
+    done = {(each["graph"], each["split"], each["setting"]) for each in read_lines(RESULTS)}
     splits = [*range(1), *([-1] if given.public else []), *range(1, given.splits)]
     todo = [(graph, split, name) for split in splits for name in given.settings for graph in given.graphs]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
@@ -227,21 +223,12 @@ def main() -> None:
 
 def write_page() -> None:
     """The page of all finished lines."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = read_lines(RESULTS)
     about = (__doc__ or "").split("\n\n")[2].replace("\n", " ")
-    machines = "; or ".join(dict.fromkeys(each["machine"] for each in lines))
-    command = "python -m benchmarks.kept_weights --jobs 12 --splits 3 --public"
-    end = f"{len(lines)} trainings; the others were not run.\n\nMachine: {machines}.\nCommand: `{command}`\n"
-    parts = [
-        "# Which weights a training in mini-batches keeps",
-        about,
-        PAIRED,
-        compare(lines),
-        ABOUT,
-        table(lines),
-        end,
-    ]
-    RESULTS.with_suffix(".md").write_text("\n\n".join(parts))
+    parts = [about, PAIRED, compare(lines), ABOUT, table(lines)]
+    count = f"{len(lines)} trainings; the others were not run."
+    command = "`python -m benchmarks.kept_weights --jobs 12 --splits 3 --public`"
+    write_lines_page(RESULTS, "Which weights a training in mini-batches keeps", parts, lines, count, command)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.lines import read_lines, row, write_lines_page
 from gpnn.csr import compress
 from gpnn.nn.sampled_kernel import keep_largest
 from gpnn.nn.sampled_rows import LEAST, walk_weights
@@ -495,7 +496,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     text = []
     for graph, own in found.items():
         head = ["setting", "trainings", "validation", "loss", *RULES, "seeds together", "against the recipe"]
-        text += [f"**{graph}**, percent", "", _row(head), _row(["---"] * len(head))]
+        text += [f"**{graph}**, percent", "", row(head), row(["---"] * len(head))]
         for name, line in own.items():
             kept = line["kept"]
             first = kept["accuracy"]
@@ -503,7 +504,7 @@ def table(lines: list[dict[str, Any]]) -> str:
             cells += [f"{fmean(each[2] for each in first):.3f}"]
             cells += [f"{100 * fmean(each[3] for each in kept[rule]):.2f}" for rule in RULES]
             cells += [f"{100 * fmean(line['together']):.2f}", _gain(line, own.get("rule"))]
-            text.append(_row(cells))
+            text.append(row(cells))
         text.append("")
     return "\n".join(text)
 
@@ -532,19 +533,14 @@ def _gain(line: dict[str, Any], other: dict[str, Any] | None) -> str:
     return f"{fmean(gains):+.2f} ± {error:.2f}"
 
 
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def write_page() -> None:
     """The page of all finished lines."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = read_lines(RESULTS)
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
-    machines = "; or ".join(dict.fromkeys(each["machine"] for each in lines))
-    count = sum(len(each["splits"]) for each in lines)
-    end = f"{count} trainings.\n\nMachine: {machines}.\nCommand: `{COMMAND}`, then with `{LATER}`\n"
-    title = "# What helps random propagation in mini-batches"
-    RESULTS.with_suffix(".md").write_text("\n\n".join([title, about, table(lines), end]))
+    count = f"{sum(len(each['splits']) for each in lines)} trainings."
+    command = f"`{COMMAND}`, then with `{LATER}`"
+    title = "What helps random propagation in mini-batches"
+    write_lines_page(RESULTS, title, [about, table(lines)], lines, count, command)
 
 
 def main() -> None:
@@ -560,9 +556,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for the kept probabilities")
     given = parser.parse_args()
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     splits = range(given.first, given.first + given.splits)
-    done = {(each["graph"], each["setting"]) for each in map(json.loads, lines) if splits[0] in each["splits"]}
+    done = {(each["graph"], each["setting"]) for each in read_lines(RESULTS) if splits[0] in each["splits"]}
     todo = [(graph, name) for name in given.settings for graph in given.graphs if (graph, name) not in done]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         how = (splits, given.seeds, given.device, given.steps, given.keep)
