@@ -24,7 +24,6 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # 
 PARTS = (
     *("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes"),
     *("record", "synchronous", "held_cut", "rmat", "rmat_large", "capped", "wide_check", "eight_bit", "full"),
-    "estimates",
 )
 LIMITS = {"float32": 1e-5, "bf16": 3e-2}  # relative errors that a check allows
 
@@ -218,16 +217,6 @@ def rmat_large(options: argparse.Namespace) -> dict[str, object]:
     names = options.schedules.split(",")
     sizes = 64_000_000, 931_200_000, 32, tuple(names)
     return {"rows": train_each(*sizes, epochs=options.epochs, engine=options.engine, graph="rmat", memory=HOST)}
-
-
-def estimates(options: argparse.Namespace) -> dict[str, object]:
-    """Estimated and measured memory over 4M nodes and 60M edges, R-MAT and planted, by schedule and engine."""
-    found = []
-    for graph in ("rmat", "planted"):
-        for engine in ("fused", "streamed", "streamed_features", "streamed_host"):
-            sizes = 4_000_000, 60_000_000, 16, tuple(SCHEDULE_WORDS)
-            found += train_each(*sizes, epochs=2, engine=engine, graph=graph)
-    return {"rows": found}
 
 
 SCHEDULE_WORDS = {"synchronous": "synchronous", "held_cut": "the cut held", "partitioned": "partition schedule"}

@@ -35,7 +35,6 @@ def table(results: dict[str, Any]) -> str:
         "synchronous": _other_schedule("synchronous"),
         "held_cut": _other_schedule("the cut held, three steps in one round"),
         "rmat": _rmat,
-        "estimates": _estimates,
         "capped": _capped,
         "wide_check": _differences,
         "full": _full,
@@ -165,14 +164,6 @@ def _rmat(result: dict[str, Any]) -> str:
     names = ("graph", "schedule", "largest_degree", "planted_cut")
     rows = [[r[name] for name in names] + _row(r) for r in result["rows"]]
     return head + _grid(["graph", "schedule", "largest degree", "edges between classes", *_COLUMNS], rows)
-
-
-def _estimates(result: dict[str, Any]) -> str:
-    """Estimated over measured memory, a row per engine."""
-    head = "### Memory estimated and measured, 4M nodes, 60M edges, d = 128, bf16\n\n"
-    names = ("graph", "schedule", "engine", "GiB", "estimated GiB")
-    rows = [[*(r[name] for name in names), f"{r['estimated GiB'] / r['GiB']:.2f}"] for r in result["rows"]]
-    return head + _grid([*names, "ratio"], rows)
 
 
 def _capped(results: list[dict[str, Any]]) -> str:
