@@ -245,6 +245,15 @@ def test_a_state_is_shaped_by_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert source.new_state().shape == (NUM_NODES, 16)
 
 
+@pytest.mark.parametrize("rows", [slice(3, 50), torch.arange(90, 20, -1), slice(3, 5)], ids=["slice", "rows", "few"])
+def test_many_rows_are_made_a_range_at_a_time(rows: Tensor | slice, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, (x, _) = plan_of("held_cut"), features()
+    model = GPNN(7, 16, 3, runner="streamed", input_dropout=0.5, drop_node=0.2).train()
+    source = model._source(x, plan, MaskKey(0, 1), Streamed())
+    monkeypatch.setattr("gpnn.nn.encoded_source.step_rows", lambda device: 10)
+    torch.testing.assert_close(source.read(rows), source.make(rows).detach())
+
+
 def test_features_on_the_host_are_kept_for_one_plan() -> None:
     (x, _), first, second = features(), plan_of("synchronous"), plan_of("partitioned")
     assert place_features(x, first, "cpu", None, 16) is place_features(x, first, "cpu", None, 16)
