@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-STRENGTHS = tuple(4.0**power for power in range(-2, 6))  # of a ridge, from strong to weak
-FIRST = 4.0  # that each kind of columns is tried with
+STRENGTHS = tuple(4.0**power for power in range(-2, 7))  # of a ridge, from strong to weak
+FIRST, FIRST_UNSCALED = 4.0, 64.0  # that each kind of columns is tried with; the latter where they are as they are
 FAILURES = 2  # settings in a row without improvement, after which no weaker, or no stronger, ridge is tried
 
 
@@ -54,6 +54,7 @@ def next_setting(
     *,
     kinds: Sequence[str],
     solvers: Sequence[str],
+    first: float = FIRST,
     validated: bool = True,
 ) -> Setting | None:
     """The setting after those of a history; None where there is nothing left to try.
@@ -67,19 +68,20 @@ def next_setting(
         metric: its name.
         kinds: columns to try, in turn, the most last.
         solvers: of "linear" and "trees".
+        first: the strength of the ridge that each kind is tried with.
         validated: whether there are validation nodes.
 
     >>> next_setting([], "accuracy", kinds=("all", "own"), solvers=("linear",))
     Setting(solver='linear', columns='all', strength=4.0)
     """
     if not validated:
-        return None if history else Setting(solvers[-1], kinds[-1], FIRST if solvers[-1] == "linear" else 0.0)
+        return None if history else Setting(solvers[-1], kinds[-1], first if solvers[-1] == "linear" else 0.0)
     tried = {Setting.of(record): merit(metric, record[f"val_{metric}"]) for record in history}
-    first = [Setting("linear", kind, FIRST) for kind in kinds] if "linear" in solvers else []
-    for setting in first:
+    ridge = [Setting("linear", kind, first) for kind in kinds] if "linear" in solvers else []
+    for setting in ridge:
         if setting not in tried:
             return setting
-    best = max(first, key=tried.__getitem__) if first else None
+    best = max(ridge, key=tried.__getitem__) if ridge else None
     if "trees" in solvers:
         order = sorted(kinds, key=lambda kind: best is not None and kind != best.columns)  # the best one first
         for trees in (Setting("trees", kind) for kind in order):
@@ -90,7 +92,7 @@ def next_setting(
     if best is None:
         return None
     ridges = {each.strength: value for each, value in tried.items() if each[:2] == best[:2]}
-    start = STRENGTHS.index(FIRST)
+    start = STRENGTHS.index(first)
     for path in (STRENGTHS[start:], STRENGTHS[start::-1]):
         strength = _next_strength(path, ridges)
         if strength is not None:

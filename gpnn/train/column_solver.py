@@ -17,7 +17,7 @@ from gpnn.nn.column_model import ColumnModel, to_scipy
 from gpnn.nn.layers import feature_operator
 from gpnn.train.column_boosting import Boosted, boost, join
 from gpnn.train.column_linear import LinearProblem
-from gpnn.train.column_settings import Setting, next_setting
+from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, next_setting
 from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
@@ -49,6 +49,7 @@ class ColumnSolver:
         class_weight: `[C]` or None.
         scale: of each dense column, `[D]`.
         block_scale: of the features, and of their means over neighbours, `[R + 1]`.
+        first: the strength of the ridge that each kind of columns is tried with.
     """
 
     model: ColumnModel
@@ -63,21 +64,28 @@ class ColumnSolver:
     class_weight: Tensor | None
     scale: Tensor
     block_scale: Tensor
+    first: float
 
     @classmethod
     @torch.no_grad()
     def of(
         cls, model: ColumnModel, task: Task, examples: Examples, plan: Plan, recipe: Recipe, metric: str, seed: int
     ) -> ColumnSolver:
-        """The solver of a training; the model gets the training labels and the means of its columns."""
+        """The solver of a training; the model gets the training labels, and the means and scales of its columns.
+
+        Many sparse columns are standardised, so that frequent ones do not hide what rare ones tell, unless labels are
+        fewer than they are: of rare ones next to nothing is then known, and scaled they would drown the others.
+        """
         nodes, target = examples.nodes["train"], examples.target("train")
         if model.num_labels:
             model.set_labels(nodes, task.standardise(target) if isinstance(task, Regression) else target)
-        linear = model.linear
+        linear, first = model.linear, FIRST
         if model.many and examples.x is not None:
             operator = feature_operator(examples.x)
             x_mean, x_scale = _moments(examples.x) if operator is None else _sparse_moments(operator)
-            linear.get_buffer("x_scale").copy_(x_scale)
+            few = operator is not None and len(nodes) < model.in_channels
+            linear.get_buffer("x_scale").copy_((x_scale > 0).to(x_scale) if few else x_scale)
+            first = FIRST_UNSCALED if few else FIRST
             if operator is None:
                 linear.get_buffer("x_mean").copy_(x_mean)
             if model.num_selected:
@@ -93,13 +101,17 @@ class ColumnSolver:
             sizes = problem.block_sizes(linear, seed)
             block_scale = torch.where(sizes > 0, 1 / sizes, 0.0)
         weight = task.class_weight(recipe.class_weight, target, group_of(plan))
-        return cls(model, task, examples, recipe, metric, seed, columns, problem, own, weight, scale, block_scale)
+        return cls(
+            model, task, examples, recipe, metric, seed, columns, problem, own, weight, scale, block_scale, first
+        )
 
     def next(self, history: Sequence[Record]) -> Setting | None:
         """The setting of the next epoch; None where nothing is left to try."""
         validated = len(self.examples.nodes["val"]) > 0
         kinds = self.model.kinds[::-1]  # from few columns to many: each starts from the weights of the one before
-        return next_setting(history, self.metric, kinds=kinds, solvers=self.model.solvers, validated=validated)
+        return next_setting(
+            history, self.metric, kinds=kinds, solvers=self.model.solvers, first=self.first, validated=validated
+        )
 
     def step(self, history: Sequence[Record]) -> tuple[Record, float]:
         """Solve the next setting into the model; the setting with the training loss, and the gradient's norm."""

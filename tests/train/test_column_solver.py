@@ -10,7 +10,7 @@ import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.column_model import KINDS, ColumnModel
 from gpnn.nn.layers import feature_operator
-from gpnn.train.column_settings import Setting, column_arguments
+from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, column_arguments
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
 from tests.oracle.number_graph import number_graph
@@ -74,6 +74,17 @@ def test_columns_that_are_mostly_zero_are_the_same_dense_or_sparse(planted):
     (one, result, _), (other, again, _) = train(sparse), train(dense)
     assert torch.equal(one.linear.get_buffer("x_scale"), other.linear.get_buffer("x_scale"))
     torch.testing.assert_close(result.logits, again.logits)
+
+
+@pytest.mark.parametrize(("case", "scaled"), [("many", False), ("selected", True)])
+def test_sparse_columns_are_scaled_where_labels_are_as_many(case, scaled, planted):
+    data = CASES[case](planted)
+    assert (int(data.train_mask.sum()) >= data.x.shape[1]) == scaled
+    model, result, _ = train(data)
+    scale = model.linear.get_buffer("x_scale")
+    assert bool((scale == 1).all()) != scaled
+    ridges = [record["strength"] for record in result.history if record["strength"]]
+    assert ridges[: len(KINDS)] == [FIRST if scaled else FIRST_UNSCALED] * len(KINDS)
 
 
 @pytest.mark.parametrize("case", CASES)
