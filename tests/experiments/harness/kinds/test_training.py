@@ -40,6 +40,22 @@ def test_a_trained_model_is_tested_on_longer_graphs():
     assert metrics["transfer_r2"] > 0.99
 
 
+def test_cells_share_the_graph_that_they_transfer_to(monkeypatch):
+    import gpnn.build.objects as objects
+
+    scales, load = [], objects.load_dataset
+
+    def counted(*names, **options):
+        scales.append(options.get("scale", 1))
+        return load(*names, **options)
+
+    monkeypatch.setattr(objects, "load_dataset", counted)
+    settings = {**TINY, "data": LINES, "schedule": {"name": "synchronous", "rounds": 2}, "transfer": {"scale": 3}}
+    metrics = [run_training(settings, seed)["transfer_mae"] for seed in (0, 0, 1)]
+    assert scales.count(3) == 1
+    assert metrics[0] == metrics[1] != metrics[2]
+
+
 def test_an_unknown_network_is_named():
     assert TRAINING.problems({"data": LINES, "network": "x"}) == ["`network` must be one of gcn, gps. Got 'x'."]
 
