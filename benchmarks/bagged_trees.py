@@ -54,7 +54,8 @@ def run(kind: str, graph: int, side: str) -> dict[str, Any]:
     model = ColumnModel(**arguments)
     found = gpnn.train.fit(model, data, plan, recipe=gpnn.train.Recipe(epochs=16, patience=0), seed=graph).metrics
     line = {"kind": kind, "graph": graph, "side": side, "bags": arguments["bags"], "machine": describe_machine()}
-    line |= {f"{split}_loss": found[f"{split}_loss"] for split in ("val", "test")}
+    for split in ("val", "test"):
+        line[f"{split}_loss"] = 1 - found[f"{split}_r2"] if found["metric"] == "r2" else found[f"{split}_loss"]
     return line | {"test_score": 100 * found[f"test_{found['metric']}"], "seconds": time.process_time() - began}
 
 
@@ -90,7 +91,7 @@ def write_page() -> None:
     table.append(row(["all", "", *_cells(lines, None)]))
     about = (
         "What the average of several boosted ensembles changes against one, mean and standard error over graphs: the "
-        "loss on validation and on held-out nodes, the score on the latter "
+        "loss on validation and on held-out nodes (log loss; of numbers 1 − R²), the score on the latter "
         "(accuracy, R², percent) and the CPU seconds of a training. Each ensemble ends at the iteration that "
         "validation prefers; `columns` chooses its kinds of columns on validation as it does in a race."
     )
