@@ -102,7 +102,8 @@ def _pool(
 ) -> tuple[dict[str, Outputs], Tensor]:
     """Task and outputs of each training for the validation nodes of all processes, and their targets.
 
-    Nodes are ordered by the outputs, so that folds do not depend on the order of nodes.
+    None is heavier or lighter for being more or less sure of its numbers than it should be. Nodes are ordered by the
+    outputs, so that folds do not depend on the order of nodes.
     """
     examples = Examples.from_data(data)
     found: dict[str, Outputs] = {}
@@ -118,7 +119,8 @@ def _pool(
     order = torch.stack([each.double().sum(1) + each[:, 0] for _, each in found.values()]).sum(0)
     order = order.sort(stable=True).indices
     order = order[:: -(-len(order) // MOST) or 1]
-    return {name: (task, values[order]) for name, (task, values) in found.items()}, target[order]
+    target = target[order]
+    return {name: (task, task.level(values[order], target)) for name, (task, values) in found.items()}, target
 
 
 def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float], float]:

@@ -24,6 +24,7 @@ SCALES = ("linear", "log")
 LEVEL = 0.9  # share of nodes whose number the interval of a table of predictions holds
 STEPS = 200  # steps between the quantiles of the errors that are kept
 LARGEST = 10.0  # of a logarithm of a variance, so that its exponential stays finite
+LEAST = 1e-6  # of a ratio of variances
 FAR = 10.0  # deviations from the mean, beyond which logarithms do not go
 
 
@@ -98,6 +99,13 @@ class Regression(Task):
         rank = rank + (torch.arange(STEPS + 1, device=errors.device) * count % STEPS > 0)  # ⌈share · count⌉
         quantiles = errors.sort().values[(rank - 1).clamp(min=0)]
         return replace(self, errors=tuple(quantiles.tolist()), num_errors=count)
+
+    def level(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The same means, with variances that are those of their errors on average."""
+        mean, log_variance = _split(outputs)
+        error = (self.standardise(target).to(mean) - mean).square()
+        shift = (error * torch.exp(-log_variance)).mean().clamp(min=LEAST).log()
+        return torch.stack([mean, log_variance + shift], 1)
 
     def joins(self, blend: Task) -> bool:
         return isinstance(blend, Regression) and blend.scale in ("linear", self.scale)

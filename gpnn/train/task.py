@@ -94,6 +94,10 @@ class Task(ABC):
         """The task before its probabilities were calibrated; None where they were not."""
         return None
 
+    def level(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The outputs of nodes with these targets, as sure as their errors are small; of classes a temperature is."""
+        return outputs
+
     def joins(self, blend: Task) -> bool:
         """Whether :meth:`combine` of the task of a blend takes predictions of this task."""
         return self.name == blend.name

@@ -143,6 +143,20 @@ def test_numbers_are_averaged_and_their_distance_widens_the_interval():
     assert found.predict(mixed).shape == (400, 3)
 
 
+def test_numbers_weigh_by_their_errors_however_sure_they_are():
+    generator = torch.Generator().manual_seed(2)
+    y = torch.randn(400, generator=generator)
+    noise = torch.tensor([[0.3], [0.6]]) * torch.randn(2, 400, generator=generator)
+    mask = torch.arange(400) % 2 == 0
+    data = Data(y=y, val_mask=mask, test_mask=~mask, train_mask=torch.zeros(400, dtype=torch.bool))
+    task = Regression()
+    for log_variance in (-8.0, -1.0, 3.0):  # as sure as a model that has learnt its training nodes by heart, or hardly
+        better = torch.stack([y + noise[0], torch.full((400,), log_variance)], 1)
+        worse = torch.stack([y + noise[1], torch.full((400,), -1.0)], 1)
+        weights = choose_blend([("worse", result(worse, task)), ("better", result(better, task))], data).weights
+        assert weights["better"] > 0.6
+
+
 def test_labels_are_averaged_each():
     task, outputs = Classification(2, multi_label=True), torch.tensor([[2.0, -1.0]])
     mixed = task.combine([Prediction(0.25, task, outputs), Prediction(0.75, task, -outputs)])
