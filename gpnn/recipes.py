@@ -130,8 +130,9 @@ RECIPES: dict[str, NamedRecipe] = {
     "sparse": NamedRecipe(
         "scores of sparse features as they are, propagated with a teleport; random passes agree a little",
         Pipeline(
-            schedule="synchronous",
-            rounds=5,
+            partition="auto",
+            schedule="auto",
+            rounds=10,
             normalization="split",
             self_loops=True,
             hidden_channels=128,
