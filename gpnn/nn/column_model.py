@@ -220,7 +220,6 @@ class ColumnModel(nn.Module):
         solvers: how weights are found, of "linear" and "trees".
         iterations: of boosting.
         num_leaves: the most leaves of a tree.
-        bags: ensembles of trees whose outputs are averaged.
 
     Raises:
         ValueError: naming the argument and the value.
@@ -241,11 +240,9 @@ class ColumnModel(nn.Module):
         solvers: Sequence[str] = ("linear",),
         iterations: int = 100,
         num_leaves: int = 31,
-        bags: int = 1,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels=in_channels, out_channels=out_channels, num_types=num_types)
-        check_sizes(num_leaves=num_leaves, bags=bags)
+        check_sizes(in_channels=in_channels, out_channels=out_channels, num_types=num_types, num_leaves=num_leaves)
         check_choice("hops", hops, (1, 2, 3))
         check_choice("labels", labels, LABELS)
         for solver in solvers:
@@ -254,7 +251,7 @@ class ColumnModel(nn.Module):
         self.directed, self.hops, self.many, self.labels = directed, hops, many, labels
         self.num_selected = num_selected if many else 0
         self.num_labels, self.solvers = num_labels, tuple(solvers)
-        self.iterations, self.num_leaves, self.bags = iterations, num_leaves, bags
+        self.iterations, self.num_leaves = iterations, num_leaves
         self.num_relations = num_types * (2 if directed else 1)
         num_dense = self.num_dense + self._label_width(num_labels)
         self.linear = LinearColumns(in_channels if many else 0, self.num_relations, num_dense, out_channels)
@@ -265,7 +262,7 @@ class ColumnModel(nn.Module):
         self.register_buffer("label_node", torch.zeros(num_labels, dtype=torch.int64))
         self.register_buffer("label_value", torch.zeros(num_labels, *several, dtype=kind))
         per_iteration = 1 if labels == "number" or (labels == "class" and out_channels == 2) else out_channels
-        self.trees = Trees(iterations * per_iteration * bags if "trees" in solvers else 0, 2 * num_leaves - 1)
+        self.trees = Trees(iterations * per_iteration if "trees" in solvers else 0, 2 * num_leaves - 1)
         self.runner: object = "columns"  # no schedule is run
         self._row: Tensor | None = None
 

@@ -49,7 +49,6 @@ def boost(
     num_outputs: int,
     iterations: int,
     num_leaves: int,
-    bags: int = 1,
     weight: np.ndarray | None = None,
     seed: int = 0,
 ) -> tuple[Boosted, Callable[[np.ndarray], Iterator[Tensor]]]:
@@ -63,53 +62,38 @@ def boost(
         num_outputs: C.
         iterations: of boosting.
         num_leaves: of a tree, at most.
-        bags: ensembles whose outputs are averaged, each over rows with random weights of their own (the Bayesian
-            bootstrap: Rubin 1981); one alone has the rows as they are.
         weight: of each row, `[M]`, or None.
-        seed: of the columns that a split is chosen among, and of the bags.
+        seed: of the columns that a split is chosen among.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
     classes = np.issubdtype(target.dtype, np.integer)
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    found = []
-    for bag in range(bags):
-        each = kind(
-            max_iter=iterations,
-            max_leaf_nodes=num_leaves,
-            min_samples_leaf=int(np.clip(len(target) // 50, 2, 20)),
-            l2_regularization=1.0,
-            max_features=0.5,
-            early_stopping=False,
-            random_state=seed + bag,
-        )
-        with threadpool_limits(torch.get_num_threads(), "openmp"):
-            found.append(each.fit(columns, target, sample_weight=_bag_weight(weight, len(target), bag, bags, seed)))
-    place = _outputs_of(found[0], classes)
-    iterated = zip(*(each._predictors for each in found))
-    arrays, output = _arrays([[tree for own in trees for tree in own] for trees in iterated], place * bags)
-    arrays["value"] /= bags
+    found = kind(
+        max_iter=iterations,
+        max_leaf_nodes=num_leaves,
+        min_samples_leaf=int(np.clip(len(target) // 50, 2, 20)),
+        l2_regularization=1.0,
+        max_features=0.5,
+        early_stopping=False,
+        random_state=seed,
+    )
+    with threadpool_limits(torch.get_num_threads(), "openmp"):
+        found.fit(columns, target, sample_weight=weight)
+    place = _outputs_of(found, classes)
+    arrays, output = _arrays(found._predictors, place)
     baseline = torch.zeros(num_outputs, dtype=torch.float64)
-    for each in found:
-        baseline[place] += torch.from_numpy(np.asarray(each._baseline_prediction, np.float64).reshape(-1)) / bags
+    baseline[place] = torch.from_numpy(np.asarray(found._baseline_prediction, np.float64).reshape(-1))
 
     def staged(rows: np.ndarray) -> Iterator[Tensor]:
-        stages = [(each.staged_decision_function if classes else each.staged_predict)(rows) for each in found]
-        for stage in zip(*stages):
+        stages = found.staged_decision_function if classes else found.staged_predict
+        for scores in stages(rows):
             outputs = torch.zeros(len(rows), num_outputs, dtype=torch.float64)
-            outputs[:, place] = torch.from_numpy(np.mean(stage, 0).reshape(len(rows), -1))
+            outputs[:, place] = torch.from_numpy(np.ascontiguousarray(scores).reshape(len(rows), -1))
             yield outputs
 
-    return Boosted(arrays, output, baseline, bags * len(place)), staged
-
-
-def _bag_weight(weight: np.ndarray | None, size: int, bag: int, bags: int, seed: int) -> np.ndarray | None:
-    """The weights of the rows of one bag, `[M]`."""
-    if bags == 1:
-        return weight
-    random = np.random.default_rng((seed, bag)).exponential(size=size)
-    return random if weight is None else weight * random
+    return Boosted(arrays, output, baseline, len(place)), staged
 
 
 def join(ensembles: list[Boosted]) -> Boosted:

@@ -112,7 +112,6 @@ FEW = 256  # features of which trees, and extremes over neighbours, are made
 MOST_TREES, MOST_WORK = 2000, 1e10  # and rows × columns × trees: together some half a minute on two cores
 MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees alone
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
-MOST_BAGS = 4
 LEAST_LABELS = 50  # of fewer, trees learn little
 MOST_SENT = 3e8  # numbers that a step of labels from farther away may send, of sixty steps: less than a minute in all
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
@@ -141,8 +140,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
     width = (features * (1 + 4 * num_relations) if few else FEW * (1 + num_relations)) + 10
     outputs = 1 if kind == "number" or (kind == "class" and task.num_outputs == 2) else task.num_outputs
     work = max(1, num_labels) * width * outputs * (1 if few else 5)  # beside a ridge that suits many columns
-    affordable = min(MOST_TREES / outputs, MOST_WORK / work)
-    iterations = int(min(MOST_ITERATIONS, affordable))
+    iterations = int(min(MOST_ITERATIONS, MOST_TREES / outputs, MOST_WORK / work))
     enough = num_labels >= LEAST_LABELS if few else num_labels >= width and data.num_nodes * width <= MOST_ENTRIES
     grows = enough and iterations >= (LEAST_ITERATIONS if few else MOST_ITERATIONS)
     solvers = {"linear": ["linear"], "trees": ["trees"], "auto": ["linear", "trees"] if grows else ["linear"]}[method]
@@ -158,5 +156,4 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "num_labels": num_labels if labels else 0,
         "solvers": solvers,
         "iterations": max(LEAST_ITERATIONS, iterations),
-        "bags": int(min(MOST_BAGS, max(1, affordable // MOST_ITERATIONS))),
     }

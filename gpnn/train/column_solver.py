@@ -183,7 +183,6 @@ class ColumnSolver:
             num_outputs=self.model.out_channels if label is None else 2,
             iterations=self.model.iterations,
             num_leaves=self.model.num_leaves,
-            bags=self.model.bags,
             weight=weight,
             seed=self.seed,
         )

@@ -44,21 +44,6 @@ def test_numbers_are_predicted_as_scikit_learn_does(rows):
     assert not predicted[:, 1].any()
 
 
-@pytest.mark.parametrize("classes", [1, 2, 3])
-def test_bags_are_averaged(rows, classes):
-    columns, random = rows
-    target = columns[:, :classes].argmax(1) if classes > 1 else columns[:, 0] * columns[:, 1]
-    weight = random.random(300)
-    settings = {"num_outputs": 3, "iterations": 5, "num_leaves": 7}
-    found, staged = boost(columns, target, **settings, bags=3, weight=weight, seed=3)
-    each = [np.random.default_rng((3, bag)).exponential(size=300) * weight for bag in range(3)]
-    alone = [boost(columns, target, **settings, weight=own, seed=3 + bag)[0] for bag, own in enumerate(each)]
-    expected = sum(outputs(one, columns, 3) for one in alone) / 3
-    np.testing.assert_allclose(outputs(found, columns, 3), expected, atol=1e-9)
-    for count, stage in enumerate(staged(columns[:20]), 1):
-        np.testing.assert_allclose(outputs(found.first(count), columns[:20], 3), stage, atol=1e-9)
-
-
 def test_a_class_without_rows_and_joined_labels_keep_their_outputs(rows):
     columns, _ = rows
     target = np.where(columns[:, 0] > 0, 3, 1)
