@@ -12,7 +12,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
@@ -29,6 +30,7 @@ _MOVE = 25  # MADV_COLLAPSE, of Linux 6.1; an older one refuses it
 _TRIM, _MAPPED_FROM, _MOST_MAPPED = -1, -3, -4  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX of malloc.h
 _KEEP = {_MOST_MAPPED: 0, _TRIM: -1}
 _RETURN = {_MOST_MAPPED: 1 << 16, _MAPPED_FROM: 1 << 25, _TRIM: 1 << 26}  # what glibc comes to by itself
+_kept = False  # whether what is freed is kept now
 _moved = WeakIdKeyDictionary()  # tensors that were moved, as far as the system could
 
 
@@ -64,18 +66,30 @@ def trim_heap() -> None:
         trim(0)
 
 
-def keep_freed(keep: bool) -> None:
-    """Have the C library keep what is freed for later tensors, or return large ones to the system, where it can.
+@contextmanager
+def freed_memory_kept(keep: bool = True) -> Iterator[None]:
+    """Inside it the C library keeps what is freed for later tensors, where it can; afterwards it does as before.
 
     A tensor of more than 32 MB is else mapped anew each time, and the system clears its pages. What is kept may be
     scattered, so that the process holds more than it needs: for trainings that leave much memory free. All that is
     free is returned by :func:`return_freed`.
 
     Args:
-        keep: whether it is kept.
+        keep: False changes nothing.
     """
-    if set_option := getattr(ctypes.CDLL(None), "mallopt", None):
-        for option, value in (_KEEP if keep else _RETURN).items():
+    global _kept
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if not keep or _kept or set_option is None:
+        yield
+        return
+    _kept = True
+    try:
+        for option, value in _KEEP.items():
+            set_option(option, value)
+        yield
+    finally:
+        _kept = False
+        for option, value in _RETURN.items():
             set_option(option, value)
 
 

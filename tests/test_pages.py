@@ -7,10 +7,14 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
+import gpnn
+import gpnn.pipeline
 from gpnn import pages
 from gpnn.pages import LARGE, PAGE, Pool
 
@@ -193,16 +197,57 @@ def faults():
     for _ in range(4):
         torch.empty(1 << 26, dtype=torch.uint8).fill_(1)  # 16,384 pages
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-pages.keep_freed(True)
-for _ in range(4):  # aligned tensors fit where others were when these are joined
-    kept = faults()
+with pages.freed_memory_kept():
+    for _ in range(4):  # aligned tensors fit where others were when these are joined
+        kept = faults()
+    with pages.freed_memory_kept():
+        pass
+    inside = faults()
+    pages.return_freed()
+    returned = faults()
 pages.return_freed()
-print(kept, faults())
+print(kept, inside, returned, faults())
 """
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no such options")
 def test_what_is_freed_is_kept_or_returned() -> None:
     ended = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-    kept, returned = map(int, ended.stdout.split())
-    assert kept < 1000 < 16_000 < returned
+    kept, inside, returned, after = map(int, ended.stdout.split())
+    assert max(kept, inside) < 1000 < 16_000 < returned
+    assert after > 4 * 16_000  # each tensor has pages of its own again
+
+
+class _Kept:
+    """The callback that notes whether what is freed is kept."""
+
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        self.seen.append(pages._kept)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        self.seen.append(pages._kept)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no such options")
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_training_keeps_what_it_frees_while_it_runs(keep: bool) -> None:
+    ring = torch.arange(4)
+    data = Data(x=torch.eye(4), y=ring % 2, edge_index=torch.stack([ring, ring.roll(1)]), train_mask=ring < 4)
+    model, kept = gpnn.nn.GPNN(4, 4, 2), _Kept()
+    model.keeps_freed = keep
+    for _ in range(2):
+        plan = gpnn.lower(gpnn.schedule.synchronous(data, rounds=1))
+        gpnn.train.fit(model, data, plan, recipe=gpnn.train.Recipe(epochs=1), callbacks=[kept])
+        assert not pages._kept
+    assert kept.seen == [keep] * 4
+
+
+def test_a_small_assembly_may_keep_what_it_frees() -> None:
+    ring = torch.arange(4)
+    data = Data(x=torch.eye(4), y=ring % 2, edge_index=torch.stack([ring, ring.roll(1)]), train_mask=ring < 4)
+    made = gpnn.pipeline.Pipeline(k=1, rounds=1).assemble(data, gpnn.train.Recipe(epochs=1))
+    assert made.model.keeps_freed
+    assert not pages._kept

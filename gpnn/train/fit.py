@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gpnn.distributed import group_of
 from gpnn.engine.saved_states import release_host_rows
-from gpnn.pages import release_pages, return_freed
+from gpnn.pages import freed_memory_kept, release_pages, return_freed
 from gpnn.text import curves_html, metric_text, metric_words, table_html
 from gpnn.train.metrics import merit
 from gpnn.train.objective import SPLITS, Examples, check_plan
@@ -125,6 +125,22 @@ def fit(
     trainer = Trainer.of(model, data, plan, resolve_recipe(recipe or Recipe(), data), seed)
     if checkpoint is not None:
         trainer.load(checkpoint)
+    with freed_memory_kept(bool(getattr(model, "keeps_freed", False))):
+        result = _run(trainer, checkpoint, callbacks, keep_end=keep_end, score_interrupted=score_interrupted)
+    return_freed()
+    release_host_rows()
+    return result
+
+
+def _run(
+    trainer: Trainer,
+    checkpoint: Path | None,
+    callbacks: Sequence[Callback],
+    *,
+    keep_end: bool,
+    score_interrupted: bool,
+) -> FitResult:
+    """The epochs of a training, and the metrics of its best weights, which the model ends with."""
     progress = trainer.progress
     ends = [callback.start(progress.history) for callback in callbacks]
     if trainer.group.any(any(ends))[0] and not trainer.at_end:
@@ -132,16 +148,15 @@ def fit(
     else:
         stopped, problem = trainer.run(checkpoint, callbacks, keep_end=keep_end)
     if progress.best_weights:
-        model.load_state_dict(progress.best_weights)
+        trainer.model.load_state_dict(progress.best_weights)
     metrics: dict[str, Any] = {}
     logits = None
     if stopped in ENDS or (score_interrupted and stopped == "interrupted" and progress.epoch):
+        return_freed()  # outputs of all nodes take as much elsewhere, and so do metrics
         logits = trainer.predict_all(None if checkpoint is None else checkpoint.parent)
-        release_pages()  # metrics take as much elsewhere
+        release_pages()
         metrics, problem = trainer.finish(stopped, logits)
         stopped = stopped if problem is None else "non_finite"
-    return_freed()
-    release_host_rows()
     return FitResult(metrics, progress.history, stopped, problem, logits if metrics else None, trainer.task)
 
 
