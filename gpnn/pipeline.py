@@ -25,7 +25,6 @@ from gpnn.memory.estimate import estimate_columns
 from gpnn.memory.runner import available_bytes, limit_device
 from gpnn.nn import GPNN, ColumnModel, NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
-from gpnn.pages import keep_freed
 from gpnn.partition import Partition, partition_graph
 from gpnn.partition.partition import training_nodes
 from gpnn.schedule import Schedule
@@ -353,7 +352,8 @@ class Pipeline:
                 check_memory(f"The columns of {data.num_nodes:,} nodes", estimate_columns(model, data), self.memory)
             engine = "fused"
         elif model.runner is None:  # a runner among the model's options is taken as it is
-            choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=most_rows(data))
+            rows, train = most_rows(data), training_nodes(data)
+            choice = self.choose_engine(model, data.get("x"), plan, recipe, rows=rows, train=train)
             model.runner, data, engine = choice.runner, self._map_features(data, choice), choice.name
             if not keep_schedule and not recipe.batch:  # mini-batches read the graph
                 plan = plan.build("fused" if choice.name == "fused" else "streamed")
@@ -374,11 +374,20 @@ class Pipeline:
         return data
 
     def choose_engine(
-        self, model: GPNN, x: Tensor | None, plan: Plan, recipe: Recipe, *, sharing: int = 1, rows: int | None = None
+        self,
+        model: GPNN,
+        x: Tensor | None,
+        plan: Plan,
+        recipe: Recipe,
+        *,
+        sharing: int = 1,
+        rows: int | None = None,
+        train: Tensor | None = None,
     ) -> EngineChoice:
         """How a plan is run, by the engine, memory and disk of the arguments.
 
-        `sharing` processes share the machine, and an epoch takes the outputs of at most `rows` nodes.
+        `sharing` processes share the machine; an epoch takes the outputs of at most `rows` nodes, and its loss those
+        of `train`.
         """
         if self.device_memory is not None:
             limit_device(plan.device, self.device_memory)
@@ -393,9 +402,10 @@ class Pipeline:
             folder=self.disk,
             sharing=sharing,
             rows=rows,
+            train=train,
         )
         room = available_bytes(sharing=sharing) if self.memory is None else self.memory
-        keep_freed(plan.device.type == "cpu" and choice.estimate.peak <= min(ROOMY * room, MOST_KEPT))
+        model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= min(ROOMY * room, MOST_KEPT)
         return choice
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from gpnn.engine.block import Block, BlockBuilder, Messages
-from gpnn.engine.normalize import Normalizer
+from gpnn.engine.normalize import Normalizer, is_symmetric
 from gpnn.engine.row_blocks import RowLayout, weighs_entries
 from gpnn.schedule import Phase
 from gpnn.schedule.phase_spec import SENDS_CUT, RowPhase
+
+COUNTED = 8  # ranges of rows whose senders are counted, to estimate those of all
 
 
 class Lowered(ABC):
@@ -367,8 +369,25 @@ class LoweredRows(Lowered):
 
     @property
     def piece_halo(self) -> int:
-        """At most so many of them are read by one of `chunks`."""
-        return min(self.num_halo, int(self.phase.crossings.cut.max())) if self.phase.crossings is not None else 0
+        """The most of them that one of `chunks` reads."""
+        return int(self.phase.crossings.halo.max()) if self.num_held and self.phase.crossings is not None else 0
+
+    @cached_property
+    def num_copies(self) -> int:
+        """How many rows of others `chunks` read, all together; counted on some of them where there is no partition."""
+        if self.phase.crossings is not None:
+            return int(self.phase.crossings.halo.sum()) if self.kind in ("held", "cut") else 0
+        ends, ptr, col = self.layout.ends, self.layout.ptr, self.layout.col
+        ranges = list(pairwise(ends))
+        some = ranges[:: -(-len(ranges) // COUNTED)]
+        senders = ((first, last, col[int(ptr[first]) : int(ptr[last])].unique()) for first, last in some)
+        found = sum(int(((each < first) | (each >= last)).sum()) for first, last, each in senders)
+        return found * len(ranges) // len(some)
+
+    @property
+    def scales_senders(self) -> bool:
+        """Whether messages are weighed by a factor of their sender, which blocks have for every row that they read."""
+        return is_symmetric(self.layout.rule.name)
 
     @cached_property
     def whole(self) -> Block:

@@ -19,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from gpnn.csr import slices
 from gpnn.engine.block import Block, as_slice
 from gpnn.engine.blockwise_backward import RowLoss, add_gradient
-from gpnn.engine.plan import AnyPhase
+from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, round_steps, takes_parts
 from gpnn.engine.rows import Rows, add_rows, read_rows, step_rows, write_rows
 from gpnn.engine.saved_states import Source
@@ -64,6 +64,8 @@ class Stage:
         parts: what is computed.
         num_before: rows of the state before it.
         num_rows: rows of the state after it.
+        num_computed: rows that the parts write.
+        num_inputs: rows that they read, one after the other.
         kept: whether what it reads is kept for the backward pass; else the stage before is done again.
         apart: whether no two parts read a row, and together they read all, so that gradients take the states' place.
         in_place: whether the rows after it are those before it, so that what passes it stays where it is.
@@ -75,6 +77,8 @@ class Stage:
     parts: tuple[Part, ...]
     num_before: int
     num_rows: int
+    num_computed: int
+    num_inputs: int
     kept: bool = True
     apart: bool = False
     in_place: bool = False
@@ -87,10 +91,6 @@ class Stage:
     def num_passed(self) -> int:
         """Rows that are copied past it."""
         return 0 if self.passed is None or self.in_place else _count(self.passed[0])
-
-    @property
-    def num_computed(self) -> int:
-        return sum(part.block.num_rows for part in self.parts)
 
     def rows_read(self, state: Tensor | Rows) -> Tensor | Rows:
         """What the parts read, given the state before it."""
@@ -111,19 +111,29 @@ class Reach:
     @property
     def num_held(self) -> int:
         """Rows of states and gradients that are held at one time, at most."""
+        return max(self.held_by_stage)
+
+    @property
+    def held_by_stage(self) -> list[int]:
+        """The same while each stage is at work, there or back."""
         first, *later = self.stages
         kept = [0, *accumulate(stage.num_read if stage.kept else 0 for stage in later)]
-        held = [first.num_rows]
-        for before, stage in zip(kept, later):
-            read, passed = stage.num_read, stage.num_passed
-            held.append(before + read + passed + stage.num_rows)  # forward
-            held.append(before + (1 if stage.apart else 2) * read + stage.num_rows)  # parts backward
-            held.append(before + read + stage.num_rows + passed)  # what passed them
-            if not stage.kept:
-                held.append(before + stage.num_before + read + stage.num_rows)  # done again
-            if stage.read is not None and not stage.in_place:
-                held.append(before + stage.num_before + read + passed)  # both ways
-        return max(held)
+        return [first.num_rows, *(_held(stage, before) for before, stage in zip(kept, later))]
+
+
+def _held(stage: Stage, before: int) -> int:
+    """Rows that are held while a later stage is at work, beside `before` that earlier ones have kept."""
+    read, passed = stage.num_read, stage.num_passed
+    held = [
+        read + passed + stage.num_rows,  # forward
+        (1 if stage.apart else 2) * read + stage.num_rows,  # parts backward
+        read + stage.num_rows + passed,  # what passed them
+    ]
+    if not stage.kept:
+        held.append(stage.num_before + read + stage.num_rows)  # done again
+    if stage.read is not None and not stage.in_place:
+        held.append(stage.num_before + read + passed)  # both ways
+    return before + max(held)
 
 
 _found = WeakTensorKeyDictionary()  # rows of a loss -> the phases that they were followed through, and their reach
@@ -134,15 +144,16 @@ def reach_of(recomputation: Recomputation, rows: Tensor) -> Reach | None:
 
     Found once for a plan, and kept as long as `rows` is.
     """
-    if not _can_follow(recomputation, rows):
+    if not can_follow(recomputation, rows):
         return None
     rounds = recomputation.rounds
     if rows not in _found or _found[rows][0] is not rounds:
-        _found[rows] = rounds, _worthy(recomputation, rows)
+        _found[rows] = rounds, worthwhile(follow(recomputation, rows), recomputation.plan, len(rows))
     return _found[rows][1]
 
 
-def _can_follow(recomputation: Recomputation, rows: Tensor) -> bool:
+def can_follow(recomputation: Recomputation, rows: Tensor) -> bool:
+    """Whether a pass may go through what plan rows reach, `[n]`, whether or not that is less."""
     plan = recomputation.plan
     if plan.runners is not None or plan.num_virtual or recomputation.seed is not None or not len(rows):
         return False
@@ -152,14 +163,12 @@ def _can_follow(recomputation: Recomputation, rows: Tensor) -> bool:
     return takes_parts(recomputation.cell, rows.device) and len(rows) <= WORTH * plan.num_nodes
 
 
-def _worthy(recomputation: Recomputation, rows: Tensor) -> Reach | None:
-    """The reach of rows, where it computes less than all rows would take, and holds no more."""
-    plan, found = recomputation.plan, follow(recomputation, rows)
+def worthwhile(found: Reach, plan: Plan, num_rows: int) -> Reach | None:
+    """The reach of so many rows, where it computes less than all rows would take, and holds no more."""
     usual = sum(phase.num_rows for each in plan.rounds for phase in each)
     if len(plan.rounds[-1]) == 1 and plan.rounds[-1][0].independent:
-        usual -= plan.rounds[-1][0].num_rows - len(rows)  # its last step is taken for these rows anyway
-    made = sum(part.block.num_inputs for part in found.stages[0].parts)
-    if found.num_computed > WORTH * usual or made > MOST_MADE * plan.num_nodes:
+        usual -= plan.rounds[-1][0].num_rows - num_rows  # its last step is taken for these rows anyway
+    if found.num_computed > WORTH * usual or found.stages[0].num_inputs > MOST_MADE * plan.num_nodes:
         return None
     most = 3.25 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states; about what a pass over all rows holds
     return _within(found, int(most * plan.num_nodes))
@@ -216,6 +225,7 @@ def _stage(
     parts = tuple(each._replace(inputs=stands(each.inputs), rows=places(each.rows)) for each in chosen)
     passing = passed.nonzero().flatten() if around else None
     num_read = int(read.sum()) if around else before_places.num_rows
+    num_inputs = sum(part.block.num_inputs for part in parts)
     stored = None if previous is None or passing is None else before_places(read.nonzero().flatten())
     stage = Stage(
         steps,
@@ -224,7 +234,9 @@ def _stage(
         parts,
         before_places.num_rows,
         places.num_rows,
-        apart=previous is not None and sum(part.block.num_inputs for part in parts) == num_read,
+        sum(part.block.num_rows for part in parts),
+        num_inputs,
+        apart=previous is not None and num_inputs == num_read,
         in_place=isinstance(stored, Tensor) and torch.equal(before, after),
     )
     return stage, before

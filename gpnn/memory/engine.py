@@ -148,6 +148,7 @@ def choose_engine(
     folder: Path | str | None = None,
     sharing: int = 1,
     rows: int | None = None,
+    train: Tensor | None = None,
 ) -> EngineChoice:
     """The fastest exact way to train that fits in memory, of `ENGINES`; a way that is named is taken as it is.
 
@@ -162,6 +163,7 @@ def choose_engine(
         folder: where states and features may be kept in memory-mapped files; None allows none.
         sharing: how many processes on this machine divide what is free.
         rows: how many nodes' outputs an epoch takes, at most; None: all.
+        train: the nodes that the loss is taken of, `[n]`, where that is known.
 
     Raises:
         ValueError: when the engine is unknown, lacks its folder, or is not for this plan.
@@ -175,7 +177,7 @@ def choose_engine(
         )
     ways = []
     for name, runner in _ways(engine, plan, folder):
-        estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows)
+        estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows, train=train)
         if ENGINES[name].maps_features and x is not None:
             estimate = _without_features(estimate, x)
         ways.append(EngineChoice(name, runner, estimate))

@@ -15,33 +15,40 @@ from gpnn.data.features import csr_tensor
 from gpnn.data.splits import count_entries
 from gpnn.engine import CellLike, Plan, Step, Streamed, lower, recomputes
 from gpnn.engine.propagate import Runner, streamed_runner
+from gpnn.engine.reach import can_follow
+from gpnn.engine.recompute import Recomputation
 from gpnn.engine.rows import step_rows
 from gpnn.graph import Graph, as_graph
+from gpnn.memory.reach import CountedReach, count_reach
 from gpnn.memory.runner import (
     StateBytes,
     largest_piece_bytes,
     lowering_bytes,
     placed_bytes,
     plan_bytes,
+    reach_bytes,
     resident_bytes,
     runner_bytes,
+    scoring_bytes,
     source_bytes,
     stored_bytes,
 )
 from gpnn.nn import GPNN, ColumnModel, MaskKey
 from gpnn.nn.cell import Cell, CellBank, kernel_bytes
 from gpnn.nn.encoded_source import comes_whole, widened
+from gpnn.nn.gpnn import LARGE_SCORES
 from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
 from gpnn.nn.sampled_rows import ENTRIES, ENTRY_BYTES
 from gpnn.schedule import synchronous
 from gpnn.train.recipe import Recipe
+from gpnn.train.trainer import MAPPED_LOGITS, holds_logits
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
-_BUFFERS = 1 << 26  # chunk buffers, compiled kernels and the allocator's slack
+_BUFFERS = {"cpu": 1 << 27, "cuda": 1 << 26}
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
@@ -62,8 +69,10 @@ class Estimate:
         after: of `kept`, what is free again by then.
         outside: what a pass takes besides `kept` outside the propagation.
         lowering: what lowering takes besides the plan, before the first pass.
+        scoring: what the outputs of all nodes take after the last epoch, without gradients.
         host: where the plan is on a GPU, what is in host memory: taken already, and features and states put there.
         piece: of the peak, what follows the size of the largest subgraph.
+        buffers: of chunks, compiled kernels, and the allocator's slack.
     """
 
     resident: float
@@ -75,14 +84,17 @@ class Estimate:
     lowering: float
     after: float = 0.0
     outside: float = 0.0
+    scoring: float = 0.0
     piece: float = 0.0
     host: float = 0.0
+    buffers: float = _BUFFERS["cpu"]
 
     @property
     def peak(self) -> float:
         """The most at any time, bytes."""
-        training = self.features + self.parameters + self.kept + max(self.work - self.after, self.outside)
-        return self.resident + self.plan + max(self.lowering, training) + _BUFFERS
+        training = self.kept + max(self.work - self.after, self.outside)
+        passes = self.features + self.parameters + max(training, self.scoring)
+        return self.resident + self.plan + max(self.lowering, passes) + self.buffers
 
     def __str__(self) -> str:
         """In GB, the largest parts named.
@@ -124,6 +136,7 @@ def estimate_memory(
     runner: str | Runner | None = None,
     *,
     rows: int | None = None,
+    train: Tensor | None = None,
 ) -> Estimate:
     """What training `model` on `plan` will take at its peak under a runner.
 
@@ -134,6 +147,7 @@ def estimate_memory(
         recipe: its passes, optimiser and consistency count.
         runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
         rows: how many nodes' outputs an epoch takes, at most; None: all.
+        train: the nodes that the loss is taken of, `[n]`, where that is known.
     """
     if recipe.batch and x is not None and model.predict == "features":
         return _of_batches(model, x, plan, recipe)
@@ -147,11 +161,15 @@ def estimate_memory(
         wanted = num_nodes if rows is None or recipe.consistency else rows
         by_rows = not recipe.consistency and not model.readout.collects and recipe.precision != "bf16"
         kept = 0.0 if by_rows else wanted * (each.by_model + outputs)  # by rows the loss is differentiated at once
-        return _from_features(model, x, plan, recipe, streamed, each, sizes, kept, 1 if by_rows else recipe.passes)
+        reach = _reach(model, x, plan, train) if by_rows and train is not None else None
+        passes = 1 if by_rows else recipe.passes
+        return _from_features(model, x, plan, recipe, streamed, each, sizes, kept, passes, reach)
     held, work = runner_bytes(plan, sizes, recomputes=streams)
     order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
-    held += num_nodes * (each.by_model + outputs) + order
-    after = num_nodes * each.after
+    own = plan.device.type == "cuda"
+    freed = outputs if own and rows is not None and not recipe.consistency else 0  # once the loss has read its rows
+    held += num_nodes * (each.by_model + (-freed or outputs)) + order
+    after = num_nodes * (each.after - freed)
     outside = num_nodes * each.widest + min(num_nodes, chunk_rows(0 if x is None else x.shape[1])) * each.chunk
     if recipe.consistency:
         outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
@@ -159,8 +177,8 @@ def estimate_memory(
         work += _HELD * num_nodes * each.state
     piece = largest_piece_bytes(plan, sizes) if streams and plan.runners is None else 0.0
     return Estimate(
-        **_fixed_bytes(model, plan, recipe),
-        features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0),
+        **_fixed_bytes(model, plan, recipe, recomputes=streams),
+        features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0) + _moved(x, plan),
         kept=held * recipe.passes,
         work=work,
         after=after,
@@ -179,31 +197,63 @@ def _from_features(
     sizes: StateBytes,
     outputs: float,
     passes: int,
+    reach: CountedReach | None,
 ) -> Estimate:
     """The same where initial states are made of features.
 
-    `outputs` are bytes of the rows that the head sees, and of `passes` at a time is kept what they need.
+    `outputs` are bytes of the rows that the head sees, and of `passes` at a time is kept what they need; `reach` is
+    what the rows of the loss reach, where a pass goes through it.
     """
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
     whole = comes_whole(x, model.state_channels)
-    made = 2 * 4 * (x.shape[1] + 3 * model.state_channels)  # in float32: input, product, activation; their gradients
+    made = width * (2 * x.shape[1] + 3 * model.state_channels)  # input, masked, product, activation, its gradient
     found = source_bytes(plan, sizes, runner, stored_bytes(x, width), made=made, whole=whole)
     own = plan.device.type == "cuda"
-    moved = x.numel() * x.element_size() if own and runner.features is None and not x.is_cuda else 0
+    moved = _moved(x, plan) if runner.features is None else 0.0
     chunk, state = step_rows(plan.device), plan.num_nodes * each.state
     work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
     if own and runner.features == "cpu" and not whole:  # two pieces are here only before the first round and behind it
         reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
         work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
-    piece = largest_piece_bytes(plan, sizes)
-    return Estimate(
-        **_fixed_bytes(model, plan, recipe),
-        features=moved,
-        kept=(found.kept + outputs) * passes,
-        work=work,
-        piece=min(piece, found.work),
-        host=resident_bytes("cpu") + found.host if own else 0.0,
+    kept, piece, fixed = (
+        found.kept,
+        largest_piece_bytes(plan, sizes),
+        _fixed_bytes(model, plan, recipe, recomputes=True),
     )
+    if reach is not None:
+        fetched = found.host if own and runner.features == "cpu" else 0.0
+        kept, work = 0.0, fetched + reach_bytes(reach, sizes, made=made)
+        fixed["plan"] += reach.num_bytes
+    here, on_host = _scores(plan, num_outputs := model.head.biases[-1].numel())
+    scored = 2 * 4 * num_outputs + 4 * model.state_channels + each.state  # of a row: sums, outputs, and its state twice
+    return Estimate(
+        **fixed,
+        features=moved,
+        kept=(kept + outputs) * passes,
+        work=work,
+        scoring=scoring_bytes(plan, sizes, here, scored=scored),
+        piece=min(piece, found.work),
+        host=resident_bytes("cpu") + found.host + on_host if own else 0.0,
+    )
+
+
+def _reach(model: GPNN, x: Tensor, plan: Plan, train: Tensor) -> CountedReach | None:
+    """What the rows of a loss reach, where a pass that makes states of `x` goes through it."""
+    if x.shape[1] > model.state_channels:
+        return None
+    rows = plan.rows_of(train.to(plan.device))
+    cell = model.masked_cell(plan, MaskKey(0))
+    return count_reach(plan, rows) if can_follow(Recomputation(cell, plan, None), rows) else None
+
+
+def _scores(plan: Plan, num_outputs: int) -> tuple[float, float]:
+    """Bytes of a node's outputs on the plan's device after a training, and of all nodes' on the host beside it."""
+    row = 4.0 * num_outputs
+    if not holds_logits(plan.num_nodes, num_outputs) or plan.runners is not None:
+        return 0.0, 0.0
+    if plan.device.type == "cpu":
+        return (row if plan.num_nodes * num_outputs <= MAPPED_LOGITS else 0.0), 0.0
+    return (0.0, plan.num_nodes * row) if plan.num_nodes * row > LARGE_SCORES else (row, 0.0)
 
 
 def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:
@@ -212,7 +262,7 @@ def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:
     wide = hidden if model.maps_first(x) else x.shape[1]
     batch = (recipe.batch + recipe.labelled) * (2 * x.shape[1] + 4 * hidden) * 4
     return Estimate(
-        **_fixed_bytes(model, plan, recipe),
+        **_fixed_bytes(model, plan, recipe, recomputes=False),
         features=_feature_bytes(x, 0) + plan.num_nodes * ENTRIES * ENTRY_BYTES,
         kept=batch * recipe.passes,
         work=0.0,
@@ -220,14 +270,15 @@ def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:
     )
 
 
-def _fixed_bytes(model: GPNN, plan: Plan, recipe: Recipe) -> dict[str, float]:
-    """What does not depend on the runner."""
+def _fixed_bytes(model: GPNN, plan: Plan, recipe: Recipe, *, recomputes: bool) -> dict[str, float]:
+    """What does not depend on the pass; a runner that `recomputes` takes the plan in blocks."""
     parameters = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     return {
         "resident": resident_bytes(plan.device) - placed_bytes(plan),
-        "plan": plan_bytes(plan) + 16 * (0 if plan.order is None else plan.num_nodes),
+        "plan": plan_bytes(plan, recomputes=recomputes) + 16 * (0 if plan.order is None else plan.num_nodes),
         "parameters": parameters * (2 + _OPTIMIZER_COPIES.get(recipe.optimizer, 3)),
         "lowering": lowering_bytes(plan) + placed_bytes(plan),
+        "buffers": _BUFFERS[plan.device.type],
     }
 
 
@@ -240,6 +291,12 @@ def _boundary(state: float, runner: str | Runner | None) -> float:
     if runner.phases:
         return 2 * state  # at most all rows between two phases, too
     return state / 2 if runner.dtype in (torch.bfloat16, torch.float16) else state
+
+
+def _moved(x: Tensor | None, plan: Plan) -> float:
+    """Bytes of dense features that are to be moved to the plan's GPU."""
+    beside = x is not None and x.layout == torch.strided and plan.device.type == "cuda" and not x.is_cuda
+    return float(x.numel() * x.element_size()) if beside and x is not None else 0.0
 
 
 def _feature_bytes(x: Tensor | None, masked: int) -> float:

@@ -15,12 +15,14 @@ from gpnn.engine.blockwise_backward import ends_independently, is_lone
 from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
+from gpnn.engine.rows import step_rows
 from gpnn.kernels.cpu_steps import MOST_BYTES
+from gpnn.memory.reach import CountedReach, PartSize
 
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
-_ROW_HELD = 36  # a held edge in CSR form: three columns, and its sender's row, pointer and place, as if none had two
+_COPY = 16  # a row that a block reads of another: its number, and where its entries in the transpose begin
 _HALO = 16  # a held edge's sender: its row, and its place among those that blocks read as they were
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
@@ -42,9 +44,9 @@ class StateBytes(NamedTuple):
     kernel: Callable[[int], float] | None = None
 
 
-def plan_bytes(plan: Plan) -> float:
-    """Bytes of the arrays that the plan's phases will come to hold."""
-    return sum(_phase_bytes(phase, plan.normalization) for phase in _unbuilt(plan))
+def plan_bytes(plan: Plan, *, recomputes: bool = False) -> float:
+    """Bytes of the arrays that the plan's phases will come to hold: in blocks where a runner recomputes, else whole."""
+    return sum(_phase_bytes(phase, plan.normalization, recomputes) for phase in _unbuilt(plan))
 
 
 def lowering_bytes(plan: Plan) -> float:
@@ -72,11 +74,9 @@ def fused_bytes(plan: Plan, sizes: StateBytes) -> tuple[float, float]:
     num_nodes = plan.num_nodes + plan.num_virtual
     kept = 0.0
     for phase in (phase for phases in plan.rounds for phase in phases):
-        rows = phase.num_rows
-        separate = 0 if rows == num_nodes else rows  # the state with the new rows takes the old one's place
-        if phase.num_held and phase.repeat > 1:
-            separate = phase.num_halo  # each step keeps the new rows beside the senders as they were
-        kept += phase.repeat * (rows * sizes.kept + separate * sizes.state)
+        # of some rows what they read is kept in the place of new ones, which go into a state that the next phase keeps
+        separate = phase.num_halo if phase.num_held and phase.repeat > 1 else 0  # senders as they were, at each step
+        kept += phase.repeat * (phase.num_rows * sizes.kept + separate * sizes.state)
     largest = max((phase.num_rows for phase in plan.distinct_phases()), default=0)
     inside = largest * sizes.kept if sizes.kernel is None else sizes.kernel(largest)
     return kept, 3 * num_nodes * sizes.state + inside  # gradients of states, and of one step's inside
@@ -130,21 +130,24 @@ def _unbuilt(plan: Plan) -> list[LoweredPhase | LoweredRows]:
     return [phase for phase in plan.distinct_phases() if isinstance(phase, LoweredPhase | LoweredRows)]
 
 
-def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str) -> float:
+def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str, in_blocks: bool) -> float:
     if isinstance(phase, LoweredRows):
-        return _row_phase_bytes(phase)
+        return _row_phase_bytes(phase, in_blocks)
     weighted = phase.weighted or normalization.startswith("symmetric")
     per_edge = _EDGE + (_WEIGHT if weighted else 0)
     return per_edge * phase.num_edges + (per_edge + _HALO) * phase.num_held + _NODE * phase.num_rows
 
 
-def _row_phase_bytes(phase: LoweredRows) -> float:
-    """The same over a graph in CSR form, which has no edge ids; where it is symmetric, inside edges are their own
-    transpose."""
-    own = 4 if phase.kind == "inside" and phase.layout.symmetric else 8
-    extra = _WEIGHT if phase.weighted else 0
-    own_edges = (own + extra) * phase.num_edges
-    return own_edges + (_ROW_HELD + extra) * phase.num_held + _NODE * phase.num_rows
+def _row_phase_bytes(phase: LoweredRows, in_blocks: bool) -> float:
+    """The same over a graph in CSR form, which has no edge ids; where it is symmetric and blocks read no rows of
+    others, edges are their own transpose."""
+    copies = phase.num_copies if in_blocks else phase.num_halo if phase.repeat > 1 else 0
+    mirrored = phase.layout.symmetric and not copies
+    per_edge, per_row = (4, _NODE - 16) if mirrored else (8, _NODE)
+    per_edge += _WEIGHT if phase.weighted else 0
+    per_copy = _COPY + (_HALO if phase.num_held else 0) + (12 if phase.scales_senders else 0)
+    columns = 4 * phase.num_held if phase.layout.symmetric and not phase.weighted else 0  # of held edges apart
+    return per_edge * (phase.num_edges + phase.num_held) + columns + per_copy * copies + per_row * phase.num_rows
 
 
 def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
@@ -224,6 +227,45 @@ def source_bytes(
         peak = max(peak, sum(stored[: number + 1]) + backward)
     kept = sum(stored)
     return SourceBytes(kept, peak - kept, on_host + hosted * state)
+
+
+def reach_bytes(counted: CountedReach, sizes: StateBytes, *, made: float) -> float:
+    """Bytes that a pass takes through what the rows of a loss reach.
+
+    Args:
+        counted: the reach.
+        sizes: bytes per row.
+        made: bytes that making a row's state of its features takes, and its gradient.
+    """
+    peak = 0.0
+    for number, (held, parts) in enumerate(zip(counted.reach.held_by_stage, counted.parts)):
+        beside = 0.0 if number else made
+        block = max((_part_bytes(size, sizes) + size.inputs * beside for size in parts), default=0.0)
+        peak = max(peak, held * sizes.state + block)
+    return peak
+
+
+def _part_bytes(size: PartSize, sizes: StateBytes) -> float:
+    """Bytes that differentiating a part takes: what it reads and its gradient, what it writes, and what that keeps."""
+    inside = 0.0 if sizes.kernel is None else sizes.kernel(size.rows)
+    return (2 * size.inputs + size.rows) * sizes.state + size.rows * sizes.kept + inside
+
+
+def scoring_bytes(plan: Plan, sizes: StateBytes, outputs: float, *, scored: float) -> float:
+    """Bytes that outputs of all nodes take without gradients.
+
+    Args:
+        plan: the lowered schedule.
+        sizes: bytes per row.
+        outputs: bytes of a node's outputs that stay on the plan's device.
+        scored: bytes that a row takes while its outputs are made.
+    """
+    num_nodes, states, chunk = plan.num_nodes, 0.0, min(plan.num_nodes, step_rows(plan.device))
+    for phase in plan.distinct_phases():
+        joint = 0 if phase.independent else phase.num_rows  # new rows are held until all are computed
+        joint = phase.num_halo if phase.num_held and plan.num_rounds > 1 else joint
+        states = max(states, joint + 3 * phase.piece_rows + phase.piece_halo)
+    return num_nodes * sizes.state + max(states * sizes.state, num_nodes * outputs + chunk * scored)
 
 
 def _place(runner: Streamed, number: int, rounds: int, beside: bool) -> str:

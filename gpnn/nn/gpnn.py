@@ -112,6 +112,7 @@ class GPNN(nn.Module):
     """
 
     selects_rows = True  # `forward` takes `rows`
+    keeps_freed = False  # whether a training leaves so much memory free that it may keep what it frees
 
     def __init__(
         self,

@@ -21,8 +21,7 @@ from gpnn.kernels.aggregate import dot_edges, sum_edges
 from gpnn.nn.cell import Cell, CellBank
 from gpnn.nn.layers import FeatureLinear
 from gpnn.partition import Partition
-from gpnn.schedule.held_cut import held_cut_phases
-from gpnn.schedule.partitioned import partitioned_phases
+from gpnn.schedule.partitioned import held_cut_phases, partitioned_phases
 from gpnn.schedule.phase_spec import PhaseSpec
 
 WIDTH, STEPS, BETWEEN = 64, 60, 5  # of the random vectors that encode the structure

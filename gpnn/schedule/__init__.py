@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from gpnn.schedule.broadcast import Comparison, Reach, broadcast, compare_schedules
 from gpnn.schedule.draw import draw_schedule
-from gpnn.schedule.held_cut import held_cut, held_cut_phases
-from gpnn.schedule.partitioned import partitioned, partitioned_phases
+from gpnn.schedule.partitioned import held_cut, held_cut_phases, partitioned, partitioned_phases
 from gpnn.schedule.phase_spec import PhaseSpec
 from gpnn.schedule.priority import centrality, priority
 from gpnn.schedule.schedule import Phase, Schedule

@@ -180,15 +180,21 @@ def _count_bits(word):  # type: ignore[no-untyped-def]
 def count_crossing(ptr, col, labels, counts, roles):  # type: ignore[no-untyped-def]
     """Count the edges into each subgraph, `counts[0]` from inside and `counts[1]` over the cut; mark what nodes do.
 
-    Bits of `roles`: 1 receives inside, 2 receives over the cut, 4 sends over the cut.
+    `counts[2]` counts the nodes elsewhere that have a neighbour in it. Bits of `roles`: 1 receives inside, 2 receives
+    over the cut, 4 sends over the cut.
     """
+    last = np.full(counts.shape[1], -1, np.int64)  # node that was last counted for each subgraph
     for node in range(len(ptr) - 1):
         part = labels[node]
         for e in range(ptr[node], ptr[node + 1]):
-            if labels[col[e]] == part:
+            other = labels[col[e]]
+            if other == part:
                 counts[0, part] += 1
                 roles[node] |= 1
             else:
                 counts[1, part] += 1
                 roles[node] |= 2
                 roles[col[e]] |= 4
+                if last[other] != node:
+                    last[other] = node
+                    counts[2, other] += 1

@@ -61,11 +61,13 @@ class Crossings:
     Attributes:
         inside: edges that stay in each subgraph, `[K]`.
         cut: edges into each subgraph from another, `[K]`.
+        halo: nodes of others that send into each subgraph, `[K]`; at most so many where the graph is not symmetric.
         roles: what each node does, as bits: receives inside, receives over the cut, sends over the cut; uint8 `[N]`.
     """
 
     inside: Tensor
     cut: Tensor
+    halo: Tensor
     roles: Tensor
 
     def nodes(self, roles: int) -> int:
@@ -79,30 +81,36 @@ def count_crossings(graph: Graph, parts: Partition) -> Crossings:
 
     rows = graph.rows
     assert rows is not None
-    counts = np.zeros((2, parts.num_parts), np.int64)
-    roles = np.zeros(graph.num_nodes, np.uint8)
     if rows.ptr.device.type == "cpu":
+        counts, roles = np.zeros((3, parts.num_parts), np.int64), np.zeros(graph.num_nodes, np.uint8)
         count_crossing(rows.ptr.numpy(), rows.col.numpy(), parts.labels.numpy(), counts, roles)
-        inside, cut = torch.from_numpy(counts)
-        return Crossings(inside, cut, torch.from_numpy(roles))
-    return _count_on_device(graph, parts)
+        inside, cut, halo = torch.from_numpy(counts)
+        found = Crossings(inside, cut, halo, torch.from_numpy(roles))
+    else:
+        found = _count_on_device(graph, parts)
+    if rows.symmetric:  # else its rows do not tell where a node sends to
+        return found
+    return replace(found, halo=found.cut.clamp(max=found.nodes(SENDS_CUT)))
 
 
 def _count_on_device(graph: Graph, parts: Partition) -> Crossings:
     rows = graph.rows
     assert rows is not None
     labels = parts.labels.to(rows.ptr.device)
-    counts = torch.zeros(2 * parts.num_parts, dtype=torch.int64, device=labels.device)
+    k = parts.num_parts
+    counts = torch.zeros(3 * k, dtype=torch.int64, device=labels.device)
     flags = torch.zeros(3, graph.num_nodes, dtype=torch.bool, device=labels.device)
     for chunk in slices(graph.num_edges, CHUNK):
         sender, receiver = rows.col[chunk].long(), receivers(rows.ptr, chunk)
         crosses = labels[sender] != labels[receiver]
-        counts += torch.bincount(labels[receiver] + parts.num_parts * crosses, minlength=len(counts))
+        counts += torch.bincount(labels[receiver] + k * crosses, minlength=len(counts))
+        pairs = (receiver[crosses] * k + labels[sender[crosses]]).unique()  # a node with neighbours in another subgraph
+        counts += torch.bincount(pairs % k + 2 * k, minlength=len(counts))
         for flag, nodes in zip(flags, (receiver[~crosses], receiver[crosses], sender[crosses])):
             flag[nodes] = True
     roles = (flags[0] + 2 * flags[1].to(torch.uint8) + 4 * flags[2].to(torch.uint8)).to(torch.uint8)
-    inside, cut = counts.cpu().view(2, -1)
-    return Crossings(inside, cut, roles.cpu())
+    inside, cut, halo = counts.cpu().view(3, -1)
+    return Crossings(inside, cut, halo, roles.cpu())
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from gpnn.engine import NORMALIZATIONS, propagate
 from gpnn.nn import UPDATES
 from gpnn.nn.cell import build_cell, share_cells
 from gpnn.nn.soft_schedule import ASSIGNMENTS, SoftSchedule, encode_structure, harden
-from gpnn.schedule.held_cut import held_cut_phases
-from gpnn.schedule.partitioned import partitioned_phases
+from gpnn.schedule.partitioned import held_cut_phases, partitioned_phases
 from tests.oracle.small_graphs import ring
 
 
