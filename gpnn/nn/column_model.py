@@ -44,14 +44,21 @@ class Relations:
 
     @classmethod
     def of(
-        cls, graph: Graph, *, num_types: int = 1, directed: bool = False, device: torch.device | str = "cpu"
+        cls,
+        graph: Graph,
+        *,
+        num_types: int = 1,
+        directed: bool = False,
+        weighted: bool = False,
+        device: torch.device | str = "cpu",
     ) -> Relations:
         """The relations of a graph.
 
         Args:
-            graph: edges; weights are not used.
+            graph: edges.
             num_types: types told apart; 1: all count as one.
             directed: whether senders and receivers of a node are told apart.
+            weighted: whether edges count by their weights, whose mean is made one; those below zero count as none.
             device: of the operators.
 
         >>> [operator.col.tolist() for operator in Relations.of(Graph([0, 2], [1, 1], num_nodes=3), directed=True).each]
@@ -59,40 +66,63 @@ class Relations:
         """
         proper = graph.src != graph.dst
         src, dst = graph.src[proper], graph.dst[proper]
+        weight = _mean_one(graph.edge_weight, proper) if weighted else None
         kind = None if num_types == 1 or graph.edge_type is None else graph.edge_type[proper]
         each = []
         for number in range(num_types):
-            ends = (src, dst) if kind is None else (src[kind == number], dst[kind == number])
-            each.append(_operator(*ends, graph.num_nodes, device))
+            mine = slice(None) if kind is None else kind == number
+            ends, own = (src[mine], dst[mine]), None if weight is None else weight[mine]
+            each.append(_operator(*ends, own, graph.num_nodes, device))
             if directed:
-                each.append(_operator(*ends[::-1], graph.num_nodes, device))
+                each.append(_operator(*ends[::-1], own, graph.num_nodes, device))
         if directed:
             src, dst = torch.cat([src, dst]), torch.cat([dst, src])
-        whole = each[0] if len(each) == 1 else _operator(src, dst, graph.num_nodes, device)
+            weight = None if weight is None else torch.cat([weight, weight])
+        whole = each[0] if len(each) == 1 else _operator(src, dst, weight, graph.num_nodes, device)
         few = len(each) ** 2 <= MOST_PAIRS
         pairs = tuple((last, first) for last in each for first in each) if few else ((whole, whole),)
         return cls(tuple(each), pairs, whole)
 
     @cached_property
     def degrees(self) -> Tensor:
-        """Neighbours of each node in each relation, `[N, R]`."""
-        return torch.stack([operator.ptr.diff() for operator in self.each], 1)
+        """Neighbours of each node in each relation, `[N, R]`, and the sums of their weights, where edges have some."""
+        counts = [operator.ptr.diff() for operator in self.each]
+        return torch.stack([*counts, *(_total(each) for each in self.each if each.weight is not None)], 1)
 
     def means(self) -> tuple[Operator, ...]:
         """The operators that take means; of no neighbours the mean is zero."""
         return tuple(map(_mean, self.each))
 
     def aggregates(self, x: Tensor) -> list[Tensor]:
-        """Mean, sum, maximum and minimum over the neighbours in each relation, zeros without any, `[N, F]` each."""
+        """Mean, sum, maximum and minimum over the neighbours in each relation, zeros without any, `[N, F]` each.
+
+        Extremes do not know weights.
+        """
         found = []
         for operator in self.each:
             found += [aggregate(_mean(operator), x), aggregate(operator, x)]
-            found += [aggregate(operator, x, extreme) for extreme in ("max", "min")]
+            found += [aggregate(replace(operator, weight=None), x, extreme) for extreme in ("max", "min")]
         return found
 
 
 def _mean(operator: Operator) -> Operator:
-    return replace(operator, row_scale=1 / operator.ptr.diff().clamp(min=1).double())
+    total = _total(operator)
+    return replace(operator, row_scale=torch.where(total > 0, 1 / total.clamp(min=1e-30), 1.0))
+
+
+def _total(operator: Operator) -> Tensor:
+    """The sum of the weights of each row, float64 `[N]`; without weights the number of its entries."""
+    count = operator.ptr.diff()
+    if operator.weight is None:
+        return count.double()
+    ones = torch.ones(operator.shape[1], 1, dtype=torch.float64, device=count.device)
+    return aggregate(replace(operator, row_scale=None, col_scale=None), ones)[:, 0]
+
+
+def _mean_one(weight: Tensor | None, edges: Tensor) -> Tensor:
+    """The weights of some edges, those below zero being none, such that their mean is one; without any, ones."""
+    weight = edges.new_ones(int(edges.sum()), dtype=torch.float32) if weight is None else weight[edges].float()
+    return weight.clamp(min=0) / weight.double().clamp(min=0).mean().clamp(min=1e-30).float()
 
 
 def is_directed(graph: Graph) -> bool:
@@ -128,13 +158,14 @@ def to_scipy(operator: Operator) -> scipy.sparse.csr_array:
     return matrix.tocsr()
 
 
-def _operator(src: Tensor, dst: Tensor, num_nodes: int, device: torch.device | str) -> Operator:
-    return Operator.from_edges(dst.cpu(), src.cpu(), None, (num_nodes, num_nodes)).to(device)
+def _operator(src: Tensor, dst: Tensor, weight: Tensor | None, num_nodes: int, device: torch.device | str) -> Operator:
+    weight = None if weight is None else weight.cpu()
+    return Operator.from_edges(dst.cpu(), src.cpu(), weight, (num_nodes, num_nodes)).to(device)
 
 
 PRIOR = 1.0  # labels that every neighbourhood has besides its own, of the mean of all
 FOLDS = 5  # of the training nodes, each of which the labels of the others are propagated to
-STEPS, DAMPING = 10, 0.9  # of their propagation
+STEPS = 20  # of their propagation
 EVIDENCE = 10.0  # labels that are propagated to a training node, on average, as far as the prior is concerned
 
 
@@ -172,18 +203,19 @@ def label_columns(relations: Relations, target: Tensor, known: Tensor, place: Te
 
 
 def _propagate_folds(mean: Operator, labels: Tensor, fold: Tensor) -> Tensor:
-    """Labels propagated to the nodes of each fold, and to those of none, from all other nodes, `[N, D + 1]`."""
-    found = torch.empty_like(labels)
+    """Labels propagated to the nodes of each fold, and to those of none, from all others, `[N, D + 1]`.
+
+    Those others keep their labels, and a node without one takes the mean of its neighbours (Zhu et al. 2003).
+    """
+    found, known = torch.empty_like(labels), fold < FOLDS
     for number in range(FOLDS + 1):
         inside = fold == number
-        others = labels * ~inside[:, None]
-        state = others
+        keeps = (known & ~inside)[:, None]
+        state = others = labels * keeps
         for _ in range(STEPS):
-            state = torch.lerp(others, aggregate(mean, state), DAMPING)
-        share = FOLDS / (FOLDS - 1) if number < FOLDS else 1.0  # of the labels, that were propagated
-        found[inside] = share * state[inside]
-    inside = fold < FOLDS  # none in a graph whose nodes are not known
-    mean_count = found[inside, -1].sum() / inside.sum().clamp(min=1)
+            state = torch.where(keeps, others, aggregate(mean, state))
+        found[inside] = state[inside]
+    mean_count = found[known, -1].sum() / known.sum().clamp(min=1)  # none is known in a graph of new nodes
     return found * (EVIDENCE / mean_count.clamp(min=1e-12))
 
 
@@ -212,6 +244,7 @@ class ColumnModel(nn.Module):
         out_channels: number of outputs C.
         num_types: edge types told apart.
         directed: whether senders and receivers of a node are told apart.
+        weighted: whether edges count by their weights.
         hops: how far labels are read, 1, 2 or, for any distance, 3.
         many: whether features are many.
         num_selected: how many of them trees read.
@@ -232,6 +265,7 @@ class ColumnModel(nn.Module):
         *,
         num_types: int = 1,
         directed: bool = False,
+        weighted: bool = False,
         hops: int = 3,
         many: bool = True,
         num_selected: int = 0,
@@ -248,7 +282,7 @@ class ColumnModel(nn.Module):
         for solver in solvers:
             check_choice("solvers", solver, SOLVERS)
         self.in_channels, self.out_channels, self.num_types = in_channels, out_channels, num_types
-        self.directed, self.hops, self.many, self.labels = directed, hops, many, labels
+        self.directed, self.weighted, self.hops, self.many, self.labels = directed, weighted, hops, many, labels
         self.num_selected = num_selected if many else 0
         self.num_labels, self.solvers = num_labels, tuple(solvers)
         self.iterations, self.num_leaves = iterations, num_leaves
@@ -270,7 +304,12 @@ class ColumnModel(nn.Module):
     def num_dense(self) -> int:
         """Dense columns before those of the labels: degrees and those of features that are few or selected."""
         aggregates = 0 if self.many else self.in_channels * (1 + 4 * self.num_relations)
-        return self.num_for_trees + aggregates + self.num_relations
+        return self.num_for_trees + aggregates + self.num_degrees
+
+    @property
+    def num_degrees(self) -> int:
+        """Columns of degrees: counts of neighbours and, where edges have weights, their sums."""
+        return self.num_relations * (2 if self.weighted else 1)
 
     @property
     def num_for_trees(self) -> int:
@@ -288,7 +327,7 @@ class ColumnModel(nn.Module):
         """Which dense columns count, booleans `[D]`."""
         place = torch.arange(len(self.linear.dense_weight), device=self.linear.bias.device)
         if kind == "labels":  # and degrees
-            return place >= self.num_dense - self.num_relations
+            return place >= self.num_dense - self.num_degrees
         own = self.num_selected if self.many else self.in_channels
         return place < {"all": len(place), "unlabelled": self.num_dense, "own": own}[kind]
 
@@ -319,7 +358,9 @@ class ColumnModel(nn.Module):
         device = self.linear.bias.device
         graph = plan.schedule.graph
         with constants():
-            relations = Relations.of(graph, num_types=self.num_types, directed=self.directed, device=device)
+            relations = Relations.of(
+                graph, num_types=self.num_types, directed=self.directed, weighted=self.weighted, device=device
+            )
             dense = [relations.degrees.to(self.linear.bias.dtype).log1p()]
             if self.num_labels:
                 dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))

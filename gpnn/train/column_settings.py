@@ -113,7 +113,7 @@ MOST_TREES, MOST_WORK = 2000, 1e10  # and rows × columns × trees: together som
 MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees alone
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
 LEAST_LABELS = 50  # of fewer, trees learn little
-MOST_SENT = 3e8  # numbers that a step of labels from farther away may send, of sixty steps: less than a minute in all
+MOST_SENT = 1.5e8  # numbers that a step of labels from farther away may send, of 120 steps: less than a minute in all
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
 
 
@@ -149,6 +149,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "out_channels": task.num_outputs,
         "num_types": num_types,
         "directed": directed,
+        "weighted": graph.edge_weight is not None and bool((graph.edge_weight >= 0).all()),
         "hops": hops if graph.num_edges * (task.num_outputs + 1) <= MOST_SENT else min(hops, 2),
         "many": not few and method != "trees",
         "num_selected": FEW if not few and method == "auto" and grows else 0,

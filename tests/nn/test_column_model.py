@@ -4,7 +4,6 @@ import torch
 
 from gpnn.graph import Graph
 from gpnn.nn.column_model import (
-    DAMPING,
     EVIDENCE,
     FOLDS,
     STEPS,
@@ -59,6 +58,32 @@ def test_aggregates_are_those_of_numpy(graph):
                 np.testing.assert_allclose(mine[node].numpy(), theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_count_in_sums_means_and_degrees_but_not_in_extremes(graph, directed):
+    weight = torch.from_numpy(np.random.default_rng(2).random(42)).float()
+    weight[5] = -3.0  # counts as none
+    weighed = Graph(graph.src, graph.dst, 12, edge_weight=weight)
+    relations = Relations.of(weighed, directed=directed, weighted=True)
+    proper = (graph.src != graph.dst).numpy()
+    own = np.where(proper, weight.clamp(min=0), 0)
+    own = own / own[proper].mean()
+    matrix = np.zeros((12, 12))
+    np.add.at(matrix, (graph.dst.numpy(), graph.src.numpy()), own)
+    expected, counts = [matrix, matrix.T][: 1 + directed], matrices(graph, 1, directed)
+    for operator, each in zip(relations.each, expected, strict=True):
+        np.testing.assert_allclose(to_scipy(operator).toarray(), each, rtol=1e-5)
+    degrees = np.stack([each.sum(1) for each in (*counts, *expected)], 1)
+    np.testing.assert_allclose(relations.degrees.numpy(), degrees, rtol=1e-5)
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((12, 3))).float()
+    found, plain = relations.aggregates(x), Relations.of(graph, directed=directed).aggregates(x)
+    mean = expected[0] @ x.numpy() / np.where(expected[0].sum(1) > 0, expected[0].sum(1), 1)[:, None]
+    np.testing.assert_allclose(found[0].numpy(), mean, rtol=1e-4, atol=1e-6)
+    assert torch.equal(found[2], plain[2])
+    assert torch.equal(found[3], plain[3])
+    ones = Relations.of(graph, directed=directed, weighted=True)  # a later graph without weights
+    assert torch.equal(ones.degrees, torch.cat([ones.degrees[:, : 1 + directed]] * 2, 1))
+
+
 def test_closed_walks_are_the_diagonal_of_the_product(graph):
     relations = Relations.of(graph, directed=True)
     dense = [to_scipy(each).toarray() for each in relations.each]
@@ -110,8 +135,8 @@ def propagated(relations, labels, known, classes):
         given = np.c_[np.eye(classes)[labels], np.ones(len(labels))] * seen[:, None]
         state = given
         for _ in range(STEPS):
-            state = DAMPING * mean @ state + (1 - DAMPING) * given
-        rows.append(state[node] * (FOLDS / (FOLDS - 1) if known[node] else 1))
+            state = np.where(seen[:, None], given, mean @ state)
+        rows.append(state[node])
     rows = np.array(rows)
     return rows * EVIDENCE / rows[known, -1].mean()
 

@@ -87,6 +87,23 @@ def test_sparse_columns_are_scaled_where_labels_are_as_many(case, scaled, plante
     assert ridges[: len(KINDS)] == [FIRST if scaled else FIRST_UNSCALED] * len(KINDS)
 
 
+def test_weights_of_edges_tell_which_neighbours_count(planted):
+    """Every node has as many neighbours of its own class as of others, whose edges weigh little."""
+    data, random = planted.clone(), np.random.default_rng(0)
+    edges = random.integers(0, data.num_nodes, (2, 6000))
+    same = (data.y[edges[0]] == data.y[edges[1]]).numpy()
+    kept = same | (random.random(6000) < 0.5)
+    edges, same = np.concatenate([edges[:, kept], edges[::-1, kept]], 1), np.concatenate([same[kept]] * 2)
+    data.x, data.edge_index = torch.randn(data.num_nodes, 2), torch.from_numpy(edges)
+    plain = train(data)[1].metrics["test_accuracy"]
+    data.edge_weight = torch.from_numpy(np.where(same, 5.0, 0.1)).float()
+    model, result, _ = train(data)
+    assert model.weighted
+    assert result.metrics["test_accuracy"] > max(0.95, plain + 0.02)
+    data.edge_weight[0] = -1.0  # weights below zero are no measure of nearness
+    assert not column_arguments(data)["weighted"]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_task_is_learnt(case, planted):
     data = CASES[case](planted)
