@@ -117,7 +117,9 @@ SETTINGS: dict[str, Setting] = {
     "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
     "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
     "GRAND+'s for Citeseer, 64 channels": replace(RULE, **{**CITESEER, "hidden": 64}),
-    "GRAND+'s for Citeseer, 64 channels, input dropout 0.5": replace(RULE, **{**CITESEER, "hidden": 64, "input_dropout": 0.5}),
+    "GRAND+'s for Citeseer, 64 channels, input dropout 0.5": replace(
+        RULE, **{**CITESEER, "hidden": 64, "input_dropout": 0.5}
+    ),
     "rate 0.001": replace(RULE, rate=0.001, steps=8000),
     "no dropout": replace(RULE, input_dropout=0.0, dropout=0.0),
     "α 0.4": replace(RULE, alpha=0.4),
