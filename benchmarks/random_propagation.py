@@ -88,6 +88,7 @@ REFERENCE = replace(
 CORA = {"order": 20, "dropout": 0.7}
 CITESEER = {"alpha": 0.4, "hidden": 256, "input_dropout": 0.0, "dropout": 0.0, "rate": 0.001, "weight": 0.8}
 CITESEER = {**CITESEER, "warmup": 500, "steps": 8000}
+NARROW = {**CITESEER, "hidden": 64}
 AVERAGED = replace(RULE, order=4, alpha=0.0, temperature=0.3, threshold=0.0, decay=5e-4, input_dropout=0.3)
 SETTINGS: dict[str, Setting] = {
     "rule": RULE,
@@ -116,10 +117,8 @@ SETTINGS: dict[str, Setting] = {
     "no threshold": replace(RULE, threshold=0.0),
     "GRAND+'s for Citeseer": replace(RULE, **CITESEER),
     "reference, GRAND+'s for Citeseer": replace(REFERENCE, **CITESEER),
-    "GRAND+'s for Citeseer, 64 channels": replace(RULE, **{**CITESEER, "hidden": 64}),
-    "GRAND+'s for Citeseer, 64 channels, input dropout 0.5": replace(
-        RULE, **{**CITESEER, "hidden": 64, "input_dropout": 0.5}
-    ),
+    "GRAND+'s for Citeseer, 64 channels": replace(RULE, **NARROW),
+    "GRAND+'s for Citeseer, 64 channels, input dropout 0.5": replace(RULE, **NARROW | {"input_dropout": 0.5}),
     "rate 0.001": replace(RULE, rate=0.001, steps=8000),
     "no dropout": replace(RULE, input_dropout=0.0, dropout=0.0),
     "α 0.4": replace(RULE, alpha=0.4),
