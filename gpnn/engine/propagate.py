@@ -11,7 +11,7 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.engine.plan import Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.rows import update_rows
+from gpnn.engine.rows import update_rows, writes_all
 from gpnn.engine.step import CellLike
 from gpnn.engine.streamed import Streamed
 from gpnn.pages import move_to_large
@@ -92,15 +92,18 @@ def propagate(
 def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, collect: bool) -> list[Tensor]:
     """The working state after each round, or after the last one only, in plan order, `[N + V, s]`.
 
-    K disjoint subgraphs are one block-diagonal operator, so a step takes one pass over nodes ordered by part.
+    K disjoint subgraphs are one block-diagonal operator, so a step takes one pass over nodes ordered by part. Without
+    gradients a phase of few rows, as waves have many, costs what these cost: a state is copied once, then overwritten.
     """
-    states, computation = [], Recomputation(cell, plan, None)
+    states, computation, is_own = [], Recomputation(cell, plan, None), False
     for number, phases in enumerate(plan.rounds):
         for phase, steps in round_steps(phases, number):
             block = phase.whole
             advance = partial(computation.advance, block, 0, steps=steps, initial=own_rows(initial, block))
-            state = update_rows(state, block, advance)
+            state = update_rows(state, block, advance, overwrite=is_own)
+            is_own = not writes_all(block, state)  # a copy that nobody else has
         states.append(state)
+        is_own = is_own and not collect
     return states if collect else states[-1:]
 
 

@@ -147,19 +147,30 @@ def _kernels(state: Tensor) -> Any:
     return cpu
 
 
-def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor]) -> Tensor:
+def update_rows(state: Tensor, block: Block, advance: Callable[[Tensor], Tensor], *, overwrite: bool = False) -> Tensor:
     """The state, `[N, s]`, whose rows that `block` writes are what `advance` makes of those that it reads.
 
-    The gradients of rows that are read are added to that of the rows that stay, in its own memory.
+    The gradients of rows that are read are added to that of the rows that stay, in its own memory. With `overwrite`
+    nobody else needs the state: where no gradients are wanted, its rows are replaced in place.
     """
     if is_plain():
         return _updated(state, block, advance(block.read(state)))
-    if isinstance(block.rows, slice) and block.num_rows == len(state):
+    if writes_all(block, state):
         return advance(state if block.num_inputs == len(state) else _Append.apply(state, block.others))
+    if overwrite and not torch.is_grad_enabled():
+        updated = advance(read_rows(state, block.inputs))
+        check_width(updated, state)
+        write_rows(state, block.rows, updated)
+        return state
     inputs, rest = _Read.apply(state, block)
     updated = advance(inputs)
     check_width(updated, state)
     return _Write.apply(rest, block.rows, updated)
+
+
+def writes_all(block: Block, state: Tensor) -> bool:
+    """Whether a block writes every row of a state, so that :func:`update_rows` makes no copy of others."""
+    return isinstance(block.rows, slice) and block.num_rows == len(state)
 
 
 def _updated(state: Tensor, block: Block, rows: Tensor) -> Tensor:

@@ -31,6 +31,19 @@ def test_every_cell_under_every_schedule_agrees_with_the_oracle(name):
             np.testing.assert_allclose(ours.numpy(), slow, atol=1e-10, err_msg=f"{update} {message} {aggregate}")
 
 
+@pytest.mark.parametrize("name", [*SCHEDULES, "waves", "centrality", "priority"])
+@pytest.mark.parametrize("update", ["gru", "linear", "max_plus"])
+def test_without_gradients_states_are_overwritten_but_for_those_that_somebody_has(name, update):
+    plan = gpnn.lower(graph := multigraph(), make_schedule(name, graph))
+    cell, state = make_cell(update).eval(), states()
+    wanted = [each.detach() for each in propagate(cell, plan, state, collect=True)]
+    with torch.no_grad():
+        found = propagate(cell, plan, state, collect=True)
+        last = propagate(cell, plan, state)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip([*found, last], [*wanted, wanted[-1]], strict=True))
+    assert torch.equal(state, states())
+
+
 @pytest.mark.parametrize("rule", ["graph", "split", "symmetric"])
 def test_normalised_typed_messages_agree_with_the_oracle(rule):
     for name in ("partitioned", "subgraph_memory"):
