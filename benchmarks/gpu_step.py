@@ -116,7 +116,7 @@ def _variants() -> Iterator[tuple[str, dict[str, int]]]:
             tile = {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": stages}
             yield part, {"TILES": 1 << 40, **tile}
     yield "weights", {"ONE_PASS": 0}
-    for step, stages, shares in ((64, 3, 66), (64, 3, 132), (32, 4, 66)):
+    for step, stages, shares in ((64, 3, 44), (32, 4, 44), (32, 3, 88)):
         yield "weights", {"ONE_PASS": 1, "STEP": step, "num_warps": 8, "num_stages": stages, "SHARES": shares}
     for rows, entries in ((2, 1), (2, 2), (1, 4), (2, 4), (4, 2)):
         yield "messages", {"ROWS": rows, "ENTRIES": entries}

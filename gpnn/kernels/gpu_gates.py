@@ -176,16 +176,16 @@ def gru_resident(  # type: ignore[no-untyped-def]
 @triton.jit
 def gate_products(  # type: ignore[no-untyped-def]
     gates, messages, state, by_messages, by_state, sums, num_rows, share, D: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, BOTH: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The products of gradients of gates with messages and states over some rows, and their sums, a share per program.
 
-    With BOTH, the blocks r and z with either; without, n with the messages and U_n h with the states. The result of a
-    share is `[3d, d]`, blocks as n, r, z and as r, z, U_n h, and `[4d, 16]`, whose columns are equal.
+    The first of three blocks of programs takes n with the messages and U_n h with the states, the others r and z with
+    either; they go through the rows together, and read messages and states from the cache. The result of a share is
+    `[3d, d]`, blocks as n, r, z and as r, z, U_n h, and `[4d, 16]`, whose columns are equal.
     """
-    part, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    left = 1 + block if BOTH else 0
-    right = 1 + block if BOTH else 3
+    part, left = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    right = tl.where(left == 0, 3, left)
     column = tl.arange(0, D)
     one = tl.full((STEP, 16), 1, gates.dtype.element_ty)
     with_messages, with_state = tl.zeros((D, D), tl.float32), tl.zeros((D, D), tl.float32)
@@ -196,19 +196,17 @@ def gate_products(  # type: ignore[no-untyped-def]
         m = tl.load(messages + row[:, None] * D + column[None, :], mask=live, other=0)
         h = tl.load(state + row[:, None] * D + column[None, :], mask=live, other=0)
         place = gates + row[:, None] * (4 * D) + column[None, :]
-        a = tl.load(place + left * D, mask=live, other=0)
+        a, b = tl.load(place + left * D, mask=live, other=0), tl.load(place + right * D, mask=live, other=0)
         with_messages = tl.dot(tl.trans(a), m, with_messages, input_precision=PRECISION)
+        with_state = tl.dot(tl.trans(b), h, with_state, input_precision=PRECISION)
         sum_left = tl.dot(tl.trans(a), one, sum_left, input_precision=PRECISION)
-        if not BOTH:
-            a = tl.load(place + right * D, mask=live, other=0)
-            sum_right = tl.dot(tl.trans(a), one, sum_right, input_precision=PRECISION)
-        with_state = tl.dot(tl.trans(a), h, with_state, input_precision=PRECISION)
+        sum_right = tl.dot(tl.trans(b), one, sum_right, input_precision=PRECISION)
     square = column[:, None] * D + column[None, :]
     tl.store(by_messages + (part * 3 + left) * D * D + square, with_messages)
     tl.store(by_state + (part * 3 + right - 1) * D * D + square, with_state)
     narrow = column[:, None] * 16 + tl.arange(0, 16)[None, :]
     tl.store(sums + (part * 4 + left) * D * 16 + narrow, sum_left)
-    if not BOTH:
+    if left == 0:
         tl.store(sums + (part * 4 + right) * D * 16 + narrow, sum_right)
 
 

@@ -43,7 +43,7 @@ BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 RESIDENT = {"ROWS": 64, "num_warps": 8, "num_stages": 1}  # both ways, where all weights stay on the chip
 TILES = 4  # of rows for each multiprocessor, from which it pays to bring all weights there
 PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
-SHARES = 66  # of the rows, in gradients of weights: a program of each of two blocks keeps a multiprocessor busy
+SHARES = 44  # of the rows, in gradients of weights: a program of each of three blocks keeps a multiprocessor busy
 ONE_PASS = {2}  # bytes of a state's number, for which one kernel reads all gradients of gates once for those of weights
 SINGLE = {"ROWS": 64, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}  # for float32, both ways
 
@@ -160,8 +160,7 @@ class _Totals:
         products = self.by_state.new_empty(2, count, 3 * width, width)
         sums = self.by_state.new_empty(count, 4 * width, 16)
         arrays = (gates, messages, state, *products, sums, len(state), share)
-        for blocks in (2, 1):
-            gate_products[(count, blocks)](*arrays, D=width, PRECISION="tf32", BOTH=blocks == 2, **PRODUCTS)
+        gate_products[(count, 3)](*arrays, D=width, PRECISION="tf32", **PRODUCTS)
         self.by_messages += products[0].sum(0)
         self.by_state += products[1].sum(0)
         self.biases += sums[:, :, 0].sum(0)
