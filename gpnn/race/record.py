@@ -12,6 +12,7 @@ from gpnn.recipes import RECIPES, name_training, parse_training
 from gpnn.storage.read import shorten, wrong_field
 from gpnn.text import metric_text, metric_words, table_html
 from gpnn.train.blend import Blend
+from gpnn.train.fit import ENDS
 from gpnn.train.metrics import SMALLER_IS_BETTER
 
 Row = dict[str, Any]
@@ -138,8 +139,12 @@ class RaceRecord:
 
     @property
     def candidates(self) -> list[str]:
-        """Those that a blend may take, the best first: the finalists, and who took part in the second rung."""
-        return [*self.finalists, *(name for name in self.ranking(1) if name not in self.finalists)]
+        """Those that a blend may take, the best first: the finalists, who took part in the second rung, and who ended.
+
+        The latter came to their end in the first rung, as a solver does, and are as good as they will be.
+        """
+        ended = [name for name in self.ranking(0) if self.find(0, name)["stopped"] in ENDS]  # type: ignore[index]
+        return list(dict.fromkeys([*self.finalists, *self.ranking(1), *ended]))
 
     @property
     def again(self) -> tuple[str, int] | None:

@@ -86,10 +86,17 @@ def train_again(record):
     return record
 
 
-def test_a_blend_may_take_all_of_the_second_rung_and_its_heaviest_is_kept():
-    assert blended(100.0).candidates == ["spread", "columns"]
+def test_the_heaviest_of_a_blend_is_kept():
     assert blended(100.0).winner == "spread"
     assert blended(100.0, columns=0.6, spread=0.4).winner == "columns"
+
+
+def test_a_blend_may_take_all_of_the_second_rung_and_what_came_to_its_end_in_the_first():
+    first = (row(0, "a", 0.5), row(0, "b", 0.7), row(0, "c", 0.6))
+    rest = (row(1, "b", 0.7), row(1, "c", 0.8), row(2, "c", 0.8, 8, "epochs"), row(2, "b", 0.7))
+    assert rows(*first, *rest).candidates == ["c", "b"]
+    assert rows(first[0] | {"stopped": "epochs"}, *first[1:], *rest).candidates == ["c", "b", "a"]
+    assert rows(first[0] | {"stopped": "non_finite", "value": None}, *first[1:], *rest).candidates == ["c", "b"]
 
 
 @pytest.mark.parametrize(
