@@ -39,7 +39,7 @@ from gpnn.nn.sampled_rows import LEAST, walk_weights
 
 RESULTS = Path(__file__).parent / "results" / "random_propagation.jsonl"
 COMMAND = "python -m benchmarks.random_propagation --device cuda --jobs 3"
-LATER = "--seeds 1 --steps 3000 --jobs 4"  # of the lines of sixteen trainings
+LATER = "--seeds 1 --steps 3000 --jobs 4"  # of the lines of sixteen trainings; the last five with 4,000 steps
 EVERY = 10  # steps between two checks
 PATIENCE = 150  # checks
 
