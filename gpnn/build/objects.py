@@ -47,12 +47,14 @@ class Begun:
         data: features, labels and masks.
         partition: the subgraphs, or None without.
         build_other: builds another configuration over the same data; collective.
+        ready: the recipe whose objects are built already, where a race begins with one.
     """
 
     config: Config
     data: Data
     partition: Partition | None
     build_other: Callable[[Config], Built] = field(kw_only=True)
+    ready: str | None = field(default=None, kw_only=True)
 
     @property
     def group(self) -> ProcessGroup:
@@ -68,6 +70,33 @@ class Begun:
     def sharded(self) -> bool:
         """Whether the data are this process's share of a graph's."""
         return False
+
+
+@dataclass(frozen=True, eq=False)
+class BegunShard(Begun):
+    """What one process of a group begins a race with: the rows that it owns.
+
+    Attributes:
+        processes: the group.
+        place: the device of this process.
+        totals: the sizes of the whole graph.
+    """
+
+    processes: ProcessGroup = field(kw_only=True)
+    place: torch.device = field(kw_only=True)
+    totals: Totals = field(kw_only=True)
+
+    @property
+    def group(self) -> ProcessGroup:
+        return self.processes
+
+    @property
+    def device(self) -> torch.device:
+        return self.place
+
+    @property
+    def sharded(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +188,18 @@ def _finish(config: Config, made: Assembly, notes: Sequence[Note], build_other: 
     return Built(config, *objects, [*notes, *made.notes], build_other=build_other)
 
 
-def build_shard(
+def begin(config: Config) -> Begun:
+    """What a race of one process begins with, its configuration's sizes chosen: the data; nothing to train is built.
+
+    Raises:
+        ValueError: when the configuration does not suit the data.
+    """
+    data = build_data(config)
+    part = Partition.load(config.partition.file) if config.partition.file else None
+    return Begun(resolve(config, data), data, part, build_other=lambda other: build(other, data))
+
+
+def begin_shard(
     config: Config,
     index: ShardIndex,
     shard: Shard,
@@ -168,11 +208,11 @@ def build_shard(
     *,
     device: torch.device | str = "cpu",
     sharing: int = 1,
-) -> Built:
-    """What one process of a group needs of a training, from the shard that it owns; collective.
+) -> BegunShard:
+    """The same for one process of a group, from the shard that it owns; collective.
 
     Args:
-        config: what to build.
+        config: what to begin.
         index: of the folder of shards.
         shard: the rows that this process owns.
         data: their features, labels and masks.
@@ -181,7 +221,7 @@ def build_shard(
         sharing: how many of the processes share this machine's memory.
 
     Raises:
-        ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
+        ValueError: when the shards have no labels.
     """
 
     def build_other(other: Config) -> Built:
@@ -192,9 +232,29 @@ def build_shard(
     if not group.any(data.get("train_mask") is not None and bool(data.train_mask.any()))[0]:
         raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
     config = replace(config, train=resolve_recipe(config.train, data))
-    pipeline = replace(pipeline_of(config), device=str(device))
-    made = pipeline.assemble_shard(shard, data, group, config.train, sharing=sharing)
-    return _finish(config, made, shard_notes(index, config.model.message), build_other)
+    place = torch.device(device)
+    return BegunShard(config, data, None, build_other=build_other, processes=group, place=place, totals=shard.totals)
+
+
+def build_shard(
+    config: Config,
+    index: ShardIndex,
+    shard: Shard,
+    data: Data,
+    group: ProcessGroup,
+    *,
+    device: torch.device | str = "cpu",
+    sharing: int = 1,
+) -> Built:
+    """What one process of a group needs of a training; arguments as of :func:`begin_shard`; collective.
+
+    Raises:
+        ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
+    """
+    begun = begin_shard(config, index, shard, data, group, device=device, sharing=sharing)
+    pipeline = replace(pipeline_of(begun.config), device=str(device))
+    made = pipeline.assemble_shard(shard, data, group, begun.config.train, sharing=sharing)
+    return _finish(begun.config, made, shard_notes(index, config.model.message), begun.build_other)
 
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from gpnn.build.finish import keep_training, write_member
-from gpnn.build.objects import Begun, Built, build, build_data, resolve
+from gpnn.build.objects import Begun, BegunShard, Built, build, build_data
 from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
 from gpnn.check import parse_memory
 from gpnn.config import Config, sound_config
 from gpnn.data.splits import GraphFacts, split_mask
 from gpnn.distributed import ShardedPlan
+from gpnn.distributed.process_group import RankFailed
 from gpnn.memory.engine import DoesNotFit
-from gpnn.partition import Partition
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
-from gpnn.race.halving import CHECKPOINT
+from gpnn.race.halving import CHECKPOINT, least_refusal
 from gpnn.recipes import DEFAULT, LARGE, LARGE_GRAPH, RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
@@ -93,8 +93,8 @@ class Race:
         return sound_config(nested)
 
 
-def begin_race(config: Config, race: Race) -> Begun:
-    """What a race of one process begins with, its configuration's sizes chosen: the data; nothing to train is kept.
+def begin_race(race: Race, begun: Begun) -> Begun:
+    """What a race begins with; nothing to train is kept but what the race builds first; collective.
 
     Of a race that has not decided yet, a recipe is built, so that mistakes in settings and a graph that none fits in
     memory with are told at once: the default or, of a large graph, `large`; where that does not fit, another.
@@ -103,28 +103,40 @@ def begin_race(config: Config, race: Race) -> Begun:
         ValueError: when the configuration does not suit the data.
         DoesNotFit: when no recipe fits in memory.
     """
-    data = build_data(config)
-    part = Partition.load(config.partition.file) if config.partition.file else None
-    begun = Begun(resolve(config, data), data, part, build_other=lambda other: build(other, data))
-    if race.record is None:
-        _check_fits(race, begun)
-    return begun
-
-
-def _check_fits(race: Race, begun: Begun) -> None:
-    """Raise DoesNotFit, of the recipe that takes least, when none fits in memory."""
-    first = [LARGE, DEFAULT] if begun.data.num_nodes >= LARGE_GRAPH else [DEFAULT]
-    refused: dict[str, DoesNotFit] = {}
+    if race.record is not None:
+        return begun
+    race = replace(race, base=begun.config.to_toml())  # as its folder notes it
+    first = [LARGE, DEFAULT] if begun.data.num_nodes >= LARGE_GRAPH and not begun.sharded else [DEFAULT]
+    refused: dict[str, Exception] = {}
     for names in (lambda: first, lambda: _members(race, begun, _variants(begun))):  # whose facts take their time
         for name in names():
             if name in refused:
                 continue
+            config = race.config(name)
             try:
-                begun.build_other(race.config(name))
-                return
-            except DoesNotFit as refusal:
+                built = begun.build_other(config)
+            except (DoesNotFit, RankFailed) as refusal:  # which one process raises, the others the latter
+                if not begun.group.any(isinstance(refusal, DoesNotFit))[0]:
+                    raise
                 refused[name] = refusal.with_traceback(None)  # which holds what was built
-    raise min(refused.values(), key=lambda refusal: refusal.estimate.peak)
+            else:
+                return replace(begun, ready=name, build_other=_Ready(config, built, begun.build_other))
+    raise least_refusal(refused)
+
+
+class _Ready:
+    """Builds configurations, of which one is built already: it serves the first call, or is dropped then."""
+
+    def __init__(self, config: Config, built: Built, build_other: Callable[[Config], Built]) -> None:
+        self._ready: tuple[Config, Built] | None = (config, built)
+        self._build = build_other
+
+    def __call__(self, config: Config) -> Built:
+        ready, self._ready = self._ready, None
+        if ready is not None and ready[0] == config:
+            return ready[1]
+        del ready
+        return self._build(config)
 
 
 def race_run(
@@ -179,6 +191,7 @@ def race_run(
             on_measure=on_measure,
             callbacks=callbacks,
             group=group,
+            first=begun.ready,
         )
     finals = Finals(starts, folder, raced)
     if raced is not None and raced.interrupted is None and begun.config.blend:
@@ -282,7 +295,7 @@ def _members(race: Race, begun: Begun, variants: Variants) -> list[str]:
 
 def _shard_facts(begun: Begun) -> GraphFacts:
     """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
-    assert isinstance(begun, Built)
+    assert isinstance(begun, BegunShard)
     data, x = begun.data, begun.data.get("x")
     own = [int(split_mask(data, split).sum()) for split in ("train", "val")]
     num_labels, num_validation = begun.group.all_reduce(torch.tensor(own)).tolist()

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.finish import blend_run, finish_run, write_baselines
-from gpnn.build.objects import Begun, Built, build, build_data, build_shard, pipeline_of, resolve, resolve_shards
+from gpnn.build.objects import (
+    Begun,
+    Built,
+    begin,
+    begin_shard,
+    build,
+    build_data,
+    pipeline_of,
+    resolve,
+    resolve_shards,
+)
 from gpnn.build.race import Race, begin_race, read_race, unfinished_race
 from gpnn.build.report import write_run_report
 from gpnn.build.search import Search, check_searched
@@ -266,14 +276,15 @@ def _write_shards(config: Config, num_shards: int, folder: Path) -> tuple[Config
 def _build(start: Start, processes: Processes, before: Search | Race | None) -> tuple[Begun, ShardIndex | None]:
     """The objects of this process and, where it has a shard, the index of all; collective."""
     if start.shards is None:
-        return begin_race(start.config, before) if isinstance(before, Race) else build(start.config), None
+        return begin_race(before, begin(start.config)) if isinstance(before, Race) else build(start.config), None
     config, folder, launch = start.config, start.shards, processes.launch
     device = processes.group.run_on_all(lambda: choose_local_device(config.device, launch))
     group = processes.training_group(device)
     index = read_index(folder)
     shard, data = group.run_on_all(lambda: read_own(index, group))
-    make = partial(build_shard, config, index, shard, data, group, device=device, sharing=launch.local_size)
-    return group.run_on_all(make), index
+    make = partial(begin_shard, config, index, shard, data, group, device=device, sharing=launch.local_size)
+    begun = group.run_on_all(make)
+    return begin_race(before, begun) if isinstance(before, Race) else begun.build_other(config), index
 
 
 EXTENDABLE = ("train.epochs", "train.patience", "budget")

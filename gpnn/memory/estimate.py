@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
-_BUFFERS = {"cpu": 1 << 27, "cuda": 1 << 26}
+_BUFFERS = {"cpu": 3 << 25, "cuda": 1 << 26}
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
@@ -206,7 +206,8 @@ def _from_features(
     """
     width = 2 if recipe.precision == "bf16_states" else x.element_size()
     whole = comes_whole(x, model.state_channels)
-    made = width * (2 * x.shape[1] + 3 * model.state_channels)  # input, masked, product, activation, its gradient
+    copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
+    made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
     found = source_bytes(plan, sizes, runner, stored_bytes(x, width), made=made, whole=whole)
     own = plan.device.type == "cuda"
     moved = _moved(x, plan) if runner.features is None else 0.0

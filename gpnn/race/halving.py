@@ -45,6 +45,7 @@ def run_race(
     on_measure: Callable[[str], None] | None = None,
     callbacks: Sequence[Callback] = (),
     group: ProcessGroup = SINGLE,
+    first: str | None = None,
 ) -> RaceRecord:
     """The record of a race; where it was interrupted, `finalists` are empty and `leader` is best so far; collective.
 
@@ -62,11 +63,12 @@ def run_race(
         on_measure: called with a name before an epoch of it is measured, which on a large graph takes its time.
         callbacks: of every training; one that ends a training ends the race.
         group: the processes that train.
+        first: the recipe that is built before all others, which changes nothing else.
 
     Raises:
         DoesNotFit: when no recipe fits in memory.
     """
-    record = decide(starts, budget, on_measure, group) if record is None else replace(record, interrupted=None)
+    record = decide(starts, budget, on_measure, group, first) if record is None else replace(record, interrupted=None)
     on_record(record)
     for rung in range(len(FRACTIONS)):
         limits = rung_epochs(record, rung)
@@ -161,6 +163,7 @@ def decide(
     budget: float | None,
     on_measure: Callable[[str], None] | None = None,
     group: ProcessGroup = SINGLE,
+    first: str | None = None,
 ) -> RaceRecord:
     """Who takes part, the epochs of each and the budget: all that the race then follows; collective.
 
@@ -174,9 +177,9 @@ def decide(
     """
     record = RaceRecord(0.0, False, "", {}, {})
     refused: dict[str, Exception] = {}
-    for name, start in starts.items():
+    for name in sorted(starts, key=lambda name: name != first):
         try:
-            record, few_labels = _add(record, name, start, budget, len(starts) - len(refused), on_measure)
+            record, few_labels = _add(record, name, starts[name], budget, len(starts) - len(refused), on_measure)
         except (DoesNotFit, RankFailed) as refusal:  # which one process raises, the others the latter
             if not group.any(isinstance(refusal, DoesNotFit))[0]:
                 raise
@@ -186,13 +189,19 @@ def decide(
                 raise
             refused[name] = refusal.with_traceback(None)
     if not record.costs:
-        raise min(refused.values(), key=lambda each: each.estimate.peak if isinstance(each, DoesNotFit) else math.inf)
+        raise least_refusal(refused)
+    record = replace(record, costs={name: record.costs[name] for name in starts if name in record.costs})
     if budget is None and record.measured:
         usual = len(FRACTIONS) * LEAST_EPOCHS * len(record.costs) * median(record.costs.values()) / (1 - AGAIN)
         record = replace(record, budget=min(MOST, max(record.budget, usual)))
     kept = _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
     left_out = {name: cost for name, cost in record.costs.items() if name not in kept.costs}
     return replace(kept, left_out=left_out, too_large={name: _reason(each) for name, each in refused.items()})
+
+
+def least_refusal(refused: Mapping[str, Exception]) -> Exception:
+    """Of what recipes were refused with, that of the one that takes least memory."""
+    return min(refused.values(), key=lambda each: each.estimate.peak if isinstance(each, DoesNotFit) else math.inf)
 
 
 def _add(

@@ -1,3 +1,4 @@
+import json
 import shutil
 from dataclasses import replace
 
@@ -194,3 +195,11 @@ def test_several_processes_race_stop_go_on_and_blend(processes, tmp_path):
     again = predict_trained(read_trained(run), config, build_data(trained.as_read(config)))
     table = predictions(run)
     assert again["p_0"].to_pylist() == pytest.approx(table["p_0"].to_pylist(), abs=1e-4)
+
+
+def test_processes_race_what_fits_in_all_of_them(processes, tmp_path):
+    found = processes(race_case, tmp_path / "run", SHARED, False, "linear")
+    assert all(each == found[0] for each in found)
+    noted = json.loads(RunFolder.open(tmp_path / "run").race.read_text())["record"]
+    assert set(noted["costs"]) == {"convolution", "residual", "deep"}
+    assert set(noted["too_large"]) == {"spread", "averaged"}

@@ -8,6 +8,7 @@ from gpnn import GPNNClassifier, load_dataset
 from gpnn.build import (
     Race,
     begin_run,
+    build,
     build_data,
     load_run_config,
     open_run,
@@ -279,6 +280,27 @@ def test_a_race_begins_and_goes_on_where_the_default_does_not_fit(tmp_path, cell
     assert run.finished
     classifier = GPNNClassifier(train_options={"metric": "macro_f1"}).fit(build_data(base()))
     assert (set(classifier.race_.costs), classifier.race_.too_large) == (set(record.costs), record.too_large)
+
+
+@pytest.mark.parametrize(("large", "first"), [(1_000_000, "spread"), (80, "large")])
+def test_what_a_race_begins_with_is_built_once(tmp_path, monkeypatch, large, first):
+    for module in ("gpnn.recipes", "gpnn.build.race"):
+        monkeypatch.setattr(f"{module}.LARGE_GRAPH", large)
+    built: list[str] = []
+
+    def count(config, data):
+        built.append(config.recipe)
+        return build(config, data)
+
+    monkeypatch.setattr("gpnn.build.objects.build", count)
+    run, begun = begin(tmp_path / "run")
+    assert built == [begun.ready] == [first]
+    decided: list[list[str]] = []
+    assert race_run(run, begun, callbacks=[Stop()], on_record=lambda record: decided.append(built[:])) is None
+    costs = list(read_race(run.race).record.costs)
+    assert len(decided[0]) == len(set(decided[0]))
+    assert first in costs
+    assert costs == [name for name in RECIPES if name in costs]
 
 
 def test_a_large_graph_races_the_recipe_that_is_made_for_it(tmp_path, monkeypatch, cells_that_fit):

@@ -61,24 +61,38 @@ def schedule_case(group: ProcessGroup, path: Path, settings: list[str]) -> tuple
     return built.config.schedule.name, built.plan.num_rounds, built.plan.schedule.num_steps, notes
 
 
-def race_case(group: ProcessGroup, path: Path, settings: list[str], stops: bool = False) -> tuple[str, Any]:
+def race_case(
+    group: ProcessGroup, path: Path, settings: list[str], stops: bool = False, too_large: str | None = None
+) -> tuple[str, Any]:
     """Race recipes of few epochs, blend the finalists, and train; the winner and the rows of the race without times.
 
-    One that `stops` is interrupted in its first epoch and goes on.
+    One that `stops` is interrupted in its first epoch and goes on. Models with the cell `too_large` do not fit in the
+    last process.
     """
     from dataclasses import replace
     from unittest.mock import patch
 
     from gpnn.build.race import read_race
+    from gpnn.memory.engine import DoesNotFit
+    from gpnn.memory.estimate import Estimate
+    from gpnn.pipeline import Pipeline
     from gpnn.recipes import RECIPES
     from gpnn.train.blend import Blend
+
+    choose_engine = Pipeline.choose_engine
+
+    def choose_small(pipeline: Pipeline, *rest: Any, **options: Any) -> Any:
+        if pipeline.model_options["cell"] == too_large and group.rank + 1 == group.size:
+            raise DoesNotFit("Training must fit", Estimate(3e9, 0, 0, 0, 0, 0, 0), 2e9)
+        return choose_engine(pipeline, *rest, **options)
 
     def choose(results: Any, *rest: Any) -> Blend:
         return Blend(dict(zip([name for name, _ in results], (0.7, 0.3))), 0.02)
 
     processes = Processes(Launch(group.rank, group.size, group.rank, group.size), group)
     short = {name: replace(each, train=replace(each.train, epochs=4, patience=0)) for name, each in RECIPES.items()}
-    with patch.dict(RECIPES, short), patch("gpnn.race.halving.choose_blend", choose):
+    changed = patch("gpnn.race.halving.choose_blend", choose), patch.object(Pipeline, "choose_engine", choose_small)
+    with patch.dict(RECIPES, short), changed[0], changed[1]:
         before = lambda config: Race(config.to_toml(), ())  # noqa: E731
         run, begun = begin_run(lambda: load_config(overrides=settings), path, processes, before=before)
         if stops:
