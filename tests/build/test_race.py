@@ -34,10 +34,15 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Recipes of few epochs over few rounds."""
-    for name, recipe in RECIPES.items():
+    """Recipes of few epochs over few rounds; the table is in its order again afterwards."""
+    table = dict(RECIPES)
+    for name, recipe in table.items():
         small = replace(recipe.train, epochs=8, patience=0)
         monkeypatch.setitem(RECIPES, name, replace(recipe, train=small))
+    yield
+    monkeypatch.undo()
+    RECIPES.clear()
+    RECIPES.update(table)
 
 
 def base() -> Config:
