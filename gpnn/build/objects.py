@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -199,62 +198,57 @@ def begin(config: Config) -> Begun:
     return Begun(resolve(config, data), data, part, build_other=lambda other: build(other, data))
 
 
-def begin_shard(
-    config: Config,
-    index: ShardIndex,
-    shard: Shard,
-    data: Data,
-    group: ProcessGroup,
-    *,
-    device: torch.device | str = "cpu",
-    sharing: int = 1,
-) -> BegunShard:
-    """The same for one process of a group, from the shard that it owns; collective.
+@dataclass(frozen=True, eq=False)
+class OwnShard:
+    """What one process of a group builds from.
 
-    Args:
-        config: what to begin.
+    Attributes:
         index: of the folder of shards.
         shard: the rows that this process owns.
         data: their features, labels and masks.
         group: the processes.
         device: of this process.
         sharing: how many of the processes share this machine's memory.
+    """
+
+    index: ShardIndex
+    shard: Shard
+    data: Data
+    group: ProcessGroup
+    device: torch.device | str = "cpu"
+    sharing: int = 1
+
+
+def begin_shard(config: Config, own: OwnShard) -> BegunShard:
+    """The same as :func:`begin` for one process of a group; collective.
 
     Raises:
         ValueError: when the shards have no labels.
     """
-
-    def build_other(other: Config) -> Built:
-        make = partial(build_shard, other, index, shard, data, group, device=device, sharing=sharing)
-        return group.run_on_all(make)
-
-    num_outputs(index)  # refuses shards without labels
-    if not group.any(data.get("train_mask") is not None and bool(data.train_mask.any()))[0]:
+    num_outputs(own.index)  # refuses shards without labels
+    if not own.group.any(own.data.get("train_mask") is not None and bool(own.data.train_mask.any()))[0]:
         raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
-    config = replace(config, train=resolve_recipe(config.train, data))
-    place = torch.device(device)
-    return BegunShard(config, data, None, build_other=build_other, processes=group, place=place, totals=shard.totals)
+    return BegunShard(
+        replace(config, train=resolve_recipe(config.train, own.data)),
+        own.data,
+        None,
+        build_other=lambda other: own.group.run_on_all(lambda: build_shard(other, own)),
+        processes=own.group,
+        place=torch.device(own.device),
+        totals=own.shard.totals,
+    )
 
 
-def build_shard(
-    config: Config,
-    index: ShardIndex,
-    shard: Shard,
-    data: Data,
-    group: ProcessGroup,
-    *,
-    device: torch.device | str = "cpu",
-    sharing: int = 1,
-) -> Built:
-    """What one process of a group needs of a training; arguments as of :func:`begin_shard`; collective.
+def build_shard(config: Config, own: OwnShard) -> Built:
+    """What one process of a group needs of a training; collective.
 
     Raises:
         ValueError: when the configuration does not suit shards, they have no labels, or a share does not fit in memory.
     """
-    begun = begin_shard(config, index, shard, data, group, device=device, sharing=sharing)
-    pipeline = replace(pipeline_of(begun.config), device=str(device))
-    made = pipeline.assemble_shard(shard, data, group, begun.config.train, sharing=sharing)
-    return _finish(begun.config, made, shard_notes(index, config.model.message), begun.build_other)
+    begun = begin_shard(config, own)
+    pipeline = replace(pipeline_of(begun.config), device=str(own.device))
+    made = pipeline.assemble_shard(own.shard, own.data, own.group, begun.config.train, sharing=own.sharing)
+    return _finish(begun.config, made, shard_notes(own.index, config.model.message), begun.build_other)
 
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gpnn.build.finish import load_weights, predict_members, write_baselines
-from gpnn.build.objects import Built, build, build_data, build_shard, history_notes, pipeline_of
+from gpnn.build.objects import Built, OwnShard, build, build_data, build_shard, history_notes, pipeline_of
 from gpnn.build.predict import Trained, check_classes, place_trained, read_trained, trained_task
 from gpnn.build.race import read_race
 from gpnn.build.shard_data import read_own
@@ -210,7 +210,8 @@ def _build_shards(config: Config) -> Built:
     engine = "fused" if config.engine == "auto" else config.engine  # nothing is trained: memory does not decide
     index = read_index(config.data.name)
     shard, data = read_own(index, SINGLE)
-    return build_shard(replace(config, engine=engine), index, shard, data, SINGLE, device=choose_device(config.device))
+    own = OwnShard(index, shard, data, SINGLE, choose_device(config.device))
+    return build_shard(replace(config, engine=engine), own)
 
 
 def _check_same(trained: Trained, built: Built) -> None:

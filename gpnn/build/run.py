@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gpnn.build.finish import blend_run, finish_run, write_baselines
 from gpnn.build.objects import (
     Begun,
     Built,
+    OwnShard,
     begin,
     begin_shard,
     build,
@@ -282,8 +282,8 @@ def _build(start: Start, processes: Processes, before: Search | Race | None) -> 
     group = processes.training_group(device)
     index = read_index(folder)
     shard, data = group.run_on_all(lambda: read_own(index, group))
-    make = partial(begin_shard, config, index, shard, data, group, device=device, sharing=launch.local_size)
-    begun = group.run_on_all(make)
+    own = OwnShard(index, shard, data, group, device, launch.local_size)
+    begun = group.run_on_all(lambda: begin_shard(config, own))
     return begin_race(before, begun) if isinstance(before, Race) else begun.build_other(config), index
 
 

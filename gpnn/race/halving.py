@@ -212,7 +212,7 @@ def _add(
     num_recipes: int,
     on_measure: Callable[[str], None] | None,
 ) -> tuple[RaceRecord, bool]:
-    """The record with another recipe, and whether labels are few; what was built for it is let go; collective."""
+    """The record with another recipe, and whether labels are few; what was built for it is freed; collective."""
     trial = start()
     parts = (trial.model, trial.data, trial.plan, trial.recipe)
     num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))

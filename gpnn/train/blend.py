@@ -67,7 +67,7 @@ def choose_blend(results: Iterable[tuple[str, FitResult]], data: Data, group: Pr
     little. The gain is that of predicting each fifth with the weights found without it.
 
     Args:
-        results: name and result of each training, the best one first; each is let go before the next is asked for.
+        results: name and result of each training, the best one first; each is freed before the next is requested.
         data: labels and masks of this process's nodes.
         group: the processes whose nodes count.
     """

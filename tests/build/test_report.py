@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpnn.build import build, create_run, load_config, report_run, train_run
-from gpnn.build.objects import build_shard
+from gpnn.build.objects import OwnShard, build_shard
 from gpnn.build.report import record_run
 from gpnn.build.shard_data import read_own, shard_notes, write_data
 from gpnn.build.unchanged import record as write_environment
@@ -49,7 +49,7 @@ def gather(group: ProcessGroup, folder: Path) -> Record | None:
     run = RunFolder(folder / "run")
     config, index = load_config(run.config), read_index(folder / "shards")
     shard, data = read_own(index, group)
-    built = build_shard(config, index, shard, data, group)
+    built = build_shard(config, OwnShard(index, shard, data, group))
     built.model.load_state_dict(run.read_model()[0])
     return record_run(run, built)
 
