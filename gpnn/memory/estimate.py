@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
@@ -208,24 +210,21 @@ def _from_features(
     whole = comes_whole(x, model.state_channels)
     copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
     made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
-    found = source_bytes(plan, sizes, runner, stored_bytes(x, width), made=made, whole=whole)
-    own = plan.device.type == "cuda"
+    own, stored = plan.device.type == "cuda", stored_bytes(x, width)
+    found = source_bytes(plan, sizes, runner, stored, made=made, whole=whole)
     moved = _moved(x, plan) if runner.features is None else 0.0
     chunk, state = step_rows(plan.device), plan.num_nodes * each.state
     work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
     if own and runner.features == "cpu" and not whole:  # two pieces are here only before the first round and behind it
         reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
         work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
-    kept, piece, fixed = (
-        found.kept,
-        largest_piece_bytes(plan, sizes),
-        _fixed_bytes(model, plan, recipe, recomputes=True),
-    )
+    kept, on_host, fixed = found.kept, found.host, _fixed_bytes(model, plan, recipe, recomputes=True)
     if reach is not None:
-        fetched = found.host if own and runner.features == "cpu" else 0.0
-        kept, work = 0.0, fetched + reach_bytes(reach, sizes, made=made)
+        on_host = stored if own and runner.features == "cpu" else 0.0  # of which all come at once
+        kept, work = 0.0, on_host + reach_bytes(reach, sizes, made=made)
         fixed["plan"] += reach.num_bytes
-    here, on_host = _scores(plan, num_outputs := model.head.biases[-1].numel())
+    num_outputs, piece = model.head.biases[-1].numel(), largest_piece_bytes(plan, sizes)
+    here, elsewhere = _scores(plan, num_outputs)
     scored = 2 * 4 * num_outputs + 4 * model.state_channels + each.state  # of a row: sums, outputs, and its state twice
     return Estimate(
         **fixed,
@@ -234,17 +233,23 @@ def _from_features(
         work=work,
         scoring=scoring_bytes(plan, sizes, here, scored=scored),
         piece=min(piece, found.work),
-        host=resident_bytes("cpu") + found.host + on_host if own else 0.0,
+        host=resident_bytes("cpu") + on_host + elsewhere if own else 0.0,
     )
 
 
+_counted = WeakTensorKeyDictionary()  # nodes of a loss -> a plan and what they reach in it, the same for all engines
+
+
 def _reach(model: GPNN, x: Tensor, plan: Plan, train: Tensor) -> CountedReach | None:
-    """What the rows of a loss reach, where a pass that makes states of `x` goes through it."""
+    """What the nodes of a loss reach, where a pass that makes states of `x` goes through it."""
     if x.shape[1] > model.state_channels:
         return None
     rows = plan.rows_of(train.to(plan.device))
-    cell = model.masked_cell(plan, MaskKey(0))
-    return count_reach(plan, rows) if can_follow(Recomputation(cell, plan, None), rows) else None
+    if not can_follow(Recomputation(model.masked_cell(plan, MaskKey(0)), plan, None), rows):
+        return None
+    if train not in _counted or _counted[train][0]() is not plan:
+        _counted[train] = weakref.ref(plan), count_reach(plan, rows)
+    return _counted[train][1]
 
 
 def _scores(plan: Plan, num_outputs: int) -> tuple[float, float]:

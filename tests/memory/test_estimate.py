@@ -12,9 +12,15 @@ import pytest
 import torch
 
 import gpnn
+from gpnn.engine import Streamed
+from gpnn.memory import estimate
 from gpnn.memory.engine import DoesNotFit
 from gpnn.memory.estimate import estimate_columns, estimate_memory, probe
+from gpnn.memory.reach import count_reach
+from gpnn.nn import GPNN
 from gpnn.recipes import RECIPES
+from gpnn.train import Recipe
+from tests.memory.test_reach import skewed
 
 TRAIN = """
 import json, torch
@@ -132,3 +138,33 @@ def test_a_model_of_columns_that_does_not_fit_is_refused():
     assert estimate_columns(model, larger).peak > 1e3 * estimate_columns(model, data).features > 0
     with pytest.raises(DoesNotFit, match=r"The columns of 60 nodes must fit in 0\.0 GB of memory\. Got about .* GB"):
         replace(pipeline, memory=1e6).assemble(data, RECIPES["columns"].train)
+
+
+def test_a_loss_of_few_nodes_takes_what_they_reach(monkeypatch):
+    monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
+    monkeypatch.setattr("gpnn.engine.lower_schedule.CHUNK_ROWS", 70)
+    counted = []
+    monkeypatch.setattr(estimate, "count_reach", lambda plan, rows: counted.append(rows) or count_reach(plan, rows))
+    graph = skewed(directed=False)
+    plan, model = gpnn.lower(gpnn.schedule.synchronous(graph, 3)), GPNN(8, 8, 2, concat="none")
+    x, few, isolated = torch.ones(graph.num_nodes, 8), torch.tensor([0]), torch.tensor([graph.num_nodes - 1])
+
+    def work(train=None, runner="streamed", **changes):
+        found = estimate_memory(model, x, plan, Recipe(**changes), runner, rows=1, train=train)
+        return found.kept + found.work
+
+    assert work(isolated) < min(work(few), work())
+    assert work(few, Streamed(dtype=torch.bfloat16)) == work(few)
+    assert len(counted) == 2  # the same for all engines
+    assert work(few, consistency=1.0, passes=2) == work(consistency=1.0, passes=2)  # whose loss is of all nodes
+
+
+def test_outputs_of_all_nodes_count():
+    graph = skewed(directed=False)
+    plan, x = gpnn.lower(gpnn.schedule.synchronous(graph, 2)), torch.ones(graph.num_nodes, 8)
+    few, many = (
+        estimate_memory(GPNN(8, 8, classes, concat="none"), x, plan, Recipe(), "streamed", rows=1)
+        for classes in (2, 500)
+    )
+    assert many.scoring - few.scoring >= graph.num_nodes * 498 * 4
+    assert many.peak - few.peak >= graph.num_nodes * 498 * 4
