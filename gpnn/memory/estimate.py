@@ -153,88 +153,112 @@ def estimate_memory(
     """
     if recipe.batch and x is not None and model.predict == "features":
         return _of_batches(model, x, plan, recipe)
-    streams = recomputes(runner)
     with states_in(torch.bfloat16 if recipe.precision == "bf16_states" else None):
-        each = probe(model, x, plan, recomputes=streams)
-    num_nodes, outputs = plan.num_nodes, model.head.biases[-1].numel() * 4
-    sizes = StateBytes(each.state, each.by_step, _boundary(each.state, runner), each.kernel)
-    streamed = streamed_runner(runner)
+        each = probe(model, x, plan, recomputes=recomputes(runner))
+    training, streamed = _Training(model, plan, recipe, runner, each, rows), streamed_runner(runner)
     if x is not None and streamed is not None and model.makes_states_again(x, plan, streamed):
-        wanted = num_nodes if rows is None or recipe.consistency else rows
-        by_rows = not recipe.consistency and not model.readout.collects and recipe.precision != "bf16"
-        kept = 0.0 if by_rows else wanted * (each.by_model + outputs)  # by rows the loss is differentiated at once
-        reach = _reach(model, x, plan, train) if by_rows and train is not None else None
-        passes = 1 if by_rows else recipe.passes
-        return _from_features(model, x, plan, recipe, streamed, each, sizes, kept, passes, reach)
-    held, work = runner_bytes(plan, sizes, recomputes=streams)
-    order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
-    own = plan.device.type == "cuda"
-    freed = outputs if own and rows is not None and not recipe.consistency else 0  # once the loss has read its rows
-    held += num_nodes * (each.by_model + (-freed or outputs)) + order
-    after = num_nodes * (each.after - freed)
-    outside = num_nodes * each.widest + min(num_nodes, chunk_rows(0 if x is None else x.shape[1])) * each.chunk
-    if recipe.consistency:
-        outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
-    if plan.device.type == "cpu":
-        work += _HELD * num_nodes * each.state
-    piece = largest_piece_bytes(plan, sizes) if streams and plan.runners is None else 0.0
-    return Estimate(
-        **_fixed_bytes(model, plan, recipe, recomputes=streams),
-        features=_feature_bytes(x, recipe.passes if model.input_dropout and not each.chunk else 0) + _moved(x, plan),
-        kept=held * recipe.passes,
-        work=work,
-        after=after,
-        outside=outside,
-        piece=min(piece, max(0.0, work - after - outside)),
-    )
+        return training.from_features(x, streamed, train)
+    return training.from_states(x)
 
 
-def _from_features(
-    model: GPNN,
-    x: Tensor,
-    plan: Plan,
-    recipe: Recipe,
-    runner: Streamed,
-    each: NodeBytes,
-    sizes: StateBytes,
-    outputs: float,
-    passes: int,
-    reach: CountedReach | None,
-) -> Estimate:
-    """The same where initial states are made of features.
+@dataclass(frozen=True)
+class _Training:
+    """A training whose passes were probed: arguments of :func:`estimate_memory`, and bytes of a node."""
 
-    `outputs` are bytes of the rows that the head sees, and of `passes` at a time is kept what they need; `reach` is
-    what the rows of the loss reach, where a pass goes through it.
-    """
-    width = 2 if recipe.precision == "bf16_states" else x.element_size()
-    whole = comes_whole(x, model.state_channels)
-    copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
-    made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
-    own, stored = plan.device.type == "cuda", stored_bytes(x, width)
-    found = source_bytes(plan, sizes, runner, stored, made=made, whole=whole)
-    moved = _moved(x, plan) if runner.features is None else 0.0
-    chunk, state = step_rows(plan.device), plan.num_nodes * each.state
-    work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
-    if own and runner.features == "cpu" and not whole:  # two pieces are here only before the first round and behind it
-        reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
-        work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
-    kept, on_host, fixed = found.kept, found.host, _fixed_bytes(model, plan, recipe, recomputes=True)
-    if reach is not None:
-        on_host = stored if own and runner.features == "cpu" else 0.0  # of which all come at once
-        kept, work = 0.0, on_host + reach_bytes(reach, sizes, made=made)
-        fixed["plan"] += reach.num_bytes
-    num_outputs, piece = model.head.biases[-1].numel(), largest_piece_bytes(plan, sizes)
-    here, elsewhere = _scores(plan, num_outputs)
-    scored = 2 * 4 * num_outputs + 4 * model.state_channels + each.state  # of a row: sums, outputs, and its state twice
-    return Estimate(
-        **fixed,
-        features=moved,
-        kept=(kept + outputs) * passes,
-        work=work,
-        scoring=scoring_bytes(plan, sizes, here, scored=scored),
-        piece=min(piece, found.work),
-        host=resident_bytes("cpu") + on_host + elsewhere if own else 0.0,
-    )
+    model: GPNN
+    plan: Plan
+    recipe: Recipe
+    runner: str | Runner | None
+    each: NodeBytes
+    rows: int | None
+
+    @property
+    def sizes(self) -> StateBytes:
+        return StateBytes(self.each.state, self.each.by_step, _boundary(self.each.state, self.runner), self.each.kernel)
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.plan.device.type == "cuda"
+
+    @property
+    def num_outputs(self) -> int:
+        return self.model.head.biases[-1].numel()
+
+    @property
+    def reads_some(self) -> bool:
+        """Whether the loss reads the outputs of some nodes alone."""
+        return self.rows is not None and not self.recipe.consistency
+
+    def from_states(self, x: Tensor | None) -> Estimate:
+        """The estimate where encoder and head see all nodes at once, and states before the first round are kept."""
+        each, plan, recipe = self.each, self.plan, self.recipe
+        num_nodes, outputs, streams = plan.num_nodes, 4 * self.num_outputs, recomputes(self.runner)
+        held, work = runner_bytes(plan, self.sizes, recomputes=streams)
+        order = 0 if plan.order is None else 2 * num_nodes * each.state  # into the plan's order, and out of it
+        freed = outputs if self.on_gpu and self.reads_some else 0  # once the loss has read its rows
+        held += num_nodes * (each.by_model + (-freed or outputs)) + order
+        after = num_nodes * (each.after - freed)
+        outside = num_nodes * each.widest + min(num_nodes, chunk_rows(0 if x is None else x.shape[1])) * each.chunk
+        if recipe.consistency:
+            outside += 6 * recipe.passes * num_nodes * outputs  # probabilities, their average, target and distances
+        work += 0 if self.on_gpu else _HELD * num_nodes * each.state
+        piece = largest_piece_bytes(plan, self.sizes) if streams and plan.runners is None else 0.0
+        masked = recipe.passes if self.model.input_dropout and not each.chunk else 0
+        return Estimate(
+            **_fixed_bytes(self.model, plan, recipe, recomputes=streams),
+            features=_feature_bytes(x, masked) + _moved(x, plan),
+            kept=held * recipe.passes,
+            work=work,
+            after=after,
+            outside=outside,
+            piece=min(piece, max(0.0, work - after - outside)),
+        )
+
+    def from_features(self, x: Tensor, runner: Streamed, train: Tensor | None) -> Estimate:
+        """The same where initial states are made of features; where the nodes of a loss reach little, through that."""
+        each, plan, recipe, model = self.each, self.plan, self.recipe, self.model
+        at_once = not recipe.consistency and not model.readout.collects and recipe.precision != "bf16"
+        reach = _reach(model, x, plan, train) if at_once and train is not None else None
+        width = 2 if recipe.precision == "bf16_states" else x.element_size()
+        copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
+        made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
+        stored, fixed = stored_bytes(x, width), _fixed_bytes(model, plan, recipe, recomputes=True)
+        if reach is None:
+            kept, work, on_host = self._through_all(x, runner, stored, made, width)
+        else:
+            on_host = stored if self.on_gpu and runner.features == "cpu" else 0.0  # of which all come at once
+            kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=made)
+            fixed["plan"] += reach.num_bytes
+        wanted = self.rows if self.reads_some and self.rows is not None else plan.num_nodes
+        kept += 0.0 if at_once else wanted * (each.by_model + 4 * self.num_outputs)
+        here, elsewhere = _scores(plan, self.num_outputs)
+        scored = (
+            8 * self.num_outputs + 4 * model.state_channels + each.state
+        )  # of a row: sums, outputs, its state twice
+        return Estimate(
+            **fixed,
+            features=_moved(x, plan) if runner.features is None else 0.0,
+            kept=kept * (1 if at_once else recipe.passes),
+            work=work,
+            scoring=scoring_bytes(plan, self.sizes, here, scored=scored),
+            piece=min(largest_piece_bytes(plan, self.sizes), work),
+            host=resident_bytes("cpu") + on_host + elsewhere if self.on_gpu else 0.0,
+        )
+
+    def _through_all(
+        self, x: Tensor, runner: Streamed, stored: float, made: float, width: int
+    ) -> tuple[float, float, float]:
+        """What a pass over all rows keeps on the device, what it takes there besides, and what it has on the host."""
+        plan, each, whole = self.plan, self.each, comes_whole(x, self.model.state_channels)
+        found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole)
+        chunk, state = step_rows(plan.device), plan.num_nodes * each.state
+        work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
+        if (
+            self.on_gpu and runner.features == "cpu" and not whole
+        ):  # two pieces are here before the first round and after
+            reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
+            work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
+        return found.kept, work, found.host
 
 
 _counted = WeakTensorKeyDictionary()  # nodes of a loss -> a plan and what they reach in it, the same for all engines
