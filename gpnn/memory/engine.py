@@ -175,29 +175,41 @@ def choose_engine(
         budget = (
             DEVICE_MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
         )
+
+    def estimate(runner: str | Runner, how: Recipe = recipe) -> Estimate:
+        return estimate_memory(model, x, plan, how, runner, rows=rows, train=train)
+
     ways = []
     for name, runner in _ways(engine, plan, folder):
-        estimate = estimate_memory(model, x, plan, recipe, runner, rows=rows, train=train)
+        found = estimate(runner)
         if ENGINES[name].maps_features and x is not None:
-            estimate = _without_features(estimate, x)
-        ways.append(EngineChoice(name, runner, estimate))
-        if estimate.peak <= budget and estimate.host <= host:
+            found = _without_features(found, x)
+        ways.append(EngineChoice(name, runner, found))
+        if found.peak <= budget and found.host <= host:
             return ways[-1]
     choice = min(ways, key=lambda way: way.estimate.peak)
     if engine != "auto":
         return choice
-    rounded = estimate_memory(model, x, plan, recipe, ENGINES["streamed_bf16"].runner(folder)).peak <= budget
-    rounded = rounded and plan.runners is None
-    others = ["engine=streamed_bf16, which rounds the states between rounds"] if rounded else []
+    others = [
+        words for words, runner, how in _others(plan, recipe, choice, folder) if estimate(runner, how).peak <= budget
+    ]
+    raise DoesNotFit(_refusal(choice, budget, plan, folder, others), choice.estimate, budget)
+
+
+def _others(
+    plan: Plan, recipe: Recipe, choice: EngineChoice, folder: Path | str | None
+) -> Iterator[tuple[str, str | Runner, Recipe]]:
+    """Trainings that give other numbers and may fit: in words, with their runners and recipes."""
+    if plan.runners is None:
+        rounded = ENGINES["streamed_bf16"].runner(folder)
+        yield "engine=streamed_bf16, which rounds the states between rounds", rounded, recipe
     if is_lone(plan) and recipe.precision == "float32":
         rounding = replace(recipe, precision="bf16_states")
-        if estimate_memory(model, x, plan, rounding, choice.runner, rows=rows).peak <= budget:
-            others.append("train.precision=bf16_states, which stores states in 16 bits")
+        yield "train.precision=bf16_states, which stores states in 16 bits", choice.runner, rounding
     if recipe.consistency:
         single = replace(recipe, passes=1, consistency=0.0)
-        if estimate_memory(model, x, plan, single, choice.runner, rows=rows).peak <= budget:
-            others.append("train.passes=1 train.consistency=0, which needs no outputs of all nodes at once")
-    raise DoesNotFit(_refusal(choice, budget, plan, folder, others), choice.estimate, budget)
+        words = "train.passes=1 train.consistency=0, which needs no outputs of all nodes at once"
+        yield words, choice.runner, single
 
 
 def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> None:
