@@ -10,7 +10,7 @@ import gpnn
 from gpnn.cli import app
 from gpnn.config import Config
 from gpnn.data.splits import GraphFacts
-from gpnn.engine.blockwise_backward import is_lone
+from gpnn.engine.blockwise_backward import is_one_blockwise_round
 from gpnn.race import choose_members
 from gpnn.recipes import LARGE_GRAPH, RECIPES, find_recipe
 from tests.oracle.parameters import rest_thorough
@@ -44,7 +44,7 @@ def test_every_recipe_can_be_assembled_and_says_what_it_is(planted):
 def test_the_recipe_of_large_graphs_keeps_no_state_of_all_nodes(planted):
     named = RECIPES["large"]
     made = named.pipeline.assemble(planted, named.train)
-    assert is_lone(made.plan)
+    assert is_one_blockwise_round(made.plan)
     facts = GraphFacts.of(planted)
     assert "large" not in choose_members(facts)
     assert "large" in choose_members(replace(facts, num_nodes=LARGE_GRAPH))

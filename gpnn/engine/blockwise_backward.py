@@ -62,7 +62,7 @@ def ends_in_blocks(plan: Plan) -> bool:
 MOST_HELD = 3  # held edges per row, up to which blocks make what they read of each other's rows themselves
 
 
-def is_lone(plan: Plan) -> bool:
+def is_one_blockwise_round(plan: Plan) -> bool:
     """Whether its only round :func:`ends_independently`, and blocks read few rows of each other."""
     if plan.num_rounds != 1 or not ends_independently(plan):
         return False
@@ -153,7 +153,7 @@ class BlockwiseBackward:
             if rows is not None:
                 write_rows(self._written_state, phase.row_index, rows)
             self._through_phase(phase, steps)
-        self._stand_at(boundary, phases[0][0])
+        self._load_state(boundary, phases[0][0])
         if previous is not None:
             previous.fetch()
         self._through_phase(*phases[0])
@@ -165,7 +165,7 @@ class BlockwiseBackward:
         Each block of the round is differentiated as soon as it is done: nothing is computed twice.
         """
         ((phase, steps),) = round_steps(self.recomputation.rounds[-1], len(self.recomputation.rounds) - 1)
-        self._stand_at(boundary, phase)
+        self._load_state(boundary, phase)
         received = None if phase.halo is None else empty_like(self.grad[: len(phase.halo.rows)]).zero_()
 
         def through(number: int, block: Block) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
@@ -228,9 +228,9 @@ class BlockwiseBackward:
             boundary.load(self.state)
         self.recomputation.do_phase(phase, steps, self.state, self.initial, at_hand)
 
-    def _stand_at(self, boundary: SavedState, phase: AnyPhase) -> None:
+    def _load_state(self, boundary: SavedState, phase: AnyPhase) -> None:
         """Let the state be that of a boundary; it is copied where the phase is done again in place."""
-        written = phase.repeat > 1 and not self.recomputation.finishes_blocks(phase)
+        written = phase.repeat > 1 and not self.recomputation.blocks_are_independent(phase)
         at_hand = None if written else boundary.peek()
         if at_hand is not None:
             self.state, self._buffer = at_hand, None
@@ -254,7 +254,7 @@ class BlockwiseBackward:
         if phase.halo is not None:
             self._through_held_phase(phase, phase.halo, steps)
             return
-        if self.recomputation.finishes_blocks(phase):
+        if self.recomputation.blocks_are_independent(phase):
             for grads in self.recomputation.each(phase, partial(self._through_lone_block, steps)):
                 self._add_to_parameters(grads)
             return
@@ -337,7 +337,7 @@ class BlockwiseBackward:
 
     def _only_gradients(self) -> AbstractContextManager[None]:
         """Rows whose values nobody reads need not be computed, where the cell hands them on as they are."""
-        return for_gradients() if getattr(self.recomputation.cell, "hands_on", False) else nullcontext()
+        return for_gradients() if getattr(self.recomputation.cell, "returns_kernel_output", False) else nullcontext()
 
 
 def through_only_round(

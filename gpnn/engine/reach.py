@@ -453,4 +453,4 @@ class _Pass:
 
     def _only_gradients(self) -> AbstractContextManager[None]:
         """Rows whose values nobody reads are not computed."""
-        return for_gradients() if getattr(self.recomputation.cell, "hands_on", False) else nullcontext()
+        return for_gradients() if getattr(self.recomputation.cell, "returns_kernel_output", False) else nullcontext()

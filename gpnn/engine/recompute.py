@@ -50,7 +50,7 @@ class Recomputation:
         """The blocks that are done one after the other."""
         return phase.chunks if self.cell.local else phase.blocks
 
-    def finishes_blocks(self, phase: AnyPhase) -> bool:
+    def blocks_are_independent(self, phase: AnyPhase) -> bool:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
         return phase.independent or len(self.pieces(phase)) == 1
 
@@ -66,7 +66,7 @@ class Recomputation:
 
     def _shares(self, phase: AnyPhase) -> bool:
         """Whether blocks may be done at the same time: random numbers and autocast belong to one thread."""
-        ours = getattr(self.cell, "hands_on", False) and self.seed is None
+        ours = getattr(self.cell, "returns_kernel_output", False) and self.seed is None
         if not ours or self.plan.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
             return False
         if phase.num_rows < WORTH_ROWS:
@@ -100,7 +100,7 @@ class Recomputation:
         def hold(steps: list[Step], held: HeldRows, number: int, block: Block) -> None:
             held.put(number, written(steps, state, number, block))
 
-        alone = self.finishes_blocks(phase)
+        alone = self.blocks_are_independent(phase)
         if alone or before is not None:  # nothing that is read is written
             for _ in self.each(phase, partial(finish, steps if alone else steps[:1])):
                 pass
@@ -174,7 +174,7 @@ class Recomputation:
 
 def takes_parts(cell: CellLike, device: torch.device) -> bool:
     """Whether a step for some of a block's rows is a block of its own."""
-    return device.type in PART_DEVICES and getattr(cell, "hands_on", False) and cell.local
+    return device.type in PART_DEVICES and getattr(cell, "returns_kernel_output", False) and cell.local
 
 
 def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPhase, list[Step]]]:

@@ -28,7 +28,7 @@ from gpnn.engine.blockwise_backward import (
     RowLoss,
     add_gradient,
     ends_in_blocks,
-    is_lone,
+    is_one_blockwise_round,
     through_only_round,
     without_hooks,
 )
@@ -267,7 +267,7 @@ def _compute_rows(run: _Run, rows: Tensor, initial: Tensor | None) -> Tensor:
 def _before_last_round(run: _Run, initial: Tensor | None) -> Tensor | Rows:
     """The state before the last round; before a lone one the source itself, where it makes single rows."""
     source, before = run.source, len(run.recomputation.rounds) - 1
-    if not before and not source.kept and is_lone(run.recomputation.plan):
+    if not before and not source.kept and is_one_blockwise_round(run.recomputation.plan):
         source.fetch()
     state = None if before else source.peek()
     if state is None:
@@ -294,7 +294,7 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
     before_loss = len(run.recomputation.rounds) - at_once  # rounds
     if not before_loss:
         run.source.fetch()
-        if run.source.by_rows and is_lone(run.recomputation.plan):
+        if run.source.by_rows and is_one_blockwise_round(run.recomputation.plan):
             return through_only_round(run.recomputation, run.source, run.parameters, loss)
     for number in range(before_loss):
         working = run.source.new_state() if working is None else working

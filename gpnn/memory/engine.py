@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
-from gpnn.engine.blockwise_backward import ends_independently, is_lone
+from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
 from gpnn.engine.propagate import Runner
 from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.memory.runner import available_bytes
@@ -203,7 +203,7 @@ def _others(
     if plan.runners is None:
         rounded = ENGINES["streamed_bf16"].runner(folder)
         yield "engine=streamed_bf16, which rounds the states between rounds", rounded, recipe
-    if is_lone(plan) and recipe.precision == "float32":
+    if is_one_blockwise_round(plan) and recipe.precision == "float32":
         rounding = replace(recipe, precision="bf16_states")
         yield "train.precision=bf16_states, which stores states in 16 bits", choice.runner, rounding
     if recipe.consistency:
@@ -272,7 +272,7 @@ def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str 
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
     share = (budget - fixed) / max(1.0, estimate.peak - fixed)
     ways = [f"{estimate.peak / 1e9:.1f} GB of memory", *others]
-    if plan.num_nodes >= MANY_NODES and plan.runners is None and not is_lone(plan):
+    if plan.num_nodes >= MANY_NODES and plan.runners is None and not is_one_blockwise_round(plan):
         ways.append("recipe=large, which keeps no state of the whole graph while it trains")
     if folder is None and plan.runners is None:
         ways.append("disk=FOLDER, which lets states and features lie in files")

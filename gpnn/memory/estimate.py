@@ -37,7 +37,7 @@ from gpnn.memory.runner import (
 )
 from gpnn.nn import GPNN, ColumnModel, MaskKey
 from gpnn.nn.cell import Cell, CellBank, kernel_bytes
-from gpnn.nn.encoded_source import comes_whole, widened
+from gpnn.nn.encoded_source import copied_at_once, widened
 from gpnn.nn.gpnn import LARGE_SCORES
 from gpnn.nn.layers import states_in
 from gpnn.nn.row_chunks import chunk_rows
@@ -156,7 +156,7 @@ def estimate_memory(
     with states_in(torch.bfloat16 if recipe.precision == "bf16_states" else None):
         each = probe(model, x, plan, recomputes=recomputes(runner))
     training, streamed = _Training(model, plan, recipe, runner, each, rows), streamed_runner(runner)
-    if x is not None and streamed is not None and model.makes_states_again(x, plan, streamed):
+    if x is not None and streamed is not None and model.recomputes_initial_states(x, plan, streamed):
         return training.from_features(x, streamed, train)
     return training.from_states(x)
 
@@ -249,7 +249,7 @@ class _Training:
         self, x: Tensor, runner: Streamed, stored: float, made: float, width: int
     ) -> tuple[float, float, float]:
         """What a pass over all rows keeps on the device, what it takes there besides, and what it has on the host."""
-        plan, each, whole = self.plan, self.each, comes_whole(x, self.model.state_channels)
+        plan, each, whole = self.plan, self.each, copied_at_once(x, self.model.state_channels)
         found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole)
         chunk, state = step_rows(plan.device), plan.num_nodes * each.state
         work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)

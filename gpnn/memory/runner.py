@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gpnn.engine import Streamed
-from gpnn.engine.blockwise_backward import ends_independently, is_lone
+from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
 from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import SHARED_ROWS
@@ -202,7 +202,7 @@ def source_bytes(
     beside = plan.device.type == "cuda"
     on_host = features if runner.features == "cpu" and beside else 0.0
     fetched = on_host if whole else 0.0
-    if whole and is_lone(plan):  # blocks make what they read; a prediction of all nodes has a state of them
+    if whole and is_one_blockwise_round(plan):  # blocks make what they read; scores of all nodes are made of a state
         (phase,) = plan.rounds[0]
         piece = piece_bytes(phase, sizes, plan.device) + (phase.piece_rows + phase.piece_halo) * made
         return SourceBytes(0.0, fetched + max(piece, state + phase.piece_rows * sizes.kept), on_host)

@@ -129,7 +129,7 @@ class Cell(nn.Module):
         return self.update.local
 
     @property
-    def hands_on(self) -> bool:
+    def returns_kernel_output(self) -> bool:
         """Whether `advance` hands on what its kernel gives; a subclass may do more with it."""
         return type(self) is Cell
 
@@ -164,12 +164,12 @@ class Cell(nn.Module):
 
         With `rows`, `[w]`, that of those among the rows of the block, `[w, s]`.
         """
-        return advance_gated_steps(self, block, inputs, len(steps), rows) if self.hands_on else None
+        return advance_gated_steps(self, block, inputs, len(steps), rows) if self.returns_kernel_output else None
 
     @property
     def takes_blocks(self) -> bool:
         """Whether :meth:`advance_blocks` takes blocks of edges of one type, on a CPU and outside autocast."""
-        return self.hands_on and _is_gated(self)
+        return self.returns_kernel_output and _is_gated(self)
 
     def begin_blocks(self, state: Tensor, step: Step) -> Tensor:
         """What a first step makes of the rows' own states, `[n, d]`, before any message, for :meth:`advance_blocks`."""
@@ -229,9 +229,9 @@ class CellBank(nn.Module):
         return all(cell.local for cell in self.cells)
 
     @property
-    def hands_on(self) -> bool:
-        """As :attr:`Cell.hands_on`, of all cells."""
-        return all(cell.hands_on for cell in self.cells)
+    def returns_kernel_output(self) -> bool:
+        """As :attr:`Cell.returns_kernel_output`, of all cells."""
+        return all(cell.returns_kernel_output for cell in self.cells)
 
     def start(self, state: Tensor) -> Tensor:
         return self.cells[0].start(state)  # type: ignore[operator]

@@ -33,7 +33,7 @@ def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype
     if device is None:
         return NearFeatures(x.to(plan.device), plan.order)
     narrow = x.dtype if dtype is None or x.element_size() <= dtype.itemsize else dtype
-    kind, whole = (id(x), _HOST), comes_whole(x, width)
+    kind, whole = (id(x), _HOST), copied_at_once(x, width)
     features = known(kind, x)
     if features is not None and features.is_for(plan, narrow, whole):
         return features
@@ -45,7 +45,7 @@ def place_features(x: Tensor, plan: Plan, device: str | None, dtype: torch.dtype
 _HOST = -1  # in the place of a row: what a tensor has on the host
 
 
-def comes_whole(x: Tensor, width: int) -> bool:
+def copied_at_once(x: Tensor, width: int) -> bool:
     """Whether features on the host are copied to the device all at once: they take no more than states of a width."""
     return x.shape[1] <= width
 

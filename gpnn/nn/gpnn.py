@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gpnn.check import check_choice, check_probabilities, check_sizes
 from gpnn.csr import slices
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
-from gpnn.engine.blockwise_backward import RowLoss, ends_in_blocks, is_lone
+from gpnn.engine.blockwise_backward import RowLoss, ends_in_blocks, is_one_blockwise_round
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.rows import read_rows, step_rows
 from gpnn.nn.cell import Cell, DroppedCell, build_cell, share_cells
@@ -202,7 +202,7 @@ class GPNN(nn.Module):
         """
         key = (key or MaskKey.random())._replace(nodes=plan.nodes) if self.training else None
         x = self._check_features(x, plan)
-        if x is not None and self.makes_states_again(x, plan):
+        if x is not None and self.recomputes_initial_states(x, plan):
             return self._forward_from_features(x, plan, key, rows)
         few = self.predict == "features" and rows is not None and key is None and self.concat != "features"
         if few and not self.maps_first(x):
@@ -214,7 +214,7 @@ class GPNN(nn.Module):
     def copies_features(self, x: Tensor, plan: Plan) -> bool:
         """Whether `x` stays on the host, and the model copies what it needs to the plan's device."""
         runner = streamed_runner(self.runner)
-        return runner is not None and runner.features == "cpu" and self.makes_states_again(x, plan)
+        return runner is not None and runner.features == "cpu" and self.recomputes_initial_states(x, plan)
 
     def loss(
         self,
@@ -235,7 +235,7 @@ class GPNN(nn.Module):
         """
         runner, key = streamed_runner(self.runner), (key or MaskKey.random())._replace(nodes=plan.nodes)
         x = self._check_features(x, plan)
-        if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
+        if x is None or runner is None or self.readout.collects or not self.recomputes_initial_states(x, plan):
             return None
         if not plan.num_rounds or torch.is_autocast_enabled(plan.device.type):
             return None
@@ -268,7 +268,7 @@ class GPNN(nn.Module):
         plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
         return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)
 
-    def makes_states_again(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
+    def recomputes_initial_states(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
         """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""
         streamed = streamed_runner(self.runner if runner is None else runner)
         if streamed is None or streamed.features == "disk" or plan.runners is not None or plan.num_virtual:
@@ -304,7 +304,7 @@ class GPNN(nn.Module):
     def score_pieces(self, x: Tensor | None, plan: Plan) -> Iterator[tuple[slice, Tensor]]:
         """The scores of all nodes, `[n, C]`, a range at a time, in order, without gradients and random masks."""
         runner = streamed_runner(self.runner)
-        if x is None or runner is None or self.readout.collects or not self.makes_states_again(x, plan):
+        if x is None or runner is None or self.readout.collects or not self.recomputes_initial_states(x, plan):
             yield slice(0, plan.num_nodes), self(x, plan)
             return
         (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
@@ -329,7 +329,7 @@ class GPNN(nn.Module):
         """The scores of all nodes, `[N, C]`; on the host where they would take much of a GPU's memory."""
         out = None
         pieces: Iterator[tuple[Tensor | slice, Tensor]] = self.score_pieces(x, plan)
-        if plan.device.type == "cpu" and is_lone(plan) and ends_in_blocks(plan):
+        if plan.device.type == "cpu" and is_one_blockwise_round(plan) and ends_in_blocks(plan):
             runner = streamed_runner(self.runner)
             assert runner is not None
             source = self._source(x, plan, None, runner)

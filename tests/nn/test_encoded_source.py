@@ -68,7 +68,7 @@ def test_gradients_are_those_of_kept_states(schedule: str, cell: str, rounds: in
     expected = passes(GPNN(7, 8, 3, cell=cell, num_rounds=rounds, **MODELS[cell]), x, plan, rows, 1)
     for runner in RUNNERS.values():
         model = GPNN(7, 8, 3, cell=cell, num_rounds=rounds, runner=runner, **MODELS[cell])
-        assert model.makes_states_again(x, plan)
+        assert model.recomputes_initial_states(x, plan)
         for ours, theirs in zip(passes(model, x, plan, rows), expected, strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
@@ -223,7 +223,7 @@ def test_models_that_need_kept_states() -> None:
         (GPNN(7, 8, 3, runner="streamed", predict="features"), x),
         (GPNN(7, 8, 3, runner="streamed"), sparse),
     ):
-        assert not model.makes_states_again(given, plan)
+        assert not model.recomputes_initial_states(given, plan)
 
 
 def test_masks_of_a_training_pass_without_gradients() -> None:
