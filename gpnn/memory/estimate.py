@@ -54,6 +54,7 @@ _BUFFERS = {"cpu": 3 << 25, "cuda": 1 << 26}
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
+_SCORE_COPIES = 6  # of the outputs of all splits: those of each, probabilities, and what metrics make of them
 _HELD = 2  # states that a CPU's allocator still holds when they are free, as measured
 
 
@@ -227,11 +228,11 @@ class _Training:
             kept, work, on_host = self._through_all(x, runner, stored, made, width)
         else:
             on_host = stored if self.on_gpu and runner.features == "cpu" else 0.0  # of which all come at once
-            kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=made)
+            kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=copies * width * x.shape[1])
             fixed["plan"] += reach.num_bytes
         wanted = self.rows if self.reads_some and self.rows is not None else plan.num_nodes
         kept += 0.0 if at_once else wanted * (each.by_model + 4 * self.num_outputs)
-        here, elsewhere = _scores(plan, self.num_outputs)
+        here, elsewhere, every = self._scores()
         scored = (
             8 * self.num_outputs + 4 * model.state_channels + each.state
         )  # of a row: sums, outputs, its state twice
@@ -240,10 +241,20 @@ class _Training:
             features=_moved(x, plan) if runner.features is None else 0.0,
             kept=kept * (1 if at_once else recipe.passes),
             work=work,
-            scoring=scoring_bytes(plan, self.sizes, here, scored=scored),
+            scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every),
             piece=min(largest_piece_bytes(plan, self.sizes), work),
             host=resident_bytes("cpu") + on_host + elsewhere if self.on_gpu else 0.0,
         )
+
+    def _scores(self) -> tuple[float, float, bool]:
+        """Bytes of the outputs after a training, on the plan's device and on the host; whether of all nodes."""
+        plan, whole = self.plan, 4.0 * self.plan.num_nodes * self.num_outputs
+        if not holds_logits(plan.num_nodes, self.num_outputs):
+            some = plan.num_nodes if self.rows is None else min(plan.num_nodes, 1.5 * self.rows)  # of all splits
+            return 4.0 * _SCORE_COPIES * some * self.num_outputs, 0.0, False
+        if not self.on_gpu:
+            return (whole if plan.num_nodes * self.num_outputs <= MAPPED_LOGITS else 0.0), 0.0, True
+        return (0.0, whole, True) if whole > LARGE_SCORES else (whole, 0.0, True)
 
     def _through_all(
         self, x: Tensor, runner: Streamed, stored: float, made: float, width: int
@@ -274,16 +285,6 @@ def _reach(model: GPNN, x: Tensor, plan: Plan, train: Tensor) -> CountedReach | 
     if train not in _counted or _counted[train][0]() is not plan:
         _counted[train] = weakref.ref(plan), count_reach(plan, rows)
     return _counted[train][1]
-
-
-def _scores(plan: Plan, num_outputs: int) -> tuple[float, float]:
-    """Bytes of a node's outputs on the plan's device after a training, and of all nodes' on the host beside it."""
-    row = 4.0 * num_outputs
-    if not holds_logits(plan.num_nodes, num_outputs) or plan.runners is not None:
-        return 0.0, 0.0
-    if plan.device.type == "cpu":
-        return (row if plan.num_nodes * num_outputs <= MAPPED_LOGITS else 0.0), 0.0
-    return (0.0, plan.num_nodes * row) if plan.num_nodes * row > LARGE_SCORES else (row, 0.0)
 
 
 def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:

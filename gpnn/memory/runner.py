@@ -166,7 +166,8 @@ def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> flo
     if steps > 1 and _stores_gates(sizes, device) and gates <= MOST_BYTES:
         return at_once * (gates + (4 * rows + 2 * (rows + phase.piece_halo)) * sizes.state)
     if phase.num_held:
-        inside += (steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs of each step, and their gradient
+        split = sizes.kernel is not None and device.type == "cuda"  # what is held is read once for all steps
+        inside += (2 if split else steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs, and their gradient
     return at_once * (rows * (steps * sizes.kept + 4 * sizes.state) + inside)
 
 
@@ -205,7 +206,7 @@ def source_bytes(
     if whole and is_one_blockwise_round(plan):  # blocks make what they read; scores of all nodes are made of a state
         (phase,) = plan.rounds[0]
         piece = piece_bytes(phase, sizes, plan.device) + (phase.piece_rows + phase.piece_halo) * made
-        return SourceBytes(0.0, fetched + max(piece, state + phase.piece_rows * sizes.kept), on_host)
+        return SourceBytes(0.0, fetched + piece, on_host)
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
     stored = [sizes_of[place] for place in places]
@@ -251,21 +252,23 @@ def _part_bytes(size: PartSize, sizes: StateBytes) -> float:
     return (2 * size.inputs + size.rows) * sizes.state + size.rows * sizes.kept + inside
 
 
-def scoring_bytes(plan: Plan, sizes: StateBytes, outputs: float, *, scored: float) -> float:
-    """Bytes that outputs of all nodes take without gradients.
+def scoring_bytes(plan: Plan, sizes: StateBytes, outputs: float, *, scored: float, every: bool) -> float:
+    """Bytes that outputs take after the last epoch, without gradients.
 
     Args:
         plan: the lowered schedule.
         sizes: bytes per row.
-        outputs: bytes of a node's outputs that stay on the plan's device.
+        outputs: bytes of those that stay on the plan's device.
         scored: bytes that a row takes while its outputs are made.
+        every: whether all nodes are scored, not those of splits alone, of which one round in blocks needs no state.
     """
-    num_nodes, states, chunk = plan.num_nodes, 0.0, min(plan.num_nodes, step_rows(plan.device))
+    states, chunk = 0.0, min(plan.num_nodes, step_rows(plan.device))
     for phase in plan.distinct_phases():
         joint = 0 if phase.independent else phase.num_rows  # new rows are held until all are computed
         joint = phase.num_halo if phase.num_held and plan.num_rounds > 1 else joint
         states = max(states, joint + 3 * phase.piece_rows + phase.piece_halo)
-    return num_nodes * sizes.state + max(states * sizes.state, num_nodes * outputs + chunk * scored)
+    state = 0 if not every and is_one_blockwise_round(plan) else plan.num_nodes
+    return state * sizes.state + max(states * sizes.state, outputs + chunk * scored)
 
 
 def _place(runner: Streamed, number: int, rounds: int, beside: bool) -> str:
