@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
 _BUFFERS = {"cpu": 3 << 25, "cuda": 1 << 26}
+_HOST_BUFFERS = 3 << 27  # on the host beside a GPU: libraries and kernels that the first epoch loads, as measured
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
@@ -243,7 +244,7 @@ class _Training:
             work=work,
             scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every),
             piece=min(largest_piece_bytes(plan, self.sizes), work),
-            host=resident_bytes("cpu") + on_host + elsewhere if self.on_gpu else 0.0,
+            host=resident_bytes("cpu") + _HOST_BUFFERS + on_host + elsewhere if self.on_gpu else 0.0,
         )
 
     def _scores(self) -> tuple[float, float, bool]:
