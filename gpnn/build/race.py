@@ -21,7 +21,7 @@ from gpnn.distributed import ShardedPlan
 from gpnn.distributed.process_group import RankFailed
 from gpnn.memory.engine import DoesNotFit
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
-from gpnn.race.halving import CHECKPOINT, least_refusal
+from gpnn.race.halving import CHECKPOINT, agree_on_refusal, least_refusal
 from gpnn.recipes import DEFAULT, LARGE, LARGE_GRAPH, RECIPES
 from gpnn.run.folder import RunFolder
 from gpnn.storage.atomic import write_json
@@ -115,10 +115,8 @@ def begin_race(race: Race, begun: Begun) -> Begun:
             config = race.config(name)
             try:
                 built = begun.build_other(config)
-            except (DoesNotFit, RankFailed) as refusal:  # which one process raises, the others the latter
-                if not begun.group.any(isinstance(refusal, DoesNotFit))[0]:
-                    raise
-                refused[name] = refusal.with_traceback(None)  # which holds what was built
+            except (DoesNotFit, RankFailed) as refusal:
+                refused[name] = agree_on_refusal(refusal, begun.group)
             else:
                 return replace(begun, ready=name, build_other=_Ready(config, built, begun.build_other))
     raise least_refusal(refused)

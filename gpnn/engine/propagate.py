@@ -95,16 +95,17 @@ def fused(cell: CellLike, plan: Plan, state: Tensor, *, initial: Tensor | None, 
     K disjoint subgraphs are one block-diagonal operator, so a step takes one pass over nodes ordered by part. Without
     gradients a phase of few rows, as waves have many, costs what these cost: a state is copied once, then overwritten.
     """
-    states, computation, is_own = [], Recomputation(cell, plan, None), False
+    states: list[Tensor] = []
+    computation, is_own = Recomputation(cell, plan, None), False
     for number, phases in enumerate(plan.rounds):
         for phase, steps in round_steps(phases, number):
             block = phase.whole
             advance = partial(computation.advance, block, 0, steps=steps, initial=own_rows(initial, block))
             state = update_rows(state, block, advance, overwrite=is_own)
             is_own = not writes_all(block, state)  # a copy that nobody else has
-        states.append(state)
+        states = [*states, state] if collect else [state]  # others are free without gradients
         is_own = is_own and not collect
-    return states if collect else states[-1:]
+    return states
 
 
 RUNNERS: dict[str, Runner] = {"fused": fused, "streamed": Streamed()}

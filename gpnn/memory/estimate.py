@@ -265,9 +265,8 @@ class _Training:
         found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole)
         chunk, state = step_rows(plan.device), plan.num_nodes * each.state
         work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
-        if (
-            self.on_gpu and runner.features == "cpu" and not whole
-        ):  # two pieces are here before the first round and after
+        if self.on_gpu and runner.features == "cpu" and not whole:
+            # two pieces are here before the first round and after
             reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
             work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
         return found.kept, work, found.host

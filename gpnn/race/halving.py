@@ -180,10 +180,8 @@ def decide(
     for name in sorted(starts, key=lambda name: name != first):
         try:
             record, few_labels = _add(record, name, starts[name], budget, len(starts) - len(refused), on_measure)
-        except (DoesNotFit, RankFailed) as refusal:  # which one process raises, the others the latter
-            if not group.any(isinstance(refusal, DoesNotFit))[0]:
-                raise
-            refused[name] = refusal.with_traceback(None)  # which holds what was built
+        except (DoesNotFit, RankFailed) as refusal:
+            refused[name] = agree_on_refusal(refusal, group)
         except torch.OutOfMemoryError as refusal:  # of a GPU, against the estimate
             if group.size > 1:
                 raise
@@ -197,6 +195,19 @@ def decide(
     kept = _within_budget(record, keep_first=few_labels, returned=0.0 if budget else PER_RECIPE)
     left_out = {name: cost for name, cost in record.costs.items() if name not in kept.costs}
     return replace(kept, left_out=left_out, too_large={name: _reason(each) for name, each in refused.items()})
+
+
+def agree_on_refusal(refusal: DoesNotFit | RankFailed, group: ProcessGroup) -> Exception:
+    """What a recipe that does not fit is refused with, in every process; collective.
+
+    One process raises DoesNotFit, the others RankFailed.
+
+    Raises:
+        RankFailed: when a process failed for another reason.
+    """
+    if not group.any(isinstance(refusal, DoesNotFit))[0]:
+        raise refusal
+    return refusal.with_traceback(None)  # which holds what was built
 
 
 def least_refusal(refused: Mapping[str, Exception]) -> Exception:

@@ -102,7 +102,7 @@ def _pool(
 ) -> tuple[dict[str, Outputs], Tensor]:
     """Task and outputs of each training for the validation nodes of all processes, and their targets.
 
-    None is heavier or lighter for being more or less sure of its numbers than it should be. Nodes are ordered by the
+    Variances are scaled to the errors, so that the weights of numbers follow their means. Nodes are ordered by the
     outputs, so that folds do not depend on the order of nodes.
     """
     examples = Examples.from_data(data)
@@ -120,7 +120,7 @@ def _pool(
     order = order.sort(stable=True).indices
     order = order[:: -(-len(order) // MOST) or 1]
     target = target[order]
-    return {name: (task, task.level(values[order], target)) for name, (task, values) in found.items()}, target
+    return {name: (task, task.scale_variance(values[order], target)) for name, (task, values) in found.items()}, target
 
 
 def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float], float]:

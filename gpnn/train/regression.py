@@ -100,8 +100,8 @@ class Regression(Task):
         quantiles = errors.sort().values[(rank - 1).clamp(min=0)]
         return replace(self, errors=tuple(quantiles.tolist()), num_errors=count)
 
-    def level(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The same means, with variances that are those of their errors on average."""
+    def scale_variance(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The same means, their variances scaled to those of the errors."""
         mean, log_variance = _split(outputs)
         error = (self.standardise(target).to(mean) - mean).square()
         shift = (error * torch.exp(-log_variance)).mean().clamp(min=LEAST).log()

@@ -94,8 +94,8 @@ class Task(ABC):
         """The task before its probabilities were calibrated; None where they were not."""
         return None
 
-    def level(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The outputs of nodes with these targets, as sure as their errors are small; of classes a temperature is."""
+    def scale_variance(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The outputs of nodes with these targets, their variances scaled to their errors; classes have none."""
         return outputs
 
     def joins(self, blend: Task) -> bool:
