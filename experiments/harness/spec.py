@@ -115,9 +115,16 @@ class Experiment:
         return (self.measure, *self.also)
 
     def keep(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of a cell's metrics that the experiment may hold: none of the test nodes where it chooses on others."""
-        reads_test = not self.measure.startswith("val_")
-        return {name: value for name, value in metrics.items() if reads_test or not name.startswith("test_")}
+        """Those of a cell's metrics that the experiment holds, with eight digits.
+
+        None of the test nodes where it chooses on others, none of the training nodes where it does not show them.
+        """
+        left_out = ("train_", "test_") if self.measure.startswith("val_") else ("train_",)
+        return {
+            name: float(f"{value:.8g}") if isinstance(value, float) else value
+            for name, value in metrics.items()
+            if name in self.measures or not name.startswith(left_out)
+        }
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, seed by seed."""

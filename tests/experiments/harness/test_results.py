@@ -53,6 +53,12 @@ def test_a_search_adopts_no_test_metrics(tmp_path):
     assert [outcome.metrics for outcome in own.outcomes.values()] == [{"val_accuracy": 0.5}]
 
 
+def test_metrics_of_training_nodes_are_kept_where_they_are_shown():
+    metrics = {"test_accuracy": 1 / 3, "train_accuracy": 1.0, "train_loss": 0.1, "epochs": 123456789}
+    assert TABLE.keep(metrics) == {"test_accuracy": 0.33333333, "epochs": 123456789}
+    assert "train_accuracy" in replace(TABLE, also=("train_accuracy",)).keep(metrics)
+
+
 def test_what_two_processes_add_is_kept(tmp_path):
     one, other = (Results.open(tmp_path / "some.jsonl") for _ in range(2))
     one.add(CELLS[0], {"test_accuracy": 0.1})
