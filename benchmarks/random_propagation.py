@@ -77,8 +77,11 @@ class Setting:
     smooth: float = 0.0  # of labels
     decay_first: bool = False  # the first layer alone decays
     # What others are drawn to: the average of the passes; the prediction by the "whole" matrix; that of the last check
-    # with the training labels, propagated once more ("smoothed"); or the mean of the first and this ("mixed").
+    # with the training labels, propagated once more ("smoothed"); the mean of the first and this ("mixed"); or the mean
+    # prediction at the last check of all seeds of the split ("together").
     aim: str = "passes"
+    other_alpha: float | None = None  # of every second pass
+    mixed: float = 0.0  # mixup: pairs of nodes and of what they are drawn to, with a share of Beta(mixed, mixed)
 
 
 RULE = Setting()
@@ -151,6 +154,11 @@ SETTINGS: dict[str, Setting] = {
     "mean of 8": replace(RULE, order=8, alpha=0.0),
     "temperature 0.5": replace(RULE, temperature=0.5),
     "λ 4": replace(RULE, weight=4.0),
+    "α 0.4 and 0.1": replace(RULE, alpha=0.4, other_alpha=0.1),
+    "α 0.3, 20 steps": replace(RULE, alpha=0.3, order=20),
+    "pairs mixed": replace(RULE, mixed=0.5),
+    "pairs mixed, λ 2.5": replace(RULE, mixed=0.5, weight=2.5),
+    "aim together": replace(RULE, aim="together"),
 }
 
 
@@ -160,7 +168,8 @@ class Task:
 
     Attributes:
         x: features, `[N, F]`.
-        columns, weights: the largest entries of the rows of the propagation matrix, `[N, k]`.
+        columns, weights: the largest entries of the rows of the propagation matrix, of one pass after another,
+            `[passes or 1, N, k]`.
         whole, largest: features propagated by the whole matrix and by these entries, `[N, F]`.
         y: classes, `[N]`.
         train, others: nodes with a training label and all others of each training, `[B, ·]`.
@@ -189,17 +198,19 @@ class Task:
         x = scale((x if x.layout == torch.strided else x.to_dense()).float().to(device), setting.scale)
         receiver, sender = join(given[0].edge_index, x, setting)
         senders = compress(receiver.cpu().numpy(), sender.cpu().numpy(), len(x), with_edge=False)
-        walks = walks_of(setting)
-        kept = min(setting.entries, len(x))
-        columns, weights = np.zeros((len(x), kept), np.int64), np.zeros((len(x), kept), np.float32)
-        keep_largest(senders.ptr, senders.index, walks, setting.least, columns, weights)
+        alphas = [setting.alpha] if setting.other_alpha is None else [setting.alpha, setting.other_alpha]
+        walks = [walks_of(replace(setting, alpha=alpha)) for alpha in alphas]
+        shape = (len(walks), len(x), min(setting.entries, len(x)))
+        columns, weights = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+        for place, each in enumerate(walks):
+            keep_largest(senders.ptr, senders.index, each, setting.least, columns[place], weights[place])
         if setting.symmetric:  # entries of the mean's rows, times √(own degree / sender's)
             degree = np.diff(senders.ptr) + 1.0
             weights *= np.sqrt(degree[:, None] / degree[columns]).astype(np.float32)
         matrix = transition(receiver, sender, len(x), symmetric=setting.symmetric)
-        whole = propagate(matrix, walks, x)
+        whole = propagate(matrix, np.mean(walks, 0), x)
         entries = torch.from_numpy(columns).to(device), torch.from_numpy(weights).to(device)
-        largest = whole if setting.checked == "whole" else spread_rows(*entries, x)
+        largest = whole if setting.checked == "whole" else spread_rows(entries[0][0], entries[1][0], x)
         train = torch.stack([each.train_mask.nonzero().flatten() for each in given])
         others = torch.stack([(~each.train_mask).nonzero().flatten() for each in given])
         val, held = (torch.stack([each[name] for each in given]) for name in ("val_mask", "test_mask"))
@@ -280,6 +291,7 @@ class Trainings:
     task: Task
     setting: Setting
     seed: int
+    alike: int = 1  # trainings of the same split, one after another
     params: list[Tensor] = field(init=False)
     curve: list[Tensor] = field(default_factory=list)  # of each check: validation accuracy, loss, held-out, [3, B]
     kept: Tensor | None = None  # probabilities of the best check so far, [B, N, C]
@@ -335,13 +347,19 @@ class Trainings:
         task, setting = self.task, self.setting
         nodes, counts = self._draw(number)
         size, drawn, shown = len(nodes), nodes.shape[1], counts.shape[1]
-        weights = task.weights[nodes][:, None].repeat(1, setting.passes, 1, 1)
+        which = torch.arange(setting.passes, device=nodes.device)[:, None] % len(task.weights)
+        weights, columns = task.weights[which, nodes[:, None]], task.columns[which, nodes[:, None]]
         weights *= self._rand(*weights.shape) >= setting.drop_node
-        columns = task.columns[nodes][:, None].expand_as(weights)
         x = spread_rows(columns.flatten(0, 2), weights.flatten(0, 2), task.x).view(size, setting.passes * drawn, -1)
         if setting.input_dropout:
             x *= self._rand(*x.shape) >= setting.input_dropout
             x /= 1 - setting.input_dropout
+        truth = torch.nn.functional.one_hot(task.y[nodes[:, :shown]], int(task.y.max()) + 1).float()
+        truth = truth * (1 - setting.smooth) + setting.smooth / truth.shape[-1]
+        drawn_to = None
+        if setting.mixed:
+            found = self._predict(x).exp().view(size, setting.passes, drawn, -1)[:, :, shown:]
+            x, truth, drawn_to = self._mix(x, truth, self._target(found, self._aim(nodes[:, shown:])))
         first, first_bias, second, second_bias = self.params
         raw = torch.baddbmm(first_bias, x, first)
         mask = (raw > 0).float()
@@ -349,10 +367,10 @@ class Trainings:
             mask *= (self._rand(*raw.shape) >= setting.dropout) / (1 - setting.dropout)
         hidden = raw * mask
         found = torch.baddbmm(second_bias, hidden, second).softmax(-1)
-        aim = self._aim(nodes[:, shown:])
         passes = found.view(size, setting.passes, drawn, -1)
-        slope = self._slope(passes, task.y[nodes[:, :shown]], counts, number, aim)
-        slope = slope.view_as(found)
+        if drawn_to is None:
+            drawn_to = self._target(passes[:, :, shown:], self._aim(nodes[:, shown:]))
+        slope = self._slope(passes, truth, counts, number, *drawn_to).view_as(found)
         back = (slope @ second.mT) * mask
         grads = [x.mT @ back, back.sum(1, keepdim=True), hidden.mT @ slope, slope.sum(1, keepdim=True)]
         self.count += 1
@@ -389,19 +407,46 @@ class Trainings:
         spread = spread.view(found.shape[1], len(found), classes).transpose(0, 1)
         return spread / spread.sum(-1, keepdim=True).clamp_min(1e-12)
 
-    def _slope(self, found: Tensor, target: Tensor, counts: Tensor, number: int, aim: Tensor | None) -> Tensor:
-        """The gradient of the loss by the scores, `[B, passes, nodes, C]`."""
-        setting, shown, classes = self.setting, counts.shape[1], found.shape[-1]
-        slope = torch.zeros_like(found)
-        share = (counts / counts.sum(1, keepdim=True) / setting.passes)[:, None, :, None]
-        truth = torch.nn.functional.one_hot(target, classes).float() * (1 - setting.smooth) + setting.smooth / classes
-        slope[:, :, :shown] = (found[:, :, :shown] - truth[:, None]) * share
-        others = found[:, :, shown:]
-        average = others.mean(1)
+    def _target(self, others: Tensor, aim: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What nodes without a label are drawn to, `[B, n, C]`, and whether that is sure enough, `[B, n]`."""
+        setting, average = self.setting, others.mean(1)
         if aim is not None:
             average = (average + aim) / 2 if setting.aim == "mixed" else aim
         sharp = (average.clamp_min(1e-30).log() / setting.temperature).softmax(-1)
-        sure = (average.amax(-1) > min(0.75, setting.threshold / classes)).float()
+        return sharp, (average.amax(-1) > min(0.75, setting.threshold / average.shape[-1])).float()
+
+    def _mix(
+        self, x: Tensor, truth: Tensor, drawn_to: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """Labelled nodes mixed with each other, and others with others, in all passes alike."""
+        size, shown, passes = len(x), truth.shape[1], self.setting.passes
+        drawn = x.shape[1] // passes
+        half = torch.full((size, drawn), self.setting.mixed, device=x.device)
+        pair = torch._standard_gamma(half, self.random), torch._standard_gamma(half, self.random)
+        share = (pair[0] / (pair[0] + pair[1]).clamp_min(1e-12))[..., None]
+        share = torch.maximum(share, 1 - share)
+        parts = [self._rand(size, count).argsort(1) for count in (shown, drawn - shown)]
+        place = torch.cat([parts[0], parts[1] + shown], 1)
+        x = x.view(size, passes, drawn, -1)
+        other = x.gather(2, place[:, None, :, None].expand_as(x))
+        x = (share[:, None] * x + (1 - share[:, None]) * other).flatten(1, 2)
+        sharp, sure = drawn_to
+
+        def mixed(values: Tensor, own: Tensor, share: Tensor) -> Tensor:
+            return share * values + (1 - share) * values.gather(1, own[..., None].expand_as(values))
+
+        truth, sharp = mixed(truth, parts[0], share[:, :shown]), mixed(sharp, parts[1], share[:, shown:])
+        return x, truth, (sharp, mixed(sure[..., None], parts[1], share[:, shown:])[..., 0])
+
+    def _slope(
+        self, found: Tensor, truth: Tensor, counts: Tensor, number: int, sharp: Tensor, sure: Tensor
+    ) -> Tensor:
+        """The gradient of the loss by the scores, `[B, passes, nodes, C]`."""
+        setting, shown = self.setting, counts.shape[1]
+        slope = torch.zeros_like(found)
+        share = (counts / counts.sum(1, keepdim=True) / setting.passes)[:, None, :, None]
+        slope[:, :, :shown] = (found[:, :, :shown] - truth[:, None]) * share
+        others = found[:, :, shown:]
         sure = sure / sure.sum(1, keepdim=True).clamp_min(1)
         ramp = setting.weight * min(1.0, (number + 1) / setting.warmup)
         pull = 2 * (others - sharp[:, None]) * (sure / setting.passes * ramp)[:, None, :, None]
@@ -426,6 +471,9 @@ class Trainings:
         self.curve.append(torch.stack([val, loss, held]))
         if self.setting.aim in ("smoothed", "mixed"):
             self.smoothed = self._smooth(whole.exp())
+        if self.setting.aim == "together":
+            groups = whole.exp().view(-1, self.alike, *whole.shape[1:])
+            self.smoothed = groups.mean(1, keepdim=True).expand_as(groups).flatten(0, 1)
         merit = val - 1e-4 * loss.clamp(max=9)
         if self.kept is None or self.best is None:
             self.kept, self.best = whole.exp(), merit
@@ -450,7 +498,7 @@ def run(
     drawn = [split for split in splits for _ in range(seeds)]
     setting = replace(SETTINGS[name], steps=min(steps, SETTINGS[name].steps))
     task = Task.of(graph, setting, drawn, device)
-    trainings = Trainings(task, setting, seed=splits.stop)
+    trainings = Trainings(task, setting, seed=splits.stop, alike=seeds)
     trainings.run()
     curves = torch.stack(trainings.curve).permute(2, 0, 1).tolist()  # [B, checks, 3]
     assert trainings.kept is not None

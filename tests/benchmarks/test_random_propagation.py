@@ -16,8 +16,8 @@ def make(setting: Setting, size: int = 2) -> Trainings:
     whole = spread_rows(columns, weights, x)
     train, others = torch.arange(4).expand(size, -1), torch.arange(4, 12).expand(size, -1)
     matrix = transition(torch.arange(12), torch.arange(12).roll(1), 12, symmetric=False)
-    task = Task(x, columns, weights, whole, whole, torch.arange(12) % 3, train, others, val, held, matrix)
-    return Trainings(task, setting, seed=1)
+    task = Task(x, columns[None], weights[None], whole, whole, torch.arange(12) % 3, train, others, val, held, matrix)
+    return Trainings(task, setting, seed=1, alike=size)
 
 
 def test_the_gradient_by_hand_is_that_of_the_loss() -> None:
@@ -26,7 +26,8 @@ def test_the_gradient_by_hand_is_that_of_the_loss() -> None:
     scores = torch.randn(2, 2, 7, 3, generator=random, requires_grad=True)
     target, counts = torch.tensor([[0, 1, 2], [2, 2, 0]]), torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
     found = scores.softmax(-1)
-    slope = trainings._slope(found.detach(), target, counts, 1, None)
+    drawn_to = trainings._target(found[:, :, 3:].detach(), None)
+    slope = trainings._slope(found.detach(), torch.eye(3)[target], counts, 1, *drawn_to)
     average = found[:, :, 3:].mean(1).detach()
     sharp = (average**2 / (average**2).sum(-1, keepdim=True))[:, None]
     sure = (average.amax(-1) > 0.3).float()
@@ -45,6 +46,25 @@ def test_steps_lower_the_loss_and_leave_a_curve() -> None:
     assert torch.isfinite(curve).all()
     found = trainings._predict(trainings.task.whole[:4]).argmax(-1)
     assert (found == trainings.task.y[:4]).float().mean() > 0.7
+
+
+def test_mixed_pairs_stay_among_labelled_and_among_others() -> None:
+    trainings = make(replace(RULE, mixed=0.5))
+    x = torch.zeros(2, 14, 5)
+    x[:, 3:7], x[:, 10:] = 1.0, 1.0  # nodes without a label, in both passes
+    truth, sure = torch.eye(3).expand(2, -1, -1), torch.ones(2, 4)
+    mixed, target, (_, kept) = trainings._mix(x, truth, (torch.eye(4)[:, :3].expand(2, -1, -1), sure))
+    torch.testing.assert_close(mixed, x)
+    torch.testing.assert_close(target.sum(-1), torch.ones(2, 3))
+    assert float(target.diagonal(dim1=1, dim2=2).min()) >= 0.5
+    torch.testing.assert_close(kept, sure)
+
+
+def test_seeds_of_a_split_are_drawn_to_their_mean() -> None:
+    trainings = make(replace(RULE, aim="together", steps=10, others=4))
+    trainings.run()
+    assert trainings.smoothed is not None
+    torch.testing.assert_close(trainings.smoothed[0], trainings.smoothed[1])
 
 
 def test_smoothed_probabilities_take_the_training_labels_along() -> None:
