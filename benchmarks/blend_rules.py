@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.lines import read_lines, row, write_lines_page
+from benchmarks.random_propagation import load
 
 if TYPE_CHECKING:
     from gpnn.train.fit import FitResult
@@ -62,7 +63,9 @@ def add_tuned() -> None:
     RECIPES[TUNED] = replace(one, pipeline=pipeline, train=train)
 
 
-def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = False) -> dict[str, Any]:
+def run(
+    graph: str, split: int, folder: Path | None = None, with_tuned: bool = False, device: str = "cpu"
+) -> dict[str, Any]:
     """One race on a development split, and what each rule makes of its candidates.
 
     Args:
@@ -70,9 +73,9 @@ def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = F
         split: the seed of the split and of the race.
         folder: where the candidates' probabilities are kept, for another rule; None: nowhere.
         with_tuned: whether the tuned cell takes part.
+        device: that trains.
     """
     from experiments.harness.machine import describe_machine
-    from gpnn import load_dataset
     from gpnn.data.features import choose_scale
     from gpnn.race import Finals, Start, Variants, choose_members, run_race
     from gpnn.recipes import RECIPES
@@ -82,7 +85,7 @@ def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = F
         add_tuned()
     torch.set_num_threads(1)
     began = time.process_time()
-    data = load_dataset(graph, split="development", seed=split)
+    data = load(graph, split)
     variants = Variants(data)
 
     def start(name: str) -> Any:
@@ -90,7 +93,7 @@ def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = F
         scale = own.get("scale_features", "auto")
         scale = choose_scale(data.x) if scale == "auto" else scale
         given = variants.get(undirected=own.get("undirected", False), scale_features=scale)
-        pipeline = replace(RECIPES[name].pipeline, seed=split, device="cpu")
+        pipeline = replace(RECIPES[name].pipeline, seed=split, device=device)
         return Start(lambda recipe: pipeline.assemble(given, recipe, keep_schedule=False), RECIPES[name].train)
 
     starts = {name: start(name) for name in choose_members(variants.facts(scale_is_set=False))}
@@ -109,6 +112,9 @@ def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = F
         folder.mkdir(parents=True, exist_ok=True)
         kept = {name: (each[val].half(), each[held].half()) for name, each in found.items()}
         kept |= {"trained again": (mixed[val].half(), mixed[held].half())}
+        trained = {name: (weight, _probabilities(result)) for name, (weight, result) in again.items()}
+        parts = {name: (weight, p[val].half(), p[held].half()) for name, (weight, p) in trained.items()}
+        torch.save(parts, folder / f"{graph}-{split}-again.pt")
         targets = (data.y[val], data.y[held])
         torch.save({"outputs": kept, "targets": targets, "selected": selected}, folder / f"{graph}-{split}.pt")
     rules = rule_weights({name: each[val] for name, each in found.items()}, data.y[val], selected)
@@ -129,7 +135,7 @@ def run(graph: str, split: int, folder: Path | None = None, with_tuned: bool = F
 
 def _probabilities(result: FitResult) -> Tensor:
     assert result.logits is not None
-    return result.logits.float().softmax(1)
+    return result.logits.float().softmax(1).cpu()
 
 
 def rule_weights(val: dict[str, Tensor], target: Tensor, selected: Weights) -> dict[str, Weights]:
@@ -266,6 +272,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--keep", type=Path, help="a folder for the candidates' probabilities")
     parser.add_argument("--with-tuned", action="store_true", help="race with the linear cell of `ours`, too")
     given = parser.parse_args()
@@ -273,7 +280,9 @@ def main() -> None:
     done = {(each["graph"], each["split"]) for each in read_lines(results)}
     todo = [(graph, split) for split in range(given.splits) for graph in given.graphs]
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(run, *each, given.keep, given.with_tuned) for each in todo if each not in done]
+        waiting = [
+            pool.submit(run, *each, given.keep, given.with_tuned, given.device) for each in todo if each not in done
+        ]
         for future in as_completed(waiting):
             with results.open("a") as file:
                 file.write(json.dumps(future.result(), ensure_ascii=False) + "\n")
