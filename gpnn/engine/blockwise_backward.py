@@ -17,7 +17,17 @@ from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.recompute import Recomputation, own_rows, round_steps
-from gpnn.engine.rows import HeldRows, Rows, RowsByBlock, add_rows, read_rows, step_rows, take_rows, write_rows
+from gpnn.engine.rows import (
+    HeldRows,
+    Rows,
+    RowsByBlock,
+    add_inputs,
+    add_rows,
+    read_rows,
+    step_rows,
+    take_rows,
+    write_rows,
+)
 from gpnn.engine.saved_states import SavedState, Source
 from gpnn.engine.step import Step
 from gpnn.kernels.autograd import first_order
@@ -162,24 +172,24 @@ class BlockwiseBackward:
     def through_last_round(self, boundary: SavedState, loss: RowLoss) -> Tensor:
         """The loss of the states after the last round, whose gradient becomes that before it.
 
-        Each block of the round is differentiated as soon as it is done: nothing is computed twice.
+        Each block of the round is differentiated as soon as it is done: nothing is computed twice, and what blocks
+        receive is added where it stands.
         """
         ((phase, steps),) = round_steps(self.recomputation.rounds[-1], len(self.recomputation.rounds) - 1)
         self._load_state(boundary, phase)
-        received = None if phase.halo is None else empty_like(self.grad[: len(phase.halo.rows)]).zero_()
+        self.grad.zero_()
 
         def through(number: int, block: Block) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
             return self._through_loss(block, number, steps, loss)
 
         shares = []
-        for number, (share, beside, grads) in enumerate(self.recomputation.each(phase, through)):
+        for block, (share, grad, grads) in zip(
+            self.recomputation.pieces(phase), self.recomputation.each(phase, through)
+        ):
             if share is not None:
                 shares.append(share)
-            if phase.halo is not None and received is not None:
-                add_rows(received, phase.halo.places[number], beside)
+            add_inputs(self.grad, block, grad)
             self._add_to_parameters(grads)
-        if phase.halo is not None and received is not None:
-            add_rows(self.grad, phase.halo.rows, received)
         boundary.drop()
         return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
 
@@ -204,22 +214,16 @@ class BlockwiseBackward:
     def _through_loss(
         self, block: Block, number: int, steps: list[Step], loss: RowLoss
     ) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
-        """A block's share of the loss, the gradient of what it reads of others, `[m − n, s]`, and of the parameters.
-
-        That of its own rows takes their place.
-        """
+        """A block's share of the loss, the gradients of the rows that it reads, `[m, s]`, and of the parameters."""
         assert isinstance(block.rows, slice)
         places, wanted = loss.by_block.of(block.rows)
         if places.start == places.stop:
-            self.grad[block.rows] = 0
             return None, None, [None] * len(self.parameters)
         with torch.enable_grad(), differentiated_at_once():
             inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
             share = loss.share(self.recomputation.advance(block, number, inputs, steps, None, wanted), places)
         grads: list[Tensor | None] = list(torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True))
-        grad = grads.pop(0)
-        self.grad[block.rows] = 0 if grad is None else grad[: block.num_rows]
-        return share.detach(), None if grad is None else grad[block.num_rows :], grads
+        return share.detach(), grads.pop(0), grads
 
     def _redo_first(self, boundary: SavedState, phase: AnyPhase, steps: list[Step]) -> None:
         """Let the state be that after the first phase of a round."""

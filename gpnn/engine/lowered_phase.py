@@ -312,8 +312,13 @@ def halo_of(blocks: Sequence[Block]) -> Halo:
     """The halo of blocks that read each other's rows as they were."""
     device = blocks[0].operators[0].ptr.device
     others = [join_rows([block.others], device) for block in blocks]
-    rows = torch.cat(others).unique()
-    return Halo(rows, tuple(torch.searchsorted(rows, each) for each in others))
+    size = 1 + max((int(each.max()) for each in others if len(each)), default=-1)
+    read = torch.zeros(size, dtype=torch.bool, device=device)
+    for each in others:
+        read[each] = True
+    narrow = torch.int32 if device.type == "cuda" else torch.int64  # the CPU's kernels are compiled for one
+    place = read.cumsum(0, dtype=narrow) - 1
+    return Halo(read.nonzero().flatten(), tuple(place[each] for each in others))
 
 
 def rows_read(blocks: Sequence[Block]) -> Tensor:

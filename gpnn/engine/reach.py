@@ -32,7 +32,8 @@ WHOLE = 0.5  # of a block's rows: with more it is computed whole
 SPARSE, WHOLE_SPARSE = 4, 0.9  # edges per row, up to which a part takes little memory; the same for such a block
 NEARLY = 0.82  # of a block's rows: with more all of them are stored
 ALMOST = 0.9  # of all rows: with more all of them are stored, where they stand
-MOST_MADE = 3  # initial states that are made of features in one pass over the first phase, per row
+MOST_MADE = 8  # initial states that are made of features in one pass over the first phase, per row
+MANY = 1 << 23  # rows that a part reads, from which on initial states are differentiated a range at a time
 
 
 class Part(NamedTuple):
@@ -171,10 +172,10 @@ def worthwhile(found: Reach, plan: Plan, num_rows: int) -> Reach | None:
     if found.num_computed > WORTH * usual or found.stages[0].num_inputs > MOST_MADE * plan.num_nodes:
         return None
     most = 3.25 if any(len(each) > 1 for each in plan.rounds) else 2.5  # states; about what a pass over all rows holds
-    return _within(found, int(most * plan.num_nodes))
+    return within(found, int(most * plan.num_nodes))
 
 
-def _within(reach: Reach, most: int) -> Reach | None:
+def within(reach: Reach, most: int) -> Reach | None:
     """The same holding at most so many rows: what second phases read is computed again, those of early rounds first."""
     stages = reach.stages
     for position, (before, stage) in enumerate(pairwise(stages), 1):
@@ -283,7 +284,9 @@ def _count(rows: Tensor | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-WORK = 16  # states of a block's inputs that differentiating it takes, at most
+def _work(block: Block) -> int:
+    """States that differentiating a block takes, at most: of what it reads, with what makes it, and writes."""
+    return (3 if block.num_inputs > MANY else 6) * block.num_inputs + 10 * block.num_rows
 
 
 def fitting(reach: Reach, source: Source) -> Reach | None:
@@ -291,11 +294,11 @@ def fitting(reach: Reach, source: Source) -> Reach | None:
 
     None where that is not enough. On a CPU there is nothing to ask.
     """
-    like = read_rows(_SourceRows(source), slice(0, 1))
+    like = source.read(slice(0, 1))
     if not like.is_cuda:
         return reach
-    largest = max(part.block.num_inputs for stage in reach.stages for part in stage.parts)
-    return _within(reach, _free_bytes(like.device) // (like.shape[1] * like.element_size()) - WORK * largest)
+    largest = max(_work(part.block) for stage in reach.stages for part in stage.parts)
+    return within(reach, _free_bytes(like.device) // (like.shape[1] * like.element_size()) - largest)
 
 
 def _free_bytes(device: torch.device) -> int:
@@ -315,7 +318,7 @@ def through_reach(
     Initial states are made where the first stage reads them, and differentiated at once: there is no gradient of them.
     """
     work = _Pass(recomputation, source, tuple(dict.fromkeys((*source.tensors, *parameters))))
-    state: Tensor | Rows = _SourceRows(source)
+    state: Tensor | Rows = source
     kept: list[Tensor | Rows | None] = []  # by stage: what it reads
     for stage in reach.stages:
         read = stage.rows_read(state)
@@ -347,23 +350,13 @@ def through_reach(
     return value, [work.totals.pop(each, None) for each in (*source.tensors, *parameters)]
 
 
-class _SourceRows(NamedTuple):
-    """A source as a state whose rows are made when they are read."""
-
-    source: Source
-
-    def read(self, rows: Tensor | slice) -> Tensor:
-        with torch.no_grad():
-            return self.source.make(rows)
-
-
 class _Pass:
     """A pass there and back: the gradients of tensors as far as it has come."""
 
     def __init__(self, recomputation: Recomputation, source: Source, tensors: tuple[Tensor, ...]) -> None:
         self.recomputation, self.source, self.tensors = recomputation, source, tensors
         self.totals: dict[Tensor, Tensor | None] = dict.fromkeys(tensors)
-        self._like = read_rows(_SourceRows(source), slice(0, 1))
+        self._like = source.read(slice(0, 1))
 
     def forward(
         self, stage: Stage, read: Tensor | Rows, passed: Tensor | None = None, into: Tensor | Rows | None = None
@@ -421,14 +414,28 @@ class _Pass:
         """The same for the first stage, whose inputs are made again."""
         if stage.passed is not None:
             passed, after = stage.passed
-            with torch.enable_grad():
-                made = self.source.make(passed)
-            self._differentiate(made, (), read_rows(grad, after))
+            self._through_source(passed, read_rows(grad, after))
         for part in stage.parts:
+            many = part.block.num_inputs > MANY
             with torch.enable_grad(), self._only_gradients():
-                inputs = self.source.make(part.inputs)
+                made = self.source.read(part.inputs) if many else self.source.make(part.inputs)
+                inputs = made.detach().requires_grad_() if many else made
                 out = self.recomputation.advance(part.block, part.number, inputs, stage.steps, None)
-            self._differentiate(out, (), self._received(part, grad))
+            found = self._differentiate(out, (inputs,) if many else (), self._received(part, grad))
+            if many:
+                del made, inputs, out
+                self._through_source(part.inputs, found[0])
+
+    def _through_source(self, rows: Tensor | slice, grad: Tensor | None) -> None:
+        """Add what initial states of distinct rows, whose gradient is given, `[m, s]`, send to the tensors."""
+        if grad is None:
+            return
+        chosen = range(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        for places in slices(len(chosen), MANY):
+            some = chosen[places]
+            with torch.enable_grad():
+                made = self.source.make(slice(some.start, some.stop) if isinstance(some, range) else some)
+            self._differentiate(made, (), grad[places])
 
     def _received(self, part: Part, grad: Tensor) -> Tensor:
         """The gradient of the rows that a part writes, `[n, s]`, given that after the stage."""

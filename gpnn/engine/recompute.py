@@ -85,10 +85,11 @@ class Recomputation:
 
         Rows are read from `before`, which keeps them; None: from `state` itself, in place.
         """
-        start = None if phase.halo is None or before is not None else read_rows(state, phase.halo.rows)  # [H, s]
+        halo = None if before is not None else phase.halo
+        start = None if halo is None else read_rows(state, halo.rows)  # [H, s]
 
         def written(steps: list[Step], source: Tensor | Rows, number: int, block: Block) -> Tensor:
-            inputs = read_inputs(source, block, number, phase.halo, start)
+            inputs = read_inputs(source, block, number, halo, start)
             rows = self.advance(block, number, inputs, steps, own_rows(initial, block))
             check_width(rows, state)
             return rows

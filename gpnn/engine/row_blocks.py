@@ -130,7 +130,7 @@ class RowLayout:
         kept = piece.kept(spec, self.rule.weight)
         if not bool(kept.updates.any()):
             return None
-        return self._block(piece.first, kept, completed, copies=True, split=spec.kind == "held")
+        return self._block(piece.first, kept, completed, copies=True, split=spec.kind == "held" and spec.repeat > 1)
 
     def whole(self, spec: PhaseSpec) -> Block:
         """All of a phase's edges as one block."""

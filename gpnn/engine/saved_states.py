@@ -242,6 +242,9 @@ class Source(SavedState, Protocol):
     def make(self, rows: Tensor | slice) -> Tensor:
         """The states of some rows, `[m, s]`, as a function of `tensors` where gradients are enabled."""
 
+    def read(self, rows: Tensor | slice) -> Tensor:
+        """The same without gradients, in little more memory than they take."""
+
     def new_state(self) -> Tensor:
         """An uninitialised state, `[N + V, s]`, on the device that computes."""
 

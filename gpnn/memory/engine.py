@@ -177,7 +177,7 @@ def choose_engine(
         )
 
     def estimate(runner: str | Runner, how: Recipe = recipe) -> Estimate:
-        return estimate_memory(model, x, plan, how, runner, rows=rows, train=train)
+        return estimate_memory(model, x, plan, how, runner, rows=rows, train=train, budget=budget)
 
     ways = []
     for name, runner in _ways(engine, plan, folder):

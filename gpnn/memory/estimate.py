@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -141,6 +142,7 @@ def estimate_memory(
     *,
     rows: int | None = None,
     train: Tensor | None = None,
+    budget: float = math.inf,
 ) -> Estimate:
     """What training `model` on `plan` will take at its peak under a runner.
 
@@ -152,6 +154,7 @@ def estimate_memory(
         runner: "fused", "streamed" or a :class:`gpnn.engine.Streamed`; None is "fused".
         rows: how many nodes' outputs an epoch takes, at most; None: all.
         train: the nodes that the loss is taken of, `[n]`, where that is known.
+        budget: bytes that it may take: what the loss reaches is kept as far as there is room.
     """
     if recipe.batch and x is not None and model.predict == "features":
         return _of_batches(model, x, plan, recipe)
@@ -159,7 +162,12 @@ def estimate_memory(
         each = probe(model, x, plan, recomputes=recomputes(runner))
     training, streamed = _Training(model, plan, recipe, runner, each, rows), streamed_runner(runner)
     if x is not None and streamed is not None and model.recomputes_initial_states(x, plan, streamed):
-        return training.from_features(x, streamed, train)
+        reach = training.reach(x, train)
+        found = training.from_features(x, streamed, reach)
+        if reach is None or found.peak <= budget:
+            return found
+        missing = math.ceil((found.peak - budget) / each.state)
+        return training.from_features(x, streamed, reach.within(reach.reach.num_held - missing))
     return training.from_states(x)
 
 
@@ -216,11 +224,19 @@ class _Training:
             piece=min(piece, max(0.0, work - after - outside)),
         )
 
-    def from_features(self, x: Tensor, runner: Streamed, train: Tensor | None) -> Estimate:
-        """The same where initial states are made of features; where the nodes of a loss reach little, through that."""
-        each, plan, recipe, model = self.each, self.plan, self.recipe, self.model
-        at_once = not recipe.consistency and not model.readout.collects and recipe.precision != "bf16"
-        reach = _reach(model, x, plan, train) if at_once and train is not None else None
+    @property
+    def at_once(self) -> bool:
+        """Whether the loss is differentiated rows at a time, where states are made of features."""
+        recipe = self.recipe
+        return not recipe.consistency and not self.model.readout.collects and recipe.precision != "bf16"
+
+    def reach(self, x: Tensor, train: Tensor | None) -> CountedReach | None:
+        """What the nodes of a loss reach, where a pass goes through that."""
+        return _reach(self.model, x, self.plan, train) if self.at_once and train is not None else None
+
+    def from_features(self, x: Tensor, runner: Streamed, reach: CountedReach | None) -> Estimate:
+        """The same where initial states are made of features; through what a loss reaches, None: through all rows."""
+        each, plan, recipe, model, at_once = self.each, self.plan, self.recipe, self.model, self.at_once
         width = 2 if recipe.precision == "bf16_states" else x.element_size()
         copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
         made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
@@ -262,7 +278,7 @@ class _Training:
     ) -> tuple[float, float, float]:
         """What a pass over all rows keeps on the device, what it takes there besides, and what it has on the host."""
         plan, each, whole = self.plan, self.each, copied_at_once(x, self.model.state_channels)
-        found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole)
+        found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole, at_once=self.at_once)
         chunk, state = step_rows(plan.device), plan.num_nodes * each.state
         work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
         if self.on_gpu and runner.features == "cpu" and not whole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from gpnn.csr import row_entries
 from gpnn.engine.lowered_phase import LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.reach import ALMOST, NEARLY, SPARSE, WHOLE, WHOLE_SPARSE, Reach, Stage, worthwhile
+from gpnn.engine.reach import ALMOST, NEARLY, SPARSE, WHOLE, WHOLE_SPARSE, Reach, Stage, within, worthwhile
 from gpnn.engine.recompute import round_steps
 from gpnn.engine.step import Step
 from gpnn.schedule.phase_spec import RECEIVES_CUT, RECEIVES_INSIDE, SENDS_CUT
@@ -41,6 +41,11 @@ class CountedReach:
 
     reach: Reach
     parts: tuple[tuple[PartSize, ...], ...]
+
+    def within(self, most: int) -> CountedReach | None:
+        """The same holding at most so many rows, as :func:`gpnn.engine.reach.within` has it."""
+        found = within(self.reach, most)
+        return None if found is None else replace(self, reach=found)
 
     @property
     def num_bytes(self) -> float:

@@ -14,6 +14,7 @@ from gpnn.engine import Streamed
 from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
 from gpnn.engine.lowered_phase import LoweredPhase, LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
+from gpnn.engine.reach import MANY
 from gpnn.engine.recompute import SHARED_ROWS
 from gpnn.engine.rows import step_rows
 from gpnn.kernels.cpu_steps import MOST_BYTES
@@ -24,6 +25,7 @@ from gpnn.memory.reach import CountedReach, PartSize
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
 _COPY = 16  # a row that a block reads of another: its number, and where its entries in the transpose begin
 _HALO = 16  # a held edge's sender: its row, and its place among those that blocks read as they were
+_PLACE = {"cpu": 8, "cuda": 4}  # that place alone, of a row that a block reads of another
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
 
 
@@ -145,8 +147,10 @@ def _row_phase_bytes(phase: LoweredRows, in_blocks: bool) -> float:
     mirrored = phase.layout.symmetric and not copies
     per_edge, per_row = (4, _NODE - 16) if mirrored else (8, _NODE)
     per_edge += _WEIGHT if phase.weighted else 0
-    per_copy = _COPY + (_HALO if phase.num_held else 0) + (12 if phase.scales_senders else 0)
-    columns = 4 * phase.num_held if phase.layout.symmetric and not phase.weighted else 0  # of held edges apart
+    place = _PLACE[phase.layout.ptr.device.type] if phase.num_held else 0
+    per_copy = _COPY + place + (12 if phase.scales_senders else 0)
+    apart = phase.repeat > 1 and phase.layout.symmetric and not phase.weighted
+    columns = 4 * phase.num_held if apart else 0  # of held edges
     return per_edge * (phase.num_edges + phase.num_held) + columns + per_copy * copies + per_row * phase.num_rows
 
 
@@ -186,7 +190,14 @@ class SourceBytes(NamedTuple):
 
 
 def source_bytes(
-    plan: Plan, sizes: StateBytes, runner: Streamed, features: float, *, made: float = 0.0, whole: bool = True
+    plan: Plan,
+    sizes: StateBytes,
+    runner: Streamed,
+    features: float,
+    *,
+    made: float = 0.0,
+    whole: bool = True,
+    at_once: bool = True,
 ) -> SourceBytes:
     """What a pass takes.
 
@@ -198,6 +209,7 @@ def source_bytes(
         made: bytes that making a row's state of its features takes, and its gradient.
         whole: features on the host come to the device all at once; else a round begins from a state that is made of
             them.
+        at_once: blocks of the last round are differentiated as they are done, where they do not read each other.
     """
     state, rounds = plan.num_nodes * sizes.state, plan.num_rounds
     beside = plan.device.type == "cuda"
@@ -224,7 +236,11 @@ def source_bytes(
         at_hand = places[number] in ("source", "here")
         copied = state if places[number] == "host" or not (at_hand or _in_copy(phases)) else 0.0
         ahead = fetched if number < 2 else state if places[number - 1] == "host" else 0.0
-        backward = state + copied + _phases_bytes(plan, phases, sizes, state, ahead)
+        if at_once and number + 1 == rounds and ends_independently(plan):  # what they receive is added where it stands
+            here = fetched if rounds == 1 else 0.0  # what comes next is fetched later
+            backward = state + copied + here + piece_bytes(phases[0], sizes, plan.device)
+        else:
+            backward = state + copied + _phases_bytes(plan, phases, sizes, state, ahead)
         peak = max(peak, sum(stored[: number + 1]) + backward)
     kept = sum(stored)
     return SourceBytes(kept, peak - kept, on_host + hosted * state)
@@ -241,7 +257,7 @@ def reach_bytes(counted: CountedReach, sizes: StateBytes, *, made: float) -> flo
     peak = 0.0
     for number, (held, parts) in enumerate(zip(counted.reach.held_by_stage, counted.parts)):
         beside = 0.0 if number else made
-        block = max((_part_bytes(size, sizes) + size.inputs * beside for size in parts), default=0.0)
+        block = max((_part_bytes(size, sizes) + min(size.inputs, MANY) * beside for size in parts), default=0.0)
         peak = max(peak, held * sizes.state + block)
     return peak
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import gpnn
 from gpnn.engine import Plan, Streamed
-from gpnn.engine.reach import Reach, _within, follow, reach_of
+from gpnn.engine.reach import Reach, follow, reach_of, within
 from gpnn.engine.recompute import Recomputation
 from gpnn.nn import GPNN, MaskKey
 
@@ -103,8 +103,14 @@ def test_gradients_are_those_of_all_rows(
 def test_blocks_whole_and_in_parts(schedule: str, whole: float, nearly: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("WHOLE", whole), ("NEARLY", nearly), ("WORTH", 9.0), ("MOST_MADE", 99)):
         monkeypatch.setattr(f"gpnn.engine.reach.{name}", value)
-    monkeypatch.setattr("gpnn.engine.reach._within", lambda reach, most: reach)
+    monkeypatch.setattr("gpnn.engine.reach.within", lambda reach, most: reach)
     assert check(plan_of(schedule, 3), monkeypatch, nodes(40)) == 2 * len(RUNNERS)
+
+
+@pytest.mark.parametrize("schedule", ["partitioned", "synchronous", "held_cut"])
+def test_parts_that_read_many_rows_are_differentiated_by_ranges(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpnn.engine.reach.MANY", 5)
+    assert check(plan_of(schedule, 3), monkeypatch) == 2 * len(RUNNERS)
 
 
 @pytest.mark.parametrize("rule", ["phase", "symmetric_split"])
@@ -131,11 +137,11 @@ def test_what_a_second_phase_reads_is_computed_again(schedule: str, monkeypatch:
     plan, dropped = plan_of(schedule, 3), []
 
     def tight(reach: Reach, most: int) -> Reach | None:
-        found = _within(reach, reach.num_held - 1)
+        found = within(reach, reach.num_held - 1)
         dropped.append(found is not None and sum(not stage.kept for stage in found.stages))
         return found or reach
 
-    monkeypatch.setattr("gpnn.engine.reach._within", tight)
+    monkeypatch.setattr("gpnn.engine.reach.within", tight)
     assert check(plan, monkeypatch, nodes(30)) == 2 * len(RUNNERS)
     assert len(dropped) == 1  # found once
     if schedule == "partitioned":
@@ -177,7 +183,7 @@ def test_a_gpu_without_room_takes_all_rows(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_more_is_held_than_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The peak of what torch allocates, against the rows that are held and what a block takes."""
-    monkeypatch.setattr("gpnn.engine.reach._within", lambda reach, most: _within(reach, reach.num_held - 1) or reach)
+    monkeypatch.setattr("gpnn.engine.reach.within", lambda reach, most: within(reach, reach.num_held - 1) or reach)
     size, random = 1200, torch.Generator().manual_seed(0)
     a = torch.arange(size).repeat(2)
     b = (a + torch.randint(1, 6, a.shape, generator=random)) % size

@@ -79,3 +79,11 @@ def test_sizes_are_those_of_the_parts() -> None:
 def test_a_list_of_edges_is_not_counted() -> None:
     graph = gpnn.Graph([0, 1, 2], [1, 2, 0], num_nodes=3)
     assert count_reach(gpnn.lower(gpnn.schedule.synchronous(graph, 2)), torch.tensor([0])) is None
+
+
+def test_no_more_is_kept_than_there_is_room_for() -> None:
+    plan = plan_of("partitioned", directed=False)
+    counted = count_reach(plan, plan.rows_of(some_nodes(40)).sort().values)
+    assert counted is not None
+    assert counted.within(counted.reach.num_held) == counted
+    assert counted.within(1) is None

@@ -119,6 +119,12 @@ def test_what_goes_back_through_a_round() -> None:
     assert work("partitioned", 100) == gradient + block + 40 * STATE  # the inside phase is done again in a copy
 
 
+def test_what_blocks_of_the_last_round_receive_is_added_where_it_stands() -> None:
+    plan = on_a_gpu(plan_of("held_cut", 2))
+    once, twice = (source_bytes(plan, SIZES, Streamed(), FEATURES, at_once=each) for each in (True, False))
+    assert twice.work == once.work + 8 * STATE  # two rows at each end of four blocks
+
+
 def test_features_are_kept_no_wider_than_states() -> None:
     x = torch.zeros(5, 3)
     assert (stored_bytes(x, 2), stored_bytes(x, 4), stored_bytes(x.half(), 4)) == (30, 60, 30)
