@@ -13,8 +13,9 @@ twice as many. The training is a gated graph network, d = 32, two rounds, exact 
 makes the graphs of `gpu_graph.py` on a GPU and trains there, d = 128, three steps, states in bfloat16, features in
 float16, one node in eighty labelled. Messages are weighed by the command's own rule, symmetric_split with self-loops.
 `--source` is another folder for the arrays, such as one in memory, and `--drop` deletes them after the conversion:
-a disk then need not hold features twice. Several schedules (`--schedule held_cut,synchronous`) train one after the
-other from the same folder.
+a disk then need not hold features twice. `--written` writes the files that the conversion would, from rows that a GPU
+sorted, where trainings are to be measured and not the conversion. Several schedules (`--schedule held_cut,synchronous`)
+train one after the other from the same folder.
 """
 
 import argparse
@@ -25,11 +26,15 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.convert import draw
 from benchmarks.process import describe_machine
+
+if TYPE_CHECKING:
+    import torch
 
 CLASSES, WIDTH, BLOCK, BATCH = 32, 32, 1000, 1 << 22
 SETTINGS = (
@@ -103,6 +108,72 @@ def write_on_gpu(folder: Path, graph: str, num_nodes: int, num_edges: int, width
     (folder / "done").touch()
 
 
+def write_converted(folder: Path, graph: str, num_nodes: int, num_edges: int, width: int) -> None:
+    """What `gpnn data convert` makes of these arrays, from rows that were sorted where they were drawn."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import torch
+    from gpu_graph import PAIRS, symmetric_csr
+    from gpu_task import feature_centres, feature_pieces
+    from torch_geometric.data import Data
+
+    from gpnn.data.labels import count_classes
+    from gpnn.data.npy_file import NpyWriter, write_array
+    from gpnn.data.splits import MASKS, draw_split
+    from gpnn.data.stored import describe_array, write_index
+    from gpnn.data.tables.vocabulary import Vocabulary
+
+    folder.mkdir(parents=True, exist_ok=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    pairs = PAIRS[graph](num_nodes, 2 * num_edges, device)
+    known = torch.rand(num_nodes, device=device, generator=torch.Generator(device).manual_seed(1)) < 1 / 80
+    data = Data(y=torch.where(known, pairs.label, -1).cpu(), num_nodes=num_nodes)
+    data.num_classes = count_classes(data.y)
+    note = draw_split(data, 0)
+    for name in ("y", *MASKS):
+        write_array(folder / f"{name}.npy", data[name].numpy())
+    num_edges, digest = write_rows(folder, *symmetric_csr(pairs.first, pairs.second, num_nodes))
+    random, centre = feature_centres(width, device)
+    with NpyWriter(folder / "x.npy", np.float16, (width,)) as x:
+        for _, values in feature_pieces(pairs.label, centre, random, torch.float16):
+            x.append(values.numpy())
+    facts = {"num_nodes": num_nodes, "num_edges": num_edges, "symmetric": True, "num_features": width}
+    facts |= {"edge_digest": digest, "num_edge_types": 1, "edge_type_names": None}
+    facts |= {"feature_names": None, "task": None, "num_classes": data.num_classes, "class_names": None}
+    facts |= {"vocabulary": Vocabulary((), None, None).to_mapping(), "notes": [note]}
+    facts["arrays"] = {path.stem: describe_array(path) for path in sorted(folder.glob("*.npy"))}
+    write_index(folder, facts)
+
+
+def write_rows(folder: Path, ptr: "torch.Tensor", col: "torch.Tensor") -> tuple[int, list[int]]:
+    """The rows of a graph whose self-loops stand twice, each of them once; how many edges, and their digest."""
+    import torch
+
+    from gpnn.csr_kernel import sum_hashes
+    from gpnn.data.npy_file import NpyWriter
+
+    none, count, digest, listed = np.empty(0, np.int64), 0, 0, 0
+    with (
+        NpyWriter(folder / "in_ptr.npy", np.int64) as pointers,
+        NpyWriter(folder / "in_col.npy", np.int32) as columns,
+    ):
+        pointers.append(np.zeros(1, np.int64))
+        for first in range(0, len(ptr) - 1, BATCH):
+            part = ptr[first : first + BATCH + 1]
+            rows = torch.arange(first, first + len(part) - 1, device=ptr.device).repeat_interleave(part.diff())
+            entries = col[int(part[0]) : int(part[-1])]
+            loops = entries == rows
+            kept = ~loops | (loops.cumsum(0) % 2 == 1)
+            degree = torch.bincount(rows[kept] - first, minlength=len(part) - 1)
+            rows, entries = rows[kept].cpu().numpy(), entries[kept].cpu().numpy()
+            found = [int(each) for each in sum_hashes(0, entries, rows, none, none)]
+            digest, listed = digest + found[0], listed + found[1] + 2 * count * found[0]
+            pointers.append(count + degree.cumsum(0).cpu().numpy())
+            columns.append(entries)
+            count += len(entries)
+    word = (1 << 64) - 1
+    return count, [digest & word, listed & word]
+
+
 def measured(
     name: str, words: list[str], history: Path | None = None, program: tuple[str, ...] = ("-m", "gpnn")
 ) -> dict:
@@ -162,6 +233,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting")
     parser.add_argument("--folder", type=Path, default=Path("scratch/stored"))
     parser.add_argument("--source", type=Path, help="folder of the arrays before the conversion (default: the same)")
+    parser.add_argument("--written", action="store_true", help="write the graph's files without a conversion")
     parser.add_argument("--drop", action="store_true", help="delete the arrays after the conversion")
     parser.add_argument("--profile", type=Path, help="a folder for kernels and their times; ends before the last epoch")
     parser.add_argument("--out", type=Path)
@@ -169,6 +241,10 @@ def main() -> None:
     name = f"{given.graph}-{int(given.nodes)}-{int(given.edges)}"
     folder, source = given.folder / name, (given.source or given.folder) / name
     rows, graph = [], folder / "graph"
+    if given.written and not (graph / "graph.json").exists():
+        start = time.perf_counter()
+        write_converted(graph, given.graph, int(given.nodes), int(given.edges), given.width)
+        print(f"the files are written in {time.perf_counter() - start:.0f} s", flush=True)
     if not (graph / "graph.json").exists():
         if not (source / "done").exists():
             start, sizes = time.perf_counter(), (given.graph, int(given.nodes), int(given.edges))
