@@ -271,7 +271,10 @@ class _Places:
         self.place, self.num_rows = place, num_rows
 
     def __call__(self, rows: Tensor | slice) -> Tensor | slice:
-        return rows if self.place is None else as_slice(self.place[rows].long())
+        if self.place is None:
+            return rows
+        found = self.place[rows]  # the CPU's kernels are compiled for int64; a GPU has no memory to spare
+        return as_slice(found if found.is_cuda else found.long())
 
 
 def _places(stored: Tensor) -> _Places:
