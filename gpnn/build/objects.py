@@ -364,7 +364,7 @@ def model_options(config: Config) -> dict[str, Any]:
 
 def history_notes(run: RunFolder, built: Built) -> list[Note]:
     """The notes that follow from a finished run's history, and from what plain methods reach."""
-    found = baseline_note(run.read_metrics(), run.read_baselines())
+    found = baseline_note(run.read_metrics(), run.read_baselines(), raced=run.race.exists())
     history, better = run.read_history(), [] if found is None else [found]
     return [*training_notes(history, task_of(built.data).chance), *overfitting_notes(history), *better]
 

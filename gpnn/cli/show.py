@@ -132,10 +132,11 @@ def blend_text(record: RaceRecord) -> str:
 def race_row(metric: str, row: Mapping[str, Any]) -> str:
     """A row of a race in words.
 
-    >>> race_row("accuracy", {"name": "gated", "value": 0.5, "epochs": 50, "seconds": 2.5})
-    'gated, validation accuracy 50.0 %, 50 epochs, 2.5 s'
+    >>> race_row("roc_auc", {"name": "gated", "value": 0.5, "epochs": 50, "seconds": 2.5})
+    'gated, validation ROC AUC 50.0 %, 50 epochs, 2.5 s'
     """
-    return f"{row['name']}, validation {metric} {_score(metric, row)}, {row['epochs']:,} epochs, {row['seconds']:.1f} s"
+    reached = f"{metric_words(f'val_{metric}')} {_score(metric, row)}"
+    return f"{row['name']}, {reached}, {row['epochs']:,} epochs, {row['seconds']:.1f} s"
 
 
 def _score(metric: str, row: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ ABOUT = {
     "neighbours": "a linear model of the columns and the neighbours'",
 }
 KINDS = {"columns": "own", "neighbours": "unlabelled"}  # by name, the columns of a ColumnModel
+RACE, LONGER = ("recipe=auto", 'recipe="auto"'), ("a longer budget=…", "a longer `budget`")  # as a command, in Python
 
 
 def plain_baselines(data: Data, recipe: Recipe | None = None, *, seed: int = 0) -> dict[str, dict[str, float]]:
@@ -80,12 +81,15 @@ def plain_baselines(data: Data, recipe: Recipe | None = None, *, seed: int = 0) 
     return found
 
 
-def baseline_note(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[str, Any]]) -> Note | None:
+def baseline_note(
+    metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[str, Any]], *, raced: bool = False
+) -> Note | None:
     """The note that a plain method is better on the validation nodes than a training; None where none is.
 
     Args:
         metrics: of the training, with the name of the `metric` that selects.
         baselines: as :func:`plain_baselines` gives them.
+        raced: whether the training is what a race kept, so that other families have been tried.
     """
     metric = str(metrics.get("metric"))
     found = {name: values[f"val_{metric}"] for name, values in baselines.items() if f"val_{metric}" in values}
@@ -96,11 +100,9 @@ def baseline_note(metrics: Mapping[str, Any], baselines: Mapping[str, Mapping[st
     if merit(metric, found[best]) <= merit(metric, ours):
         return None
     values = f"{metric_text(metric, found[best])} against {metric_text(metric, ours)}"
-    return Note(
-        f"{ABOUT[best]} has a better validation {metric_words(metric)} than this training: {values}",
-        "recipe=auto tries other families of models",
-        'recipe="auto" tries other families of models',
-    )
+    what = f"{ABOUT[best]} has a better validation {metric_words(metric)} than this training: {values}"
+    more = "gives all recipes more epochs" if raced else "tries other families of models"
+    return Note(what, *(f"{name} {more}" for name in (LONGER if raced else RACE)))
 
 
 def _few(data: Data, nodes: Tensor, task: Task) -> Tensor:

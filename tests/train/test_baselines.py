@@ -76,6 +76,8 @@ def test_a_plain_method_that_is_better_on_validation_is_noted():
         "against 80.0 %"
     )
     assert note.setting == "recipe=auto tries other families of models"
+    raced = baseline_note({"metric": "accuracy", "val_accuracy": 0.8}, baselines, raced=True)
+    assert raced.setting == "a longer budget=… gives all recipes more epochs"
     less = baseline_note({"metric": "mae", "val_mae": 2.0}, {"mean": {"val_mae": 1.0}, "columns": {"val_mae": 3.0}})
     assert less.what.startswith("the mean number has a better validation MAE than this training: 1 against 2")
 
