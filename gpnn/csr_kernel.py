@@ -1,4 +1,4 @@
-"""Compiled loops over an edge list: rows, connected components, digest."""
+"""Compiled loops over an edge list or its rows: rows, connected components, core numbers, digest."""
 
 import numpy as np
 from numba import njit
@@ -60,6 +60,37 @@ def label_roots(parent):  # type: ignore[no-untyped-def]
         else:
             parent[node] = parent[parent[node]]
     return parent
+
+
+@njit(cache=True, nogil=True)
+def peel(ptr, neighbour):  # type: ignore[no-untyped-def]
+    """The core number of each node: nodes leave in order of the degree that is left (Batagelj and Zaversnik 2003).
+
+    Rows `ptr`, `neighbour` have every edge in both directions, once, and no loop.
+    """
+    num = len(ptr) - 1
+    degree = ptr[1:] - ptr[:-1]
+    begin = np.zeros(num + 2, np.int64)  # of the nodes of each degree
+    for node in range(num):
+        begin[degree[node] + 1] += 1
+    begin = np.cumsum(begin)
+    order, position, cursor = np.empty(num, np.int64), np.empty(num, np.int64), begin.copy()
+    for node in range(num):
+        position[node] = cursor[degree[node]]
+        order[position[node]] = node
+        cursor[degree[node]] += 1
+    for at in range(num):
+        node = order[at]
+        for edge in range(ptr[node], ptr[node + 1]):
+            other = neighbour[edge]
+            if degree[other] > degree[node]:  # it changes places with the first of its degree, which is one fewer
+                first = begin[degree[other]]
+                moved = order[first]
+                order[first], order[position[other]] = other, moved
+                position[moved], position[other] = position[other], first
+                begin[degree[other]] += 1
+                degree[other] -= 1
+    return degree
 
 
 @njit(cache=True, nogil=True)

@@ -19,12 +19,14 @@ from gpnn.kernels import Operator, aggregate
 from gpnn.kernels.autograd import constants
 from gpnn.nn.column_fitted import Columns, LinearColumns, Trees
 from gpnn.nn.layers import MaskKey, feature_operator
+from gpnn.nn.structure_columns import NUM_STRUCTURE, structure_columns
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 
 MOST_TYPES = 8  # of a graph with more, edges of all types count as one
+MOST_COUNTED = 64  # of these types, up to which the edges of each are counted all the same
 MOST_PAIRS = 4  # relations whose every pair is walked; of more, one walk over all edges
 
 
@@ -50,6 +52,7 @@ class Relations:
         num_types: int = 1,
         directed: bool = False,
         weighted: bool = False,
+        signed: bool = False,
         device: torch.device | str = "cpu",
     ) -> Relations:
         """The relations of a graph.
@@ -59,6 +62,8 @@ class Relations:
             num_types: types told apart; 1: all count as one.
             directed: whether senders and receivers of a node are told apart.
             weighted: whether edges count by their weights, whose mean is made one; those below zero count as none.
+            signed: whether those below zero are types of their own, which count by their size; each type is two then.
+                As neighbours of all types together they still count as none.
             device: of the operators.
 
         >>> [operator.col.tolist() for operator in Relations.of(Graph([0, 2], [1, 1], num_nodes=3), directed=True).each]
@@ -68,10 +73,14 @@ class Relations:
         src, dst = graph.src[proper], graph.dst[proper]
         weight = _mean_one(graph.edge_weight, proper) if weighted else None
         kind = None if num_types == 1 or graph.edge_type is None else graph.edge_type[proper]
+        size = weight
+        if signed and graph.edge_weight is not None:
+            below = (graph.edge_weight[proper] < 0).long()
+            kind, size = below if kind is None else 2 * kind + below, _mean_one(graph.edge_weight.abs(), proper)
         each = []
         for number in range(num_types):
             mine = slice(None) if kind is None else kind == number
-            ends, own = (src[mine], dst[mine]), None if weight is None else weight[mine]
+            ends, own = (src[mine], dst[mine]), None if size is None else size[mine]
             each.append(_operator(*ends, own, graph.num_nodes, device))
             if directed:
                 each.append(_operator(*ends[::-1], own, graph.num_nodes, device))
@@ -123,6 +132,19 @@ def _mean_one(weight: Tensor | None, edges: Tensor) -> Tensor:
     """The weights of some edges, those below zero being none, such that their mean is one; without any, ones."""
     weight = edges.new_ones(int(edges.sum()), dtype=torch.float32) if weight is None else weight[edges].float()
     return weight.clamp(min=0) / weight.double().clamp(min=0).mean().clamp(min=1e-30).float()
+
+
+def count_types(graph: Graph, num_types: int, *, directed: bool) -> Tensor:
+    """How many edges of each type lead to each node, `[N, T]`, and, where it is directed, from it, `[N, 2T]`.
+
+    >>> count_types(Graph([0, 0], [1, 1], 2, edge_type=[0, 2]), 3, directed=True).tolist()
+    [[0, 0, 0, 1, 0, 1], [1, 0, 1, 0, 0, 0]]
+    """
+    kind = torch.zeros_like(graph.src) if graph.edge_type is None else graph.edge_type.to(graph.src)
+    ends = (graph.dst, graph.src) if directed else (graph.dst,)
+    size = graph.num_nodes * num_types
+    counts = [torch.bincount(end * num_types + kind, minlength=size).view(-1, num_types) for end in ends]
+    return torch.cat(counts, 1)
 
 
 def is_directed(graph: Graph) -> bool:
@@ -226,16 +248,18 @@ def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:
 
 LABELS = ("class", "several", "number")  # what a training label is: one of C, any of C, or a number
 SOLVERS = ("linear", "trees")
-KINDS = ("all", "unlabelled", "labels", "own")  # columns that count: all; all but the labels around; these; features
+# Columns that count: all but the structure's; of them all but the labels around; these; features; and all there are.
+KINDS = ("all", "unlabelled", "labels", "own", "structure")
 
 
 class ColumnModel(nn.Module):
     """Scores from a node's own columns and its neighbours', by edge type and direction.
 
-    Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees
-    and the training labels around a node (:func:`~gpnn.nn.column_model.label_columns`) and, where features are
-    few, these and their mean, sum, maximum and minimum over the neighbours. Decision trees may read the dense columns
-    instead; of many features those that vary most are dense for them, with their mean over the neighbours.
+    Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees, the
+    training labels around a node (:func:`~gpnn.nn.column_model.label_columns`), the structure around it
+    (:func:`~gpnn.nn.structure_columns.structure_columns`) and, where features are few, these and their mean, sum,
+    maximum and minimum over the neighbours. Decision trees may read the dense columns instead; of many features those
+    that vary most are dense for them, with their mean over the neighbours.
 
     Nothing here is trained by gradients: :mod:`gpnn.train.column_solver` solves for the weights.
 
@@ -243,9 +267,12 @@ class ColumnModel(nn.Module):
         in_channels: number of features F.
         out_channels: number of outputs C.
         num_types: edge types told apart.
+        num_counted: edge types that are not told apart, but whose edges are counted.
         directed: whether senders and receivers of a node are told apart.
         weighted: whether edges count by their weights.
+        signed: whether edges whose weight is below zero are types of their own, among the `num_types`.
         hops: how far labels are read, 1, 2 or, for any distance, 3.
+        structure: whether the structure around a node is described.
         many: whether features are many.
         num_selected: how many of them trees read.
         labels: what a training label is, of `LABELS`.
@@ -264,9 +291,12 @@ class ColumnModel(nn.Module):
         out_channels: int,
         *,
         num_types: int = 1,
+        num_counted: int = 0,
         directed: bool = False,
         weighted: bool = False,
+        signed: bool = False,
         hops: int = 3,
+        structure: bool = False,
         many: bool = True,
         num_selected: int = 0,
         labels: str = "class",
@@ -283,11 +313,12 @@ class ColumnModel(nn.Module):
             check_choice("solvers", solver, SOLVERS)
         self.in_channels, self.out_channels, self.num_types = in_channels, out_channels, num_types
         self.directed, self.weighted, self.hops, self.many, self.labels = directed, weighted, hops, many, labels
+        self.num_counted, self.signed, self.structure = num_counted, signed, structure
         self.num_selected = num_selected if many else 0
         self.num_labels, self.solvers = num_labels, tuple(solvers)
         self.iterations, self.num_leaves = iterations, num_leaves
         self.num_relations = num_types * (2 if directed else 1)
-        num_dense = self.num_dense + self._label_width(num_labels)
+        num_dense = self.num_dense + self._label_width(num_labels) + structure * NUM_STRUCTURE
         self.linear = LinearColumns(in_channels if many else 0, self.num_relations, num_dense, out_channels)
         if self.num_selected:
             self.register_buffer("selected", torch.zeros(num_selected, dtype=torch.int64))
@@ -302,14 +333,14 @@ class ColumnModel(nn.Module):
 
     @property
     def num_dense(self) -> int:
-        """Dense columns before those of the labels: degrees and those of features that are few or selected."""
+        """Dense columns before those of labels and structure: degrees and those of features, few or selected."""
         aggregates = 0 if self.many else self.in_channels * (1 + 4 * self.num_relations)
         return self.num_for_trees + aggregates + self.num_degrees
 
     @property
     def num_degrees(self) -> int:
         """Columns of degrees: counts of neighbours and, where edges have weights, their sums."""
-        return self.num_relations * (2 if self.weighted else 1)
+        return self.num_relations * (2 if self.weighted else 1) + self.num_counted * (2 if self.directed else 1)
 
     @property
     def num_for_trees(self) -> int:
@@ -318,18 +349,20 @@ class ColumnModel(nn.Module):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Which columns there are to choose among, of `KINDS`."""
+        """Which columns there are to choose among, of `KINDS`, the most first."""
         labels, features = self.num_labels > 0, self.in_channels > 0
-        present = {"all": labels, "unlabelled": True, "labels": labels and features, "own": features}
-        return tuple(kind for kind in KINDS if present[kind])
+        present = {"structure": self.structure, "all": labels, "unlabelled": True, "labels": labels and features}
+        return tuple(kind for kind, there in {**present, "own": features}.items() if there)
 
     def kept(self, kind: str) -> Tensor:
         """Which dense columns count, booleans `[D]`."""
-        place = torch.arange(len(self.linear.dense_weight), device=self.linear.bias.device)
+        num_columns = len(self.linear.dense_weight)
+        place = torch.arange(num_columns, device=self.linear.bias.device)
+        bare = num_columns - self.structure * NUM_STRUCTURE
         if kind == "labels":  # and degrees
-            return place >= self.num_dense - self.num_degrees
+            return (place >= self.num_dense - self.num_degrees) & (place < bare)
         own = self.num_selected if self.many else self.in_channels
-        return place < {"all": len(place), "unlabelled": self.num_dense, "own": own}[kind]
+        return place < {"structure": num_columns, "all": bare, "unlabelled": self.num_dense, "own": own}[kind]
 
     def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
         """The scores of every node, `[N, C]`; nothing is random."""
@@ -359,11 +392,20 @@ class ColumnModel(nn.Module):
         graph = plan.schedule.graph
         with constants():
             relations = Relations.of(
-                graph, num_types=self.num_types, directed=self.directed, weighted=self.weighted, device=device
+                graph,
+                num_types=self.num_types,
+                directed=self.directed,
+                weighted=self.weighted,
+                signed=self.signed,
+                device=device,
             )
             dense = [relations.degrees.to(self.linear.bias.dtype).log1p()]
+            if self.num_counted:
+                dense.append(count_types(graph, self.num_counted, directed=self.directed).to(dense[0]).log1p())
             if self.num_labels:
                 dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
+            if self.structure:
+                dense.append(structure_columns(to_scipy(relations.whole)).to(dense[0]))
             means = relations.means()
             if self.num_selected and x is not None:
                 own = self._select(x).to(self.linear.bias.dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpnn.check import check_choice
 from gpnn.graph import as_graph
-from gpnn.nn.column_model import KINDS, MOST_TYPES, is_directed
+from gpnn.nn.column_model import KINDS, MOST_COUNTED, MOST_TYPES, is_directed
 from gpnn.train.metrics import merit
 from gpnn.train.objective import Examples
 from gpnn.train.task import task_of
@@ -114,6 +114,7 @@ MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees 
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
 LEAST_LABELS = 50  # of fewer, trees learn little
 MOST_SENT = 1.5e8  # numbers that a step of labels from farther away may send, of 120 steps: less than a minute in all
+MOST_EDGES = 5_000_000  # of a graph whose structure is described: some ten seconds
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
 
 
@@ -122,7 +123,8 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
 
     Args:
         data: features, labels and masks.
-        hops: how far labels are read, 1, 2 or, for any distance and where the graph is not too large for that, 3.
+        hops: how far labels are read, 1, 2 or, for any distance and where the graph is not too large for that, 3; the
+            structure around a node is described then, too.
         method: "linear", "trees", or "auto": linear and, where labels are not few, trees. These read all features where
             they are few; of many those that vary most, where there are as many labels as such columns.
         labels: whether the training labels around a node are columns.
@@ -135,7 +137,10 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
     features = 0 if x is None else x.shape[1]
     num_labels = len(Examples.from_data(data).nodes["train"])
     kind, directed = KIND[task.name], is_directed(graph)
-    num_types = graph.num_edge_types if graph.num_edge_types <= MOST_TYPES else 1
+    below = graph.edge_weight is not None and bool((graph.edge_weight < 0).any())
+    num_types = graph.num_edge_types * (1 + below)
+    apart = num_types <= MOST_TYPES
+    num_types, num_counted = (num_types, 0) if apart else (1, graph.num_edge_types)
     few, num_relations = features <= FEW, num_types * (1 + directed)
     width = (features * (1 + 4 * num_relations) if few else FEW * (1 + num_relations)) + 10
     outputs = 1 if kind == "number" or (kind == "class" and task.num_outputs == 2) else task.num_outputs
@@ -149,7 +154,10 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "out_channels": task.num_outputs,
         "num_types": num_types,
         "directed": directed,
-        "weighted": graph.edge_weight is not None and bool((graph.edge_weight >= 0).all()),
+        "num_counted": num_counted if num_counted <= MOST_COUNTED else 0,
+        "weighted": graph.edge_weight is not None and (apart or not below),
+        "signed": below and apart,
+        "structure": hops > 2 and graph.num_edges <= MOST_EDGES,
         "hops": hops if graph.num_edges * (task.num_outputs + 1) <= MOST_SENT else min(hops, 2),
         "many": not few and method != "trees",
         "num_selected": FEW if not few and method == "auto" and grows else 0,

@@ -47,6 +47,22 @@ def test_relations_are_the_matrices_of_each_type_and_direction(graph, num_types,
     assert np.array_equal(relations.degrees.numpy(), np.stack(expected, 1).sum(2))
 
 
+def test_edges_below_zero_are_types_of_their_own_and_no_neighbours_of_all(graph):
+    weight = torch.from_numpy(np.random.default_rng(2).standard_normal(42)).float()
+    signed = Graph(graph.src, graph.dst, 12, edge_type=graph.edge_type, edge_weight=weight)
+    relations = Relations.of(signed, num_types=4, weighted=True, signed=True)
+    proper = graph.src != graph.dst
+    size = weight.abs() / weight[proper].abs().mean()
+    for number, operator in enumerate(relations.each):
+        expected = np.zeros((12, 12))
+        for edge in range(42):
+            if proper[edge] and 2 * int(graph.edge_type[edge]) + (weight[edge] < 0) == number:
+                expected[graph.dst[edge], graph.src[edge]] += size[edge]
+        np.testing.assert_allclose(to_scipy(operator).toarray(), expected, rtol=1e-5)
+    whole = Relations.of(signed, weighted=True).each[0]
+    np.testing.assert_allclose(to_scipy(relations.whole).toarray(), to_scipy(whole).toarray())
+
+
 def test_aggregates_are_those_of_numpy(graph):
     x = np.random.default_rng(1).standard_normal((12, 3)).astype(np.float32)
     found = Relations.of(graph, directed=True).aggregates(torch.from_numpy(x))

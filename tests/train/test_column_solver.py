@@ -10,6 +10,7 @@ import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.column_model import KINDS, ColumnModel
 from gpnn.nn.layers import feature_operator
+from gpnn.nn.structure_columns import NUM_STRUCTURE
 from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, column_arguments
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -100,8 +101,36 @@ def test_weights_of_edges_tell_which_neighbours_count(planted):
     model, result, _ = train(data)
     assert model.weighted
     assert result.metrics["test_accuracy"] > max(0.95, plain + 0.02)
-    data.edge_weight[0] = -1.0  # weights below zero are no measure of nearness
-    assert not column_arguments(data)["weighted"]
+    assert not model.signed
+
+
+def test_a_class_by_the_structure_around_a_node_is_learnt(planted):
+    """Half of the nodes are in triangles, the others in rings of four; nothing else tells them apart."""
+    node = np.arange(480)
+    ring = np.where(node < 240, 3, 4)
+    begin = np.where(node < 240, node // 3 * 3, 240 + (node - 240) // 4 * 4)
+    other = begin + (node - begin + 1) % ring
+    masks = {name: torch.from_numpy(node % 3 == number) for number, name in enumerate(("train_mask", "val_mask"))}
+    edges = np.concatenate([[node, other], [other, node]], 1)
+    data = Data(edge_index=torch.from_numpy(edges), y=torch.from_numpy((node < 240).astype(int)), **masks)
+    data.x, data.test_mask = torch.randn(480, 2), torch.from_numpy(node % 3 == 2)
+    model, result, _ = train(data)
+    assert result.metrics["test_accuracy"] == 1.0
+    assert model.kept("structure").all()
+    assert model.kept("all").sum() == len(model.kept("all")) - NUM_STRUCTURE
+
+
+def test_edges_of_weights_below_zero_are_a_type_of_their_own(planted):
+    """Where enemies are as many as friends, both tell the class."""
+    data, random = planted.clone(), np.random.default_rng(0)
+    edges = random.integers(0, data.num_nodes, (2, 4000))
+    same = (data.y[edges[0]] == data.y[edges[1]]).numpy()
+    data.x, data.edge_index = torch.randn(data.num_nodes, 2), torch.from_numpy(np.concatenate([edges, edges[::-1]], 1))
+    plain = train(data)[1].metrics["test_accuracy"]
+    data.edge_weight = torch.from_numpy(np.tile(np.where(same, 1.0, -1.0), 2)).float()
+    model, result, _ = train(data)
+    assert (model.signed, model.num_types) == (True, 2)
+    assert result.metrics["test_accuracy"] > plain + 0.2
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -177,7 +206,7 @@ def test_without_features_degrees_and_labels_are_left(planted):
         **{name: value for name, value in planted.to_dict().items() if name != "x"}, num_nodes=planted.num_nodes
     )
     model, result, _ = train(data)
-    assert model.kinds == ("all", "unlabelled")
+    assert model.kinds == ("structure", "all", "unlabelled")
     assert result.metrics["test_accuracy"] > 0.5
 
 
