@@ -1,16 +1,18 @@
-"""Checks of arguments, settings' names and optional packages: every error names the constraint and the value."""
+"""Checks of arguments, their types, settings' names and optional packages: errors name the constraint and the value."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+import types
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
 from math import inf
+from numbers import Real
 from operator import index
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin
 
 BYTES = {"": 1e9, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
@@ -88,6 +90,110 @@ def _as_integer(value: Any) -> int | None:
         return None if type(value).__name__ in ("bool", "bool_") else index(value)  # numpy's too
     except TypeError:
         return None
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is an integer that every generator accepts."""
+    if (seed := _as_integer(value)) is None or not 0 <= seed < 2**63:
+        raise ValueError(f"`{name}` must be an integer from 0 to 2**63 - 1. Got {value!r}.")
+
+
+def check_options(owner: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise ValueError for options that are not among the known ones of `owner`.
+
+    >>> check_options("the schedule 'waves'", ["origins"], ["origins", "seed"])
+    """
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        hint = f" (the nearest is {near[0]})" if near else ""
+        choices = f"one of {', '.join(known)}" if known else "left out: it accepts none"
+        raise ValueError(f"An option of {owner} must be {choices}. Got {', '.join(unknown)}{hint}.")
+
+
+def wrong_types(values: Mapping[str, Any], hints: Mapping[str, Any]) -> list[str]:
+    """A sentence for each value that does not fit its type.
+
+    >>> wrong_types({"epochs": "5", "rate": 1}, {"epochs": int, "rate": float})
+    ["`epochs` must be an integer. Got '5'."]
+    """
+    problems = []
+    for name, value in values.items():
+        try:
+            convert(value, hints[name])
+        except TypeError:
+            problems.append(f"`{name}` must be {describe(hints[name])}. Got {value!r}.")
+    return problems
+
+
+_TYPE_NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "nothing"}
+
+
+def convert(value: Any, hint: Any) -> Any:
+    """The value as the type requires: whole numbers pass as floats, lists as tuples, nothing else changes.
+
+    Raises:
+        TypeError: when it does not fit.
+
+    >>> convert(1, float), convert([1, 2], tuple[int, ...])
+    (1.0, (1, 2))
+    """
+    origin = get_origin(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _convert_first(value, get_args(hint))
+    if origin is Literal:
+        fits = value in get_args(hint)
+    elif origin in (tuple, list):
+        if isinstance(value, list | tuple):
+            return origin(convert(entry, get_args(hint)[0]) for entry in value)
+        fits = False
+    elif hint is float:
+        fits = isinstance(value, Real) and not isinstance(value, bool)
+        value = _to_float(value) if fits else value
+    elif hint is int:
+        fits = (number := _as_integer(value)) is not None
+        value = number if fits else value
+    else:
+        fits = isinstance(value, origin or hint)
+    if not fits:
+        raise TypeError
+    return value
+
+
+def describe(hint: Any) -> str:
+    """The type in words.
+
+    >>> describe(int | Literal["auto"]), describe(tuple[int, ...])
+    ("an integer or 'auto'", 'a list (each an integer)')
+    """
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(describe(option) for option in get_args(hint))
+    if origin is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    if origin in (tuple, list):
+        return f"a list (each {describe(get_args(hint)[0])})"
+    if (origin or hint) is dict:
+        return "a table"
+    return _TYPE_NAMES.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _to_float(value: Real | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer past the largest float
+        raise TypeError from None
+
+
+def _convert_first(value: Any, hints: tuple[Any, ...]) -> Any:
+    for hint in hints:
+        try:
+            return convert(value, hint)
+        except TypeError:
+            continue
+    raise TypeError
 
 
 def install_command(extra: str) -> str:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice, check_count
+from gpnn.check import check_choice, check_count, check_options
 from gpnn.graph import GraphLike, as_graph
 from gpnn.partition import PARTITIONERS, Partition
 from gpnn.partition import partition_graph as partition_structure
+from gpnn.partition.partition_graph import partition_options
 from gpnn.pipeline import LEARNED, Pipeline
 from gpnn.train.learn_partition import PartitionRecipe
 
 METHODS = (*PARTITIONERS, LEARNED)
+
+
+def method_options(method: str) -> Mapping[str, Parameter]:
+    """The options of a method, by name.
+
+    >>> list(method_options("flood_fill"))
+    ['leftover']
+    """
+    return signature(PartitionRecipe).parameters if method == LEARNED else partition_options(method)
 
 
 def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: int = 0, **options: Any) -> Partition:
@@ -52,12 +63,7 @@ def _learn(graph: GraphLike, k: int, seed: int, train_mask: Tensor | None, optio
     structure = as_graph(graph)
     if k > structure.num_nodes:
         raise ValueError(f"`k` must be at most the {structure.num_nodes} nodes. Got {k}.")
-    known = [field.name for field in fields(PartitionRecipe)]
-    for name in options:
-        if name not in known:
-            raise ValueError(
-                f"An option of {LEARNED!r} must be one of {', '.join(['train_mask', *known])}. Got {name!r}."
-            )
+    check_options(repr(LEARNED), options, ["train_mask", *method_options(LEARNED)])
     data = graph if isinstance(graph, Data) else None
     if data is None:
         data = Data(edge_index=torch.stack([structure.src, structure.dst]), num_nodes=structure.num_nodes)

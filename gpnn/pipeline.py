@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, check_options
 from gpnn.data.check import check_edge_attributes
 from gpnn.data.features import map_features
 from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 Auto = Literal["auto"]
 MOST_TYPES = 8  # of edges, that have a map of their own where that is chosen for the graph
 ROOMY, MOST_KEPT = 0.4, 4e9  # of the memory there is, and bytes: a training that takes less keeps what it frees
+GIVEN = ("kinds", "num_rounds", "num_edge_types", "num_nodes", "nodes", "features", "seed")  # by graph and plan
+MODEL_OPTIONS = [name for name in [*signature(GPNN).parameters][3:] if name not in GIVEN]
 LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
 
 
@@ -337,8 +340,7 @@ class Pipeline:
         return build_model(arguments, **own).to(plan.device), arguments
 
     def _column_options(self) -> dict[str, Any]:
-        for name in self.model_options:
-            check_choice("model_options", name, ("method", "labels"))
+        check_options("the model 'columns'", self.model_options, ("method", "labels"))
         return dict(self.model_options)
 
     def _assemble(self, data: Data, recipe: Recipe, keep_schedule: bool) -> Assembly:
@@ -445,6 +447,7 @@ def model_arguments(
 
     Options that are missing or "auto" are chosen by :func:`resolve_options`.
     """
+    check_options("the model 'gpnn'", options, MODEL_OPTIONS)
     x = data.get("x")
     arguments = resolve_options(options, has_features=x is not None, num_edge_types=plan.num_edge_types)
     if arguments["input"] != "features":

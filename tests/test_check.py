@@ -6,6 +6,7 @@ import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,13 +16,18 @@ from gpnn.check import (
     check_choice,
     check_count,
     check_node,
+    check_options,
     check_probabilities,
     check_range,
+    check_seed,
     check_sizes,
+    convert,
+    describe,
     install_command,
     nearest_setting,
     parse_memory,
     unknown_settings,
+    wrong_types,
 )
 
 
@@ -42,6 +48,42 @@ def test_a_count_has_a_lower_bound():
     assert check_count("cut", 0, at_least=0) == 0
     with pytest.raises(ValueError, match=r"`cut` must be an integer of at least 2\. Got 1\."):
         check_count("cut", 1, at_least=2)
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, 1.5, "3", None, True])
+def test_a_seed_is_an_integer_that_generators_accept(value):
+    check_seed("seed", np.int64(3))
+    with pytest.raises(ValueError, match=r"`seed` must be an integer from 0 to 2\*\*63 - 1\. Got"):
+        check_seed("seed", value)
+
+
+def test_options_are_those_of_their_owner():
+    check_options("'flood_fill'", ["leftover"], {"leftover": 1})
+    with pytest.raises(ValueError, match=r"of 'x' must be one of depth\. Got dept, b \(the nearest is depth\)"):
+        check_options("'x'", {"depth": 1, "dept": 2, "b": 3}, ["depth"])
+    with pytest.raises(ValueError, match=r"An option of 'x' must be left out: it accepts none\. Got a\."):
+        check_options("'x'", ["a"], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [(1.5, int), (True, int), (True, float), ("1", int), (3, tuple[int, ...]), ([1, "a"], list[int])]
+)
+def test_what_does_not_fit_is_refused(value, hint):
+    with pytest.raises(TypeError):
+        convert(value, hint)
+
+
+def test_types_in_words():
+    assert describe(Literal["a", "b"] | tuple[float, ...]) == "'a' or 'b' or a list (each a number)"
+    assert describe(str | None) == "text or nothing"
+    assert describe(dict[str, int]) == "a table"
+
+
+def test_numbers_of_numpy_fit():
+    assert (
+        wrong_types({"a": np.int64(3), "b": np.float32(0.5), "c": None}, {"a": int, "b": float, "c": str | None}) == []
+    )
+    assert type(convert(np.int64(3), int)) is int
 
 
 @pytest.mark.parametrize("value", [-1, 4, 1.0, False])

@@ -23,6 +23,7 @@ from experiments.baselines.planetoid_inductive import planetoid_inductive
 from experiments.baselines.planetoid_transductive import planetoid_transductive
 from experiments.baselines.semi_emb import semi_emb
 from experiments.baselines.visible import visible_data
+from gpnn.check import check_options
 from gpnn.data import check_data, recall_at_k
 from gpnn.train import score
 from gpnn.train.objective import SPLITS, Examples
@@ -116,7 +117,4 @@ def check_baseline(name: str, options: Mapping[str, Any]) -> None:
     """
     if name not in BASELINES:
         raise ValueError(f"A baseline must be one of {', '.join(BASELINES)}. Got {name!r}.")
-    for option in options:
-        if option not in baseline_options(name):
-            known = ", ".join(baseline_options(name))
-            raise ValueError(f"An option of the baseline {name!r} must be one of {known}. Got {option!r}.")
+    check_options(f"the baseline {name!r}", options, baseline_options(name))

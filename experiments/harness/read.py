@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 
 from experiments.harness.settings import Settings, lay_over
 from experiments.harness.spec import Experiment, Line
-from gpnn.config.values import convert, describe
+from gpnn.check import convert, describe
 from gpnn.storage.read import read_toml, shorten
 
 KEYS = {"title", "settings", "seeds", "measure", "also", "source", "picture", "notes", "pairs"}

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from gpnn.build.objects import Begun, model_options
-from gpnn.check import parse_memory, unknown_setting
+from gpnn.check import check_seed, convert, describe, parse_memory, unknown_setting
 from gpnn.config import Config, parse_config, read_settings
-from gpnn.config.values import convert, describe
 from gpnn.data import DATASETS
 from gpnn.data.check import digest_data, digest_labels
 from gpnn.data.load import own_loader, unknown_source
 from gpnn.data.tables import tables
-from gpnn.divide import METHODS
+from gpnn.divide import METHODS, method_options
 from gpnn.engine import NORMALIZATIONS
 from gpnn.memory.engine import ENGINES, check_engine
 from gpnn.nn import GPNN, MODELS
-from gpnn.partition import PARTITIONERS
-from gpnn.pipeline import LEARNED, resolve_options
+from gpnn.pipeline import resolve_options
 from gpnn.race import parse_budget
 from gpnn.run.folder import RunFolder
 from gpnn.schedule import SCHEDULES
@@ -30,7 +28,6 @@ from gpnn.schedule.make_schedule import schedule_options
 from gpnn.storage.atomic import finite, write_json, write_text
 from gpnn.storage.read import flatten, read_json, shorten, wrong_field
 from gpnn.train.column_settings import METHODS as COLUMN_METHODS
-from gpnn.train.learn_partition import PartitionRecipe
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -64,7 +61,7 @@ def check_names(config: Config) -> list[str]:
     problems = []
     for section, key, table, options in (
         ("data", "name", _datasets(config.data.name), dataset_options),
-        ("partition", "method", METHODS, partition_options),
+        ("partition", "method", METHODS, method_options),
         ("schedule", "name", ("auto", *SCHEDULES), _schedule_options),
     ):
         settings = getattr(config, section)
@@ -80,11 +77,10 @@ def check_names(config: Config) -> list[str]:
     rule = config.schedule.normalization
     if rule not in NORMALIZATIONS:
         problems.append(f"`schedule.normalization` must be one of {', '.join(NORMALIZATIONS)}. Got {rule!r}.")
-    if config.seed < 0:
-        problems.append(f"`seed` must be at least 0. Got {config.seed}.")
     if config.threads != "auto" and config.threads < 1:
         problems.append(f"`threads` must be at least 1. Got {config.threads}.")
     for check in (
+        partial(check_seed, "seed", config.seed),
         partial(parse_memory, "memory", config.memory),
         partial(parse_memory, "device_memory", config.device_memory),
         partial(parse_budget, config.budget),
@@ -110,14 +106,6 @@ def dataset_options(name: str) -> dict[str, inspect.Parameter]:
     return {key: value for key, value in parameters.items() if value.kind == value.KEYWORD_ONLY}
 
 
-def partition_options(method: str) -> dict[str, inspect.Parameter]:
-    """The options of a partitioner, by name."""
-    maker = PartitionRecipe if method == LEARNED else PARTITIONERS[method]
-    parameters = inspect.signature(maker).parameters
-    given = ("graph", "k", "seed", "train_nodes")
-    return {key: value for key, value in parameters.items() if key not in given}
-
-
 def _schedule_options(name: str) -> dict[str, inspect.Parameter]:
     """The options of a schedule, by name; those that "auto" takes are the partition schedule's."""
     return schedule_options("partitioned" if name == "auto" else name)
@@ -139,6 +127,8 @@ def _check_options(section: str, options: Mapping[str, Any], known: Mapping[str,
             convert(value, kind if kind in (bool, int, float, str) else Any)
         except TypeError:
             problems.append(f"`{section}.{name}` must be {describe(kind)}. Got {value!r}.")
+            continue
+        problems += _problems_of(partial(check_seed, f"{section}.seed", value)) if name == "seed" else []
     return problems
 
 

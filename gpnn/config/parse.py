@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from gpnn.check import unknown_setting
+from gpnn.check import convert, describe, unknown_setting
 from gpnn.config.sections import SECTIONS, Config, ModelConfig
-from gpnn.config.values import convert, describe, parse_literal
+from gpnn.config.values import parse_literal
 from gpnn.data.load import loader_options
 from gpnn.data.tables import tables
 from gpnn.nn import GPNN

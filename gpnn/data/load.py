@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpnn.check import check_options, check_seed
 from gpnn.data.arrays import PACKAGES, kind_of_frame
 from gpnn.data.babi import babi
 from gpnn.data.check import check_data
@@ -92,11 +93,11 @@ def load_dataset(
         loader = own_loader(path)
         if loader is None:
             raise ValueError(unknown_source("A dataset", str(source)))
-        check_options(loader, str(source), options)
+        _check_options(loader, str(source), options)
         data = loader(path, vocabulary, **options)
         return data if loader is load_stored else check_data(data)  # files that were checked as they were written
     if is_networkx(source):
-        check_options(networkx_graph, "a networkx graph", options)
+        _check_options(networkx_graph, "a networkx graph", options)
         return check_data(networkx_graph(source, vocabulary, **options))
     if options:
         raise ValueError(f"A {type(source).__name__} accepts no options. Got {', '.join(options)}.")
@@ -113,21 +114,16 @@ def own_loader(path: Path) -> Callable[..., Data] | None:
 
 
 def _load(loader: Callable[..., Data], name: str, root: str | Path | None, options: dict[str, Any]) -> Data:
-    check_options(loader, name, options)
+    _check_options(loader, name, options)
     first = next(iter(inspect.signature(loader).parameters.values()))
     if first.kind is inspect.Parameter.KEYWORD_ONLY:
         return loader(**options)
     return loader(data_folder(root), **options)
 
 
-def check_options(loader: Callable[..., Data], name: str, options: Iterable[str]) -> None:
-    """Raise ValueError for an option that the loader does not accept."""
-    valid = loader_options(loader)
-    unknown = [option for option in options if option not in valid]
-    if unknown:
-        near = _nearest(unknown[0], valid)
-        choices = f"one of {', '.join(valid)}" if valid else "left out: it accepts none"
-        raise ValueError(f"An option of {name} must be {choices}. Got {', '.join(unknown)}{near}.")
+def _check_options(loader: Callable[..., Data], name: str, options: Mapping[str, Any]) -> None:
+    check_options(name, options, loader_options(loader))
+    check_seed("seed", options.get("seed", 0))
 
 
 def loader_options(loader: Callable[..., Data]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from gpnn.check import check_probabilities, check_seed, wrong_types
 from gpnn.data.arrays import hold_out, kind_of_frame, to_frame
 from gpnn.data.features import transform_data
 from gpnn.data.labels import check_trainable
@@ -140,8 +141,9 @@ class NodeEstimator(BaseEstimator):
                 (:mod:`gpnn.train.notes`).
 
         Raises:
-            ValueError: when there is nothing to learn from, or the training diverged.
+            ValueError: when an argument is wrong, there is nothing to learn from, or the training diverged.
         """
+        self._check_arguments()
         for name in ("graph_", "columns_", "feature_names_in_"):  # of an earlier training
             self.__dict__.pop(name, None)
         given = self._read(X, y, adjacency, graph, sample_weight, reset=True)
@@ -169,6 +171,15 @@ class NodeEstimator(BaseEstimator):
             self.graph_ = graph
         self._learnt_from, self._follower = (X, adjacency, graph), None
         return self
+
+    def _check_arguments(self) -> None:
+        """Raise ValueError, a sentence for each argument of another type."""
+        given = self.get_params(deep=False)
+        del given["class_weight"]  # a mapping, a list or an array: checked with the classes
+        if problems := wrong_types(given, get_type_hints(NodeEstimator)):
+            raise ValueError(" ".join(problems))
+        check_seed("seed", self.seed)
+        check_probabilities(validation_fraction=self.validation_fraction)
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle and copies take: neither the graph learnt from nor its states."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import clone
 
-from gpnn.check import parse_memory
+from gpnn.check import check_options, parse_memory
 from gpnn.data.features import choose_scale
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.progress import Progress
@@ -108,6 +108,7 @@ def pipeline_of(estimator: NodeEstimator, name: str) -> Pipeline:
 def _recipe_of(estimator: NodeEstimator, name: str, *, race: bool) -> Recipe:
     named = find_recipe(name)
     weight = {} if estimator.class_weight_ is None else {"class_weight": estimator.class_weight_}
+    check_options("`train_options`", estimator.train_options or {}, [field.name for field in fields(Recipe)])
     own = {**_given(estimator, *TRAINING), **weight, **(estimator.train_options or {})}
     return replace(named.train, **{**(named.train_settings if race else {}), **own})
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpnn.check import check_choice, check_probabilities, check_sizes
+from gpnn.check import check_choice, check_probabilities, check_seed, check_sizes
 from gpnn.csr import slices
 from gpnn.engine import CellLike, Plan, Streamed, propagate, recomputes
 from gpnn.engine.blockwise_backward import RowLoss, ends_in_blocks, is_one_blockwise_round
@@ -159,6 +159,7 @@ class GPNN(nn.Module):
             raise ValueError(f"`predict` 'features' needs `input` 'features'. Got {input!r}.")
         if readout == "concat" and predict != "after":
             raise ValueError(f"`readout` 'concat' needs `predict` 'after'. Got {predict!r}.")
+        check_seed("seed", seed)
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_probabilities(
             input_dropout=input_dropout,

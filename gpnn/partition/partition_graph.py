@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpnn.check import check_choice, check_count
+from gpnn.check import check_choice, check_count, check_options
 from gpnn.graph import Graph, GraphLike, as_graph
 from gpnn.pages import trim_heap
 from gpnn.partition.clustered import clustered
@@ -111,18 +111,15 @@ def partition_graph(graph: GraphLike, k: int, method: str = "flood_fill", seed: 
         raise ValueError(f"`train_mask` must have {structure.num_nodes} entries. Got {train_mask.numel()}.")
     if k > structure.num_nodes:
         raise ValueError(f"`k` must be at most the {structure.num_nodes} nodes. Got {k}.")
-    _check_options(method, options)
+    check_options(repr(method), options, ["train_mask", *partition_options(method)])
     return PARTITIONERS[method](structure, k, seed=seed, train_nodes=train_nodes, **options)
 
 
-def _check_options(method: str, options: dict[str, Any]) -> None:
-    known = [*inspect.signature(PARTITIONERS[method]).parameters][2:]
-    allowed = [name for name in known if name not in ("seed", "train_nodes")]
-    for name in options:
-        if name not in allowed:
-            raise ValueError(
-                f"An option of {method!r} must be one of {', '.join(['train_mask', *allowed])}. Got {name!r}."
-            )
+def partition_options(method: str) -> dict[str, inspect.Parameter]:
+    """The options of a partitioner, by name."""
+    given = ("graph", "k", "seed", "train_nodes")
+    parameters = inspect.signature(PARTITIONERS[method]).parameters
+    return {key: value for key, value in parameters.items() if key not in given}
 
 
 _WARM = 1200  # nodes that every method calls all its kernels for

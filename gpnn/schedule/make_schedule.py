@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, check_options
 from gpnn.graph import Graph
 from gpnn.partition import Partition
 from gpnn.schedule import SCHEDULES, Schedule
@@ -35,10 +35,7 @@ def make_schedule(
         ValueError: for an unknown name or option.
     """
     parameters = _schedule_parameters(name)
-    for option in options or {}:
-        if option not in schedule_options(name):
-            known = ", ".join(schedule_options(name)) or "none"
-            raise ValueError(f"An option of the schedule {name!r} must be one of: {known}. Got {option!r}.")
+    check_options(f"the schedule {name!r}", options or {}, schedule_options(name))
     given = {"part": part, "rounds": rounds, "seed": seed}
     taken = {key: value for key, value in given.items() if key in parameters}
     return SCHEDULES[name](data, **taken, **(options or {}))

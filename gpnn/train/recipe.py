@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Literal, get_type_hints
+
+from gpnn.check import wrong_types
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -85,8 +87,9 @@ class Recipe:
     checkpoint_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        problems = [*_out_of_range(self), *_unknown_choices(self)]
-        if self.consistency > 0 and self.passes < 2:
+        problems = wrong_types(vars(self), get_type_hints(Recipe))
+        problems = problems or [*_out_of_range(self), *_unknown_choices(self)]
+        if not problems and self.consistency > 0 and self.passes < 2:
             problems.append(f"`consistency` needs `passes` of at least 2. Got {self.passes}.")
         if problems:
             raise ValueError(" ".join(problems))
@@ -127,6 +130,8 @@ def _out_of_range(recipe: Recipe) -> list[str]:
     for name in _AT_MOST_ONE:
         if getattr(recipe, name) > 1:
             problems.append(f"`{name}` must be at most 1. Got {getattr(recipe, name)}.")
+    if not isinstance(recipe.class_weight, str) and not all(0 <= each < float("inf") for each in recipe.class_weight):
+        problems.append(f"`class_weight` must hold numbers from 0. Got {recipe.class_weight}.")
     return problems
 
 
@@ -134,18 +139,16 @@ def _unknown_choices(recipe: Recipe) -> list[str]:
     from gpnn.train.metrics import METRICS
     from gpnn.train.optimizer import LEARNING_RATE_SCHEDULES, OPTIMIZERS
 
-    choices = {name: get_args(hint) for name, hint in get_type_hints(Recipe).items()}
-    choices["class_weight"] = ("none", "balanced")
-    choices["weight_decay"] = ("auto",)
-    choices["optimizer"] = tuple(OPTIMIZERS)
-    choices["learning_rate_schedule"] = tuple(LEARNING_RATE_SCHEDULES)
-    choices["metric"] = ("auto", "loss", *METRICS)
-    problems = []
-    for name, allowed in choices.items():
-        value = getattr(recipe, name)
-        if allowed and isinstance(value, str) and value not in allowed:
-            problems.append(f"`{name}` must be one of {', '.join(allowed)}. Got {value!r}.")
-    return problems
+    choices = {
+        "optimizer": list(OPTIMIZERS),
+        "learning_rate_schedule": list(LEARNING_RATE_SCHEDULES),
+        "metric": ["auto", "loss", *METRICS],
+    }
+    return [
+        f"`{name}` must be one of {', '.join(allowed)}. Got {value!r}."
+        for name, allowed in choices.items()
+        if (value := getattr(recipe, name)) not in allowed
+    ]
 
 
 # The default, the same for every graph; docs/recipes.md says how it was chosen. Two passes whose sharpened average both

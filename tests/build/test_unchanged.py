@@ -5,8 +5,9 @@ import json
 import pytest
 
 from gpnn.build import load_config
-from gpnn.build.unchanged import dataset_options, load_trained_config, partition_options
+from gpnn.build.unchanged import dataset_options, load_trained_config
 from gpnn.config import Config
+from gpnn.divide import method_options
 from gpnn.nn import UPDATES
 from gpnn.run.folder import RunFolder
 
@@ -63,8 +64,8 @@ def test_unknown_names_list_the_choices(setting, message):
 def test_options_are_the_loaders_own():
     assert list(dataset_options("nell")) == ["rate"]
     assert "undirected" in dataset_options("any/folder")
-    assert "leftover" in partition_options("flood_fill")
-    assert not {"graph", "k", "seed", "train_nodes"} & set(partition_options("flood_fill"))
+    assert "leftover" in method_options("flood_fill")
+    assert not {"graph", "k", "seed", "train_nodes"} & set(method_options("flood_fill"))
 
 
 BASE = Config().to_toml()

@@ -1,11 +1,10 @@
 import tomllib
-from typing import Literal
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from gpnn.config.values import convert, describe, dump_toml, parse_literal
+from gpnn.config.values import dump_toml, parse_literal
 
 
 @pytest.mark.parametrize(
@@ -14,20 +13,6 @@ from gpnn.config.values import convert, describe, dump_toml, parse_literal
 )
 def test_literals(text, value):
     assert parse_literal(text) == value
-
-
-@pytest.mark.parametrize(
-    ("value", "hint"), [(1.5, int), (True, int), (True, float), ("1", int), (3, tuple[int, ...]), ([1, "a"], list[int])]
-)
-def test_what_does_not_fit_is_refused(value, hint):
-    with pytest.raises(TypeError):
-        convert(value, hint)
-
-
-def test_types_in_words():
-    assert describe(Literal["a", "b"] | tuple[float, ...]) == "'a' or 'b' or a list (each a number)"
-    assert describe(str | None) == "text or nothing"
-    assert describe(dict[str, int]) == "a table"
 
 
 scalars = st.one_of(

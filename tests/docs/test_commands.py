@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpnn.build.unchanged import dataset_options, partition_options
+from gpnn.build.unchanged import dataset_options
 from gpnn.cli import app
 from gpnn.config import setting_names
 from gpnn.data import DATASETS
 from gpnn.data.stored import INDEX
-from gpnn.divide import METHODS
+from gpnn.divide import METHODS, method_options
 from gpnn.schedule import SCHEDULES
 from gpnn.schedule.make_schedule import schedule_options
 
@@ -52,6 +52,6 @@ def test_settings_exist(path, tmp_path):
     (tmp_path / INDEX).touch()
     folders = (str(tmp_path.parent), str(tmp_path))  # tables, and a converted graph
     known |= {f"data.{name}" for dataset in (*DATASETS, *folders) for name in dataset_options(dataset)}
-    known |= {f"partition.{name}" for method in METHODS for name in partition_options(method)}
+    known |= {f"partition.{name}" for method in METHODS for name in method_options(method)}
     found = SETTING.findall(path.read_text())
     assert set(found) <= known | {"data.seed"}, set(found) - known

@@ -247,6 +247,19 @@ def test_without_features_nodes_get_embeddings(arrays):
         ({"cell": "rnn"}, "`cell` must be one of gru"),
         ({"epochs": 0}, "`epochs` must be at least 1"),
         ({"device": "gpu"}, "`device` must be auto"),
+        ({"seed": -1}, r"`seed` must be an integer from 0 to 2\*\*63 - 1. Got -1."),
+        ({"seed": None}, r"`seed` must be an integer. Got None."),
+        (
+            {"k": 2.0, "dropout": "a"},
+            r"`dropout` must be a number or nothing. Got .a.. `k` must be an integer or .auto. or nothing. Got 2.0.",
+        ),
+        ({"validation_fraction": 2}, "`validation_fraction` must be at least 0 and below 1. Got 2."),
+        (
+            {"model_options": {"cel": "gru"}},
+            r"An option of the model 'gpnn' must be one of cell, .* Got cel \(.* cell\)",
+        ),
+        ({"train_options": {"clp": 1.0}}, r"An option of `train_options` must be one of epochs, .* Got clp"),
+        ({"class_weight": [-1, 1, 1]}, "`class_weight` must hold numbers from 0"),
     ],
 )
 def test_mistakes_name_the_choices(data, options, message):

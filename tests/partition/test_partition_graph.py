@@ -85,9 +85,7 @@ def test_an_unknown_method_lists_the_choices():
 
 
 def test_an_unknown_option_lists_the_choices():
-    with pytest.raises(
-        ValueError, match=r"An option of 'flood_fill' must be one of train_mask, leftover. Got 'rounds'."
-    ):
+    with pytest.raises(ValueError, match=r"An option of 'flood_fill' must be one of train_mask, leftover. Got rounds."):
         partition_graph(ring(4), 2, rounds=3)
 
 

@@ -9,7 +9,7 @@ from functools import wraps
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from gpnn.check import check_choice
+from gpnn.check import check_choice, check_seed
 from gpnn.data.labels import TASKS
 
 Name: TypeAlias = str | int
@@ -191,6 +191,7 @@ class Choices:
             object.__setattr__(self, name, split_list(given) if isinstance(given, str) else tuple(given))
         check_choice("numbers", self.numbers, NUMBERS)
         check_choice("task", self.task, TASKS)
+        check_seed("seed", self.seed)
 
     @property
     def node_names(self) -> dict[str, str]:

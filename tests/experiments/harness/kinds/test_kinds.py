@@ -106,7 +106,7 @@ def test_clusters_take_sparse_features():
     [
         ({"kind": "baseline", "method": "magic", "data": {"name": "cora"}}, "A baseline must be one of .* Got 'magic'"),
         ({"kind": "baseline", "method": "lp", "data": {"name": "cora"}, "train": {}}, "A section must be .* 'train'"),
-        ({"kind": "baseline", "method": "lp", "options": {"speed": 1}}, "An option of the baseline 'lp' .* 'speed'"),
+        ({"kind": "baseline", "method": "lp", "options": {"speed": 1}}, "An option of the baseline 'lp' .* speed"),
         ({"kind": "clusters", "data": {"name": "cora"}, "gcn": {"depth": 3}}, "`gcn` takes .* Got 'depth'"),
         ({"kind": "babi", "babi": {"task": 4, "speed": 3}}, "`babi` takes .* Got 'speed'"),
         ({"kind": "statistics", "model": {}}, "A section must be one of kind, data. Got 'model'"),
