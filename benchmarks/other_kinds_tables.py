@@ -217,7 +217,7 @@ def prices(draw: Draw) -> Tables:
     near = ((place[:, None] - place[None]) ** 2).sum(2).argsort(1)[:, 1:7]
     size, age = draw.normal(size=(2, n))
     area = np.sin(7 * place[:, 0]) + np.cos(6 * place[:, 1])
-    price = np.exp(11 + 0.8 * size - 0.3 * age + area + 0.3 * draw.standard_t(3, n))
+    price = np.exp(11 + 0.8 * size - 0.3 * age + area + 0.3 * draw.normal(size=n))
     nodes = {"size": np.round(np.exp(size), 3), "age": np.round(age, 3), "label": np.round(price, 2)}
     return Tables(nodes, *_both((np.repeat(np.arange(n), 6), near.ravel())))
 

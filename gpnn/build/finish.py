@@ -240,7 +240,7 @@ def blend_run(run: RunFolder, built: Built, result: FitResult, blend: Blend) -> 
     assert result.logits is not None
     assert result.task is not None
     own = Prediction(next(iter(blend.weights.values())), result.task, result.logits)
-    found = [own, *predict_members(read_members(run, blend, result.task), built)]
+    found = [own, *predict_members(read_members(run, blend, result.task, averaged=False), built)]
     task, logits, scores = blend_predictions(found, built.data, group_of(built.plan))
     metrics = {**result.metrics, **scores, "num_members": len(found)}
     noted = blend.to_mapping() | {"task": result.task.to_mapping()}

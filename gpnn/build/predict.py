@@ -144,20 +144,26 @@ def read_trained(run: RunFolder) -> Trained:
     return Trained(run, model, dict(arguments), *known, weight, own, read_members(run, found, task))
 
 
-def read_members(run: RunFolder, blend: Blend, task: Task) -> tuple[Member, ...]:
+def read_members(run: RunFolder, blend: Blend, task: Task, *, averaged: bool = True) -> tuple[Member, ...]:
     """The members of a run's blend but for its own model, which comes first there.
+
+    Args:
+        run: the run folder.
+        blend: names and weights.
+        task: in which their predictions are averaged or, where they are not `averaged` yet, that of the run's model.
 
     Raises:
         ValueError: when one is missing or predicts something else.
     """
-    members = []
+    members = {}
     for name, share in list(blend.weights.items())[1:]:
         member = RunFolder.open(run.members / name)
-        trained = read_trained(member)
-        if trained.members or not (trained.task.joins(task) and trained.task.num_outputs == task.num_outputs):
+        members[name] = Member(share, read_trained(member), load_run_config(member))
+    whole = task if averaged else task.blended([each.trained.task for each in members.values()])
+    for name, (_, trained, _) in members.items():
+        if trained.members or not (trained.task.joins(whole) and trained.task.num_outputs == whole.num_outputs):
             raise ValueError(f"The members of {str(run.path)!r} must predict what it predicts. Got another in {name}.")
-        members.append(Member(share, trained, load_run_config(member)))
-    return tuple(members)
+    return tuple(members.values())
 
 
 def trained_task(run: RunFolder) -> Task:

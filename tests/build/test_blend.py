@@ -98,6 +98,18 @@ def test_a_blended_run_is_a_run_like_any_other(tmp_path):
     assert report_run(run.path).read_text().rstrip().endswith("</html>")
 
 
+def test_a_run_that_learnt_logarithms_is_blended_with_one_that_did_not(tmp_path, monkeypatch):
+    for name, recipe in RECIPES.items():
+        scale = "log" if name == "features" else "linear"
+        monkeypatch.setitem(RECIPES, name, replace(recipe, train=replace(recipe.train, target_scale=scale)))
+    weights = {"features": 0.6, "columns": 0.4}
+    monkeypatch.setattr("gpnn.race.halving.choose_blend", lambda *given: Blend(weights, 0.1))
+    run = train(tmp_path / "run", write_graph(tmp_path / "graph", numbers=True))
+    trained = read_trained(run)
+    assert [each.scale for each in (trained.task, trained.own_task)] == ["linear", "log"]
+    assert {each.trained.task.scale for each in trained.members if each.config.recipe == "columns"} == {"linear"}
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
 def test_estimator_and_command_line_blend_to_the_same_bits(tmp_path, numbers):
