@@ -205,6 +205,11 @@ SECTIONS: dict[str, list[Mistake]] = {
             reads={**READ, "columns": {"age": "number", "city": "4 categories"}},
             files=nodes(NODES.replace("fay,,33,Rome", 'fay,,33,"Rome, Italy"')),
         ),
+        Mistake(
+            "a byte 0",
+            "nodes.csv, line 3: must be text (UTF-16 begins with its mark). Got a byte 0.",
+            files=nodes(NODES.replace("bob", "b\0b")),
+        ),
         Mistake("blanks around values", reads=READ, files=edges(EDGES.replace(",", " , "))),
     ],
     "Ids": [
@@ -424,6 +429,11 @@ SECTIONS: dict[str, list[Mistake]] = {
             call=TRAIN + " train.epochs=many",
         ),
         Mistake(
+            "a seed below zero",
+            "`seed` must be an integer from 0 to 2**63 - 1. Got -1.",
+            call=f"{TRAIN} seed=-1",
+        ),
+        Mistake(
             "a value that is not a choice",
             "`partition.method` must be one of flood_fill, refined, clustered, spectral, metis, mtkahypar, random, components, given, auto, learned. Got 'metsi'.",
             call=TRAIN + " partition.method=metsi",
@@ -453,6 +463,18 @@ SECTIONS: dict[str, list[Mistake]] = {
             "a run that is not there",
             "A run folder must hold config.toml. 'nowhere' does not.",
             call="gpnn predict nowhere friends --out new.csv",
+        ),
+        Mistake(
+            "predictions into a table of the graph",
+            "`--out` must not be a file that the graph is read from. Got 'friends/nodes.csv'.",
+            call="gpnn predict run friends --out friends/nodes.csv",
+            run=True,
+        ),
+        Mistake(
+            "a setting of the training at prediction",
+            "A prediction has the settings of its run, but for where the graph is. Got train.epochs.",
+            call="gpnn predict run friends train.epochs=5 --out new.csv",
+            run=True,
         ),
         Mistake(
             "a column that is missing at prediction",
@@ -487,7 +509,7 @@ SECTIONS: dict[str, list[Mistake]] = {
         ),
         Mistake(
             "answers in a format that there is not",
-            "A predictions file must end in .parquet or .csv. Got 'new.xlsx'.",
+            "`--out` must end in .parquet or .csv. Got 'new.xlsx'.",
             call="gpnn predict run friends --out new.xlsx",
             run=True,
         ),

@@ -1,6 +1,17 @@
-"""`python -m gpnn` is the command line."""
+"""The command `gpnn`, and `python -m gpnn`: the command line, whose import can be interrupted, too."""
 
-from gpnn.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        from gpnn.cli import main as run
+    except KeyboardInterrupt:
+        print("gpnn: stopped.", file=sys.stderr)
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

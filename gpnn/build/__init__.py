@@ -12,7 +12,7 @@ from gpnn.build.objects import (
     resolve,
     resolve_structure,
 )
-from gpnn.build.predict import Trained, predict_tables, predict_trained, read_trained, with_graph
+from gpnn.build.predict import Trained, graph_files, predict_tables, predict_trained, read_trained, with_graph
 from gpnn.build.race import Race, race_run
 from gpnn.build.report import explain_run, export_run, report_run
 from gpnn.build.run import adopt_extension, begin_run, create_run, open_run, train_run
@@ -38,6 +38,7 @@ __all__ = [
     "describe_stored",
     "explain_run",
     "export_run",
+    "graph_files",
     "history_notes",
     "load_config",
     "load_run_config",

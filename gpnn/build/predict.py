@@ -18,6 +18,7 @@ from gpnn.config.sections import DataConfig
 from gpnn.data import DATASETS
 from gpnn.data.features import transform_data
 from gpnn.data.files import sha256_of
+from gpnn.data.tables import match_files
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.engine import Plan
@@ -27,7 +28,7 @@ from gpnn.recipes import RECIPES, parse_training
 from gpnn.run.checkpoint import restore_model
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import KnownNodes, RowDigests, place_model
-from gpnn.run.predictions import concat, data_rows, known_labels, node_types, predictions_table, true_labels
+from gpnn.run.predictions import SUFFIXES, concat, data_rows, known_labels, node_types, predictions_table, true_labels
 from gpnn.storage.read import shorten
 from gpnn.train.blend import Blend
 from gpnn.train.evaluate import output_pieces
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 PATHS = ("nodes", "edges", "features", "labels")  # options that name where a graph is, not what it means
+TABLES = (*(f"{part}*" for part in PATHS), "removed_*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +215,14 @@ def with_graph(config: Config, given: DataConfig) -> Config:
         kept = {name: value for name, value in trained.options.items() if not (elsewhere and name in PATHS)}
         given = replace(given, options={**kept, **given.options})
     return replace(config, data=given)
+
+
+def graph_files(config: Config, update: Path | None = None) -> list[Path]:
+    """The files that a user's graph, and an update of it, may be read from: the graph's own, or its tables."""
+    folder, options = Path(config.data.name), config.data.options
+    named = [folder / str(options.get(part) or part) for part in PATHS]
+    inside = [each for place in (folder, update) if place is not None for part in TABLES for each in place.glob(part)]
+    return [folder, *inside, *(file for path in named for file in match_files(path, SUFFIXES))]
 
 
 def predict_trained(trained: Trained, config: Config, data: Data) -> pyarrow.Table:

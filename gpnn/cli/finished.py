@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpnn.cli.show import messages, output, print_json, print_notes, table
-from gpnn.cli.words import METAVAR, Edges, Features, Json, Nodes, Quiet, Root, read_config, split_words
+from gpnn.cli.words import (
+    METAVAR,
+    Edges,
+    Features,
+    Json,
+    Nodes,
+    Quiet,
+    Root,
+    check_file,
+    given_settings,
+    read_config,
+    split_words,
+)
 from gpnn.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from gpnn.config import Config
+    from gpnn.train import RunFolder
 
 
 def predict(
@@ -50,25 +65,19 @@ def predict(
     With `--update` only what the change may reach is computed again; all else is the run's own prediction. The folder
     may hold `nodes` (new, or with new features), `edges` (new), `removed_nodes` (by `id`) and `removed_edges`.
     """
-    from gpnn.build import build_data, load_run_config, predict_tables, read_trained, update_trained, with_graph
-    from gpnn.run.predictions import check_suffix, write_predictions
+    from gpnn.build import build_data, load_run_config, predict_tables, read_trained, update_trained
+    from gpnn.run.predictions import SUFFIXES, write_predictions
     from gpnn.train import RunFolder
 
-    check_suffix(out)
+    check_file("--out", out, *SUFFIXES)
     folder = RunFolder.open(run)
-    if out.resolve() == folder.predictions.resolve():
-        raise ValueError(f"`--out` must not be the run's own {out.name}, which later predictions read.")
-    config = load_run_config(folder)
-    trained = read_trained(folder)
-    given, updated = {"nodes": nodes, "edges": edges, "features": features}, None
-    other = split_words(words)[0] is not None or any(given.values())
-    if update is not None and (other or words or root):
+    config = _find_graph(load_run_config(folder), words, root, {"nodes": nodes, "edges": edges, "features": features})
+    if update is not None and (words or root or nodes or edges or features):
         raise ValueError("`--update` changes the run's own graph. Got another graph, or settings, besides.")
-    if other:
-        config = with_graph(config, read_config(words, root=root, tables=given).data)
-    elif words or root:
-        raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
-    if only_new and not folder.predictions.is_file():
+    _check_out(out, folder, config, update)
+    trained, updated = read_trained(folder), None
+    known = folder.predictions.is_file()
+    if only_new and not known:
         raise ValueError(f"`--only-new` needs the run's {folder.predictions.name}. {str(run)!r} holds none.")
     with Progress("reading the graph and predicting", silent=quiet or json):
         if update is not None:
@@ -77,36 +86,67 @@ def predict(
         else:
             data = build_data(trained.as_read(config), trained.vocabulary)
             tables, notes = predict_tables(trained, config, data), data.get("notes") or []
-        counts = {"nodes": 0, "written": 0, "new": 0}
-        write_predictions(_counted(tables, counts, only_new), out)
-    new = counts["new"] if folder.predictions.is_file() else None
+        sizes: dict[str, Any] = {"num_nodes": 0, "num_predictions": 0, "num_new": 0}
+        write_predictions(_counted(tables, sizes, only_new), out)
+    sizes |= {} if known else {"num_new": None}
+    sizes |= {} if updated is None else {"num_computed": updated.num_computed, "whole": updated.whole}
     if json:
-        sizes: dict[str, Any] = {
-            "num_nodes": counts["nodes"],
-            "num_predictions": counts["written"],
-            "num_new": new,
-        }
-        if updated is not None:
-            sizes |= {"num_computed": updated.num_computed, "whole": updated.whole}
         print_json({"file": str(out), **sizes, "notes": notes})
         return
     print_notes(notes, messages(silent=quiet))
-    count = "" if new is None else f"; {new:,} of {counts['nodes']:,} nodes are new to the run"
-    if updated is not None:
-        why = f": {updated.whole}" if updated.whole else ""
-        count += f"; {updated.num_computed:,} were computed again{why}"
-    messages(silent=quiet).print(f"{counts['written']:,} predictions in {out}{count}", markup=False)
+    messages(silent=quiet).print(f"{sizes['num_predictions']:,} predictions in {out}{_describe(sizes)}", markup=False)
 
 
-def _counted(tables: Iterator[pyarrow.Table], counts: dict[str, int], only_new: bool) -> Iterator[pyarrow.Table]:
+def _find_graph(config: Config, words: list[str] | None, root: Path | None, tables: dict[str, Path | None]) -> Config:
+    """A run's configuration with the graph that the words and options name; without any, the run's own.
+
+    Raises:
+        ValueError: for settings that have no graph, are not of a graph, or differ from the run's.
+    """
+    from gpnn.build import with_graph
+
+    if split_words(words)[0] is None and not any(tables.values()):
+        if words or root:
+            raise ValueError("Settings and `--root` must come with the graph that they are for. Got none.")
+        return config
+    found = with_graph(config, given := read_config(words, root=root, tables=tables).data)
+    for name in given_settings(words, None):
+        section, _, key = name.partition(".")
+        if section != "data" or getattr(given, key, None) != getattr(found.data, key, None):
+            raise ValueError(f"A prediction has the settings of its run, but for where the graph is. Got {name}.")
+    return found
+
+
+def _check_out(out: Path, folder: RunFolder, config: Config, update: Path | None) -> None:
+    """Raise ValueError for a file that predictions are made from."""
+    from gpnn.build import graph_files
+
+    if out.resolve() == folder.predictions.resolve():
+        raise ValueError(f"`--out` must not be the run's own {out.name}, which later predictions read.")
+    if out.resolve() in [each.resolve() for each in graph_files(config, update)]:
+        raise ValueError(f"`--out` must not be a file that the graph is read from. Got {str(out)!r}.")
+
+
+def _counted(tables: Iterator[pyarrow.Table], sizes: dict[str, Any], only_new: bool) -> Iterator[pyarrow.Table]:
     """The tables, or their rows of new nodes, which are counted."""
     for each in tables:
-        counts["nodes"] += each.num_rows
+        sizes["num_nodes"] += each.num_rows
         if "new" in each.column_names:
-            counts["new"] += int(each["new"].to_numpy().sum())
+            sizes["num_new"] += int(each["new"].to_numpy().sum())
         chosen = each.filter(each["new"]) if only_new else each
-        counts["written"] += chosen.num_rows
+        sizes["num_predictions"] += chosen.num_rows
         yield chosen
+
+
+def _describe(sizes: Mapping[str, Any]) -> str:
+    """How many nodes are new, and how many were computed again, as far as that is known."""
+    text = ""
+    if sizes["num_new"] is not None:
+        text = f"; {sizes['num_new']:,} of {sizes['num_nodes']:,} nodes are new to the run"
+    if "num_computed" in sizes:
+        why = f": {sizes['whole']}" if sizes["whole"] else ""
+        text += f"; {sizes['num_computed']:,} were computed again{why}"
+    return text
 
 
 def export(
@@ -156,6 +196,7 @@ def report(
 
     `gpnn report runs/first runs/second --out both.html --json`
     """
+    check_file("--out", out, ".html")
     with Progress("writing the report", silent=quiet or json):
         path = _write_report(runs, out)
     if json:
@@ -207,8 +248,7 @@ def explain(
         from gpnn.report import check_extra, write_explanation
 
         check_extra()
-        if out.suffix != ".html":
-            raise ValueError(f"`--out` must end in .html. Got {str(out)!r}.")
+        check_file("--out", out, ".html")
     folder = RunFolder.open(run)
     with Progress("predicting without each edge and column", silent=quiet or json):
         found = explain_run(folder, node, num)

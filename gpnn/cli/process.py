@@ -168,7 +168,7 @@ def set_process(begun: Begun) -> None:
 
 
 class Interrupt:
-    """A signal ends the training after the epoch, with a checkpoint; a second one, or one before it, ends it at once.
+    """A signal ends the training after the epoch, with a checkpoint; a second one, before or after it, ends at once.
 
     One that comes before it is remembered: compiled code may swallow the KeyboardInterrupt that it raises.
 
@@ -177,6 +177,7 @@ class Interrupt:
 
     Attributes:
         signal: the first signal that came, or None.
+        trains: whether there are epochs to end after.
     """
 
     def __init__(self, *, silent: bool = False) -> None:

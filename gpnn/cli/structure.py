@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpnn.cli.show import messages, output, print_json, table
-from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, complete_method, read_config
+from gpnn.cli.words import Edges, Json, Nodes, Quiet, Root, Words, check_file, complete_method, read_config
 from gpnn.progress import Progress
 from gpnn.text import percent
 
@@ -159,6 +159,7 @@ def schedule(
     from gpnn.schedule import compare_schedules
     from gpnn.schedule.draw import draw_schedule
 
+    check_file("--draw", draw, ".svg")
     also = [f"partition.k={k}"] if k else []
     also += [f"schedule.rounds={rounds}"] if rounds else []
     tables = {"nodes": nodes, "edges": edges}

@@ -211,7 +211,7 @@ def _train(
         chosen = _choose(run, begun, [interrupt, progress], progress)
         if chosen is None:
             raise KeyboardInterrupt
-        result = _fit(run, chosen, [interrupt], progress, curves=curves and here.leads, report=report)
+        result = _fit(run, chosen, interrupt, progress, curves=curves and here.leads, report=report)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
     return result.problem
@@ -274,12 +274,17 @@ def _choose(run: RunFolder, begun: Begun, callbacks: list[Callback], progress: P
 
 
 def _fit(
-    run: RunFolder, built: Built, callbacks: list[Callback], progress: Progress, *, curves: bool, report: bool
+    run: RunFolder, built: Built, interrupt: Interrupt, progress: Progress, *, curves: bool, report: bool
 ) -> FitResult:
     from gpnn.build import history_notes, train_run
     from gpnn.progress import TensorBoard
     from gpnn.report import advice, can_write
 
+    def begin_stage(what: str) -> None:
+        interrupt.trains = False
+        progress.stage(what)
+
+    callbacks: list[Callback] = [interrupt, progress]
     silent = progress.silent
     with ExitStack() as stack:
         if curves:
@@ -292,7 +297,7 @@ def _fit(
         if report and not silent and not can_write():
             messages().print(advice(), markup=False)
         progress.stage("training", built.config.train.epochs)
-        result = train_run(run, built, [*callbacks, progress], report=report, on_stage=progress.stage)
+        result = train_run(run, built, callbacks, report=report, on_stage=begin_stage)
     if not silent and result.metrics:
         print_notes(history_notes(run, built), messages())
     return result

@@ -197,6 +197,16 @@ def _table_settings(name: str | None, given: Mapping[str, Path]) -> list[str]:
     return [f"data.name={folder}", *(f"data.{part}={path}" for part, path in given.items())]
 
 
+def check_file(option: str, path: Path | None, *endings: str) -> None:
+    """Raise ValueError unless a file that ends so can be written at `path`; None: there is none to write."""
+    if path is None:
+        return
+    if path.suffix not in endings:
+        raise ValueError(f"`{option}` must end in {' or '.join(endings)}. Got {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"`{option}` must lie in a folder that exists. {str(path.parent)!r} does not.")
+
+
 def given_settings(words: Sequence[str] | None, file: Path | None) -> list[str]:
     """The dotted names of the settings that the user gave, in words or in a file."""
     from gpnn.config import read_settings

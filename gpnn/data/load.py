@@ -92,7 +92,7 @@ def load_dataset(
         path = Path(source).expanduser()
         loader = own_loader(path)
         if loader is None:
-            raise ValueError(unknown_source("A dataset", str(source)))
+            raise ValueError(unknown_source("`source`", str(source)))
         _check_options(loader, str(source), options)
         data = loader(path, vocabulary, **options)
         return data if loader is load_stored else check_data(data)  # files that were checked as they were written
@@ -172,7 +172,7 @@ def unknown_source(what: str, name: str) -> str:
     """The error for a name that is not a dataset, folder or file: where the choices are, and the nearest of them.
 
     Args:
-        what: the subject of the sentence, "A dataset" or a setting.
+        what: the subject of the sentence: an argument or a setting.
         name: the unknown name.
     """
     path = Path(name).expanduser()

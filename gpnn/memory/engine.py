@@ -241,6 +241,8 @@ def check_engine(engine: str, folder: Path | str | None) -> None:
     check_choice("engine", engine, ("auto", *ENGINES))
     if engine != "auto" and ENGINES[engine].needs_folder and folder is None:
         raise ValueError(f"`engine` {engine!r} needs a folder for its files, `disk`. Got none.")
+    if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+        raise ValueError(f"`disk` must be a folder. {str(folder)!r} is not.")
 
 
 def _names(engine: str, plan: Plan, folder: Path | str | None) -> list[str]:

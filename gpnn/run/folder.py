@@ -258,6 +258,9 @@ def check_free(path: Path) -> None:
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f"The run folder must be new or empty. {str(path)!r} is not.")
+    place = next(each for each in path.absolute().parents if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise ValueError(f"The run folder must lie in a folder that can be written to. {str(place)!r} is not one.")
 
 
 def _record(line: str, name: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What scripts rely on: exit codes, one process per run, nothing half-written."""
 
+import builtins
 import errno
 import os
 import signal
@@ -11,6 +12,7 @@ from urllib.error import URLError
 
 import pytest
 
+from gpnn.__main__ import main
 from gpnn.run.folder import lock_run
 
 
@@ -45,6 +47,20 @@ def test_a_run_in_use_is_left_alone(gpnn, tiny, tmp_path) -> None:
     assert output == ""
     with lock_run(tmp_path / "run"):  # the process has let go of it
         pass
+
+
+def test_an_interrupted_import_is_one_line(monkeypatch, capsys) -> None:
+    def interrupted(name, *rest):
+        if name == "gpnn.cli":
+            raise KeyboardInterrupt
+        return importing(name, *rest)
+
+    importing = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "gpnn: stopped.\n"
 
 
 def test_names_in_errors_do_not_steer_the_terminal(gpnn, tmp_path) -> None:

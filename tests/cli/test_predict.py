@@ -41,7 +41,7 @@ def test_a_new_graph(gpnn, run, tmp_path):
     [
         (["planted", "data.num_features=21", "--out", "a.csv"], "The graph must have the run's 20 features. Got 21."),
         (["planted", "--out", "a.txt"], "must end in .parquet or .csv. Got 'a.txt'."),
-        (["planted", "--out", "missing/a.csv"], "no such file or directory"),
+        (["planted", "--out", "missing/a.csv"], "`--out` must lie in a folder that exists. 'missing' does not."),
     ],
 )
 def test_mistakes(gpnn, run, tmp_path, words, sentence):

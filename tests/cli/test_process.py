@@ -363,6 +363,14 @@ def test_a_signal_that_is_ignored_or_handled_is_left_alone():
         signal.signal(signal.SIGHUP, before)
 
 
+def test_after_the_training_it_is_immediate():
+    with Interrupt() as interrupt:
+        interrupt.start([])
+        interrupt.trains = False
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
 def test_before_the_training_it_is_immediate_and_remembered():
     with Interrupt() as interrupt:
         with pytest.raises(KeyboardInterrupt):

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 from safetensors.torch import load_file
 
+from gpnn.build import run as build_run
 from gpnn.race import halving
 from gpnn.recipes import RECIPES
 from gpnn.run.folder import HistoryFile
@@ -59,6 +60,19 @@ def test_a_stopped_run_predicts_and_reports(gpnn, tiny, tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
+def test_a_signal_after_the_training_stops_at_once(gpnn, tiny, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(build_run, "write_run_report", lambda *rest: signal.raise_signal(signal.SIGINT))
+        result = gpnn("train", *tiny, "--out", "run")
+    assert result.exit_code == 130
+    assert "stopping after this epoch" not in result.stderr
+    assert result.stderr.endswith("Continue with: gpnn train --resume run\n")
+    assert metrics_of(tmp_path / "run")["stopped"] == "epochs"
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert gpnn("train", "--resume", "run", "-q").exit_code == 0
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_a_finished_run_goes_on_for_longer(gpnn, tiny, tmp_path):
     assert gpnn("train", *tiny, "--out", "run", "-q", "--no-report").exit_code == 0
     result = gpnn("train", "--resume", "run", "train.epochs=9", "train.patience=7", "--no-report")

@@ -110,12 +110,15 @@ def test_of_a_large_graph_the_refusal_names_the_recipe_for_it(monkeypatch):
         choose_engine(model, data.x, plan, RECIPE, memory=1e6)
 
 
-def test_unknown_engines_and_missing_folders_are_named():
+def test_unknown_engines_and_missing_folders_are_named(tmp_path):
     data, plan, model = parts()
     with pytest.raises(ValueError, match=r"`engine` must be one of auto, fused, .* Got 'fast'"):
         choose_engine(model, data.x, plan, RECIPE, engine="fast")
     with pytest.raises(ValueError, match="'mapped' needs a folder"):
         choose_engine(model, data.x, plan, RECIPE, engine="mapped")
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"`disk` must be a folder. '.*file' is not."):
+        choose_engine(model, data.x, plan, RECIPE, engine="mapped", folder=tmp_path / "file")
 
 
 @pytest.mark.parametrize("cell", rest_thorough(["gru", "lstm", "mlp", "linear", "gcnii"], ["gru", "linear"]))

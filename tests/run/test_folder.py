@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.run.folder import RunFolder, describe_environment, lock_run, reserve_run_path
+from gpnn.run.folder import RunFolder, check_free, describe_environment, lock_run, reserve_run_path
 
 
 @pytest.fixture
@@ -37,6 +37,16 @@ def test_what_is_there_is_never_overwritten(run, tmp_path):
         RunFolder.create(tmp_path / "full", {})
     (tmp_path / "empty").mkdir()
     assert RunFolder.create(tmp_path / "empty", {"config.toml": ""}).config.exists()
+
+
+def test_it_needs_a_folder_to_lie_in(tmp_path, monkeypatch):
+    check_free(tmp_path / "new" / "run")
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"must lie in a folder that can be written to\. '.*file' is not one"):
+        check_free(tmp_path / "file" / "run")
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    with pytest.raises(ValueError, match="must lie in a folder that can be written to"):
+        check_free(tmp_path / "run")
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

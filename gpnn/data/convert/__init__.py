@@ -76,7 +76,12 @@ def convert(
         try:
             _hold(handle, out)
             _begin(work, _identity(job))
-            _finish(work, out, _make(job))
+            try:
+                facts = _make(job)
+            except ValueError:
+                _discard(work, out)
+                raise
+            _finish(work, out, facts)
         finally:
             if handle is not None:
                 os.close(handle)
@@ -147,6 +152,14 @@ def _make(job: Conversion) -> dict[str, Any]:
     facts |= {"options": {**job.settings.chosen(), "label": choices.label, "seed": choices.seed}, "arrays": found}
     write_json(work / "facts.json", facts)
     return facts
+
+
+def _discard(work: Path, out: Path) -> None:
+    """Remove the working folder where it holds nothing to continue from, and the graph's where it then is empty."""
+    if not (work / "nodes.json").is_file():
+        shutil.rmtree(work)
+        if not any(out.iterdir()):
+            out.rmdir()
 
 
 def _finish(work: Path, out: Path, facts: dict[str, Any]) -> None:

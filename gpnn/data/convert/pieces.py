@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpnn.check import check_choice, check_range
+from gpnn.check import check_choice
 from gpnn.data.npy_file import read_header, read_rows
 from gpnn.data.tables import EDGE_READERS, find_inputs
 from gpnn.data.tables.binary import array_column, open_parquet, place, plain_columns
@@ -61,7 +61,8 @@ class ConvertSettings:
     def __post_init__(self) -> None:
         check_choice("duplicates", self.duplicates, DUPLICATES)
         check_choice("dtype", self.dtype, DTYPES)
-        check_range("memory", self.memory, 1e9)
+        if not self.memory >= 1e9:
+            raise ValueError(f"`memory` must be at least 1GB. Got {self.memory / 1e9:g} GB.")
         if self.duplicates == "auto":
             object.__setattr__(self, "duplicates", "merge" if self.undirected else "keep")
 

@@ -112,11 +112,14 @@ def _find_dialect(path: Path, size: int, changed: int) -> Dialect:
 def _scan(path: Path, compression: str | None, size: int) -> tuple[str, bool]:
     """The encoding, and whether there are quotes."""
     with open_text(path, compression, "utf-8") as stream:
-        quotes, other, pairs, length, last = False, False, False, 0, b""
+        quotes, other, pairs, length, lines, last = False, False, False, 0, 0, b""
         while chunk := read_chunk(stream, BLOCK):
             if not length and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return "utf-16", True
-            length += len(chunk)
+            if b"\0" in chunk:
+                line = lines + chunk[: chunk.index(0)].count(b"\n") + 1
+                raise ValueError(f"{path.name}, line {line}: must be text (UTF-16 begins with its mark). Got a byte 0.")
+            length, lines = length + len(chunk), lines + chunk.count(b"\n")
             if compression is not None:
                 check_expansion(path.name, length, size)
             quotes = quotes or b'"' in chunk

@@ -282,6 +282,7 @@ def test_mistakes_of_nodes(table, tmp_path, small_pieces):
     twice = table("nodes.csv", id=[*range(9), 3])
     with pytest.raises(ValueError, match=r"nodes.csv, line 11, column id: must be distinct and is on line 5 already"):
         convert(edges, twice, tmp_path / "out")
+    assert not (tmp_path / "out").exists()  # there is nothing to continue from
     texts = table("nodes.csv", id=["a", "", "b"], size=[1, 2, 3])
     with pytest.raises(ValueError, match=r"nodes.csv, line 3, column id: must not be empty"):
         convert(edges, texts, tmp_path / "out")
