@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any, get_type_hints
 
 from gpnn.check import convert, describe, unknown_setting
 from gpnn.config.sections import SECTIONS, Config, ModelConfig
-from gpnn.config.values import parse_literal
 from gpnn.data.load import loader_options
 from gpnn.data.tables import tables
 from gpnn.nn import GPNN
@@ -83,6 +83,19 @@ def read_settings(file: Path | None, overrides: Sequence[str]) -> dict[str, Any]
                 raise ValueError(f"`{key}` must lie in a section. `{name}` is a value.")
         table[last] = parse_literal(text.strip())
     return settings
+
+
+def parse_literal(text: str) -> Any:
+    """The value that `text` writes in TOML, or else the text itself.
+
+    >>> [parse_literal(text) for text in ("3", "1e-3", "true", "[1, 2]", "cora")]
+    [3, 0.001, True, [1, 2], 'cora']
+    """
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return parsed["value"] if set(parsed) == {"value"} else text
 
 
 def setting_names() -> list[str]:

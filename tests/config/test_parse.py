@@ -8,7 +8,7 @@ import pytest
 
 from gpnn.check import SETTING_NAMES, TABLE_NAMES
 from gpnn.config import Config, parse_config, read_settings, setting_names
-from gpnn.config.parse import list_settings, read_entries
+from gpnn.config.parse import list_settings, parse_literal, read_entries
 from gpnn.data.load import loader_options
 from gpnn.data.tables import tables
 from gpnn.divide import METHODS
@@ -164,3 +164,11 @@ def test_the_page_is_made_from_the_docstrings():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.PAGE.read_text() == module.page(), "python -m docs.settings_page writes it anew"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("-3", -3), ("0.5", 0.5), ("false", False), ('"5"', "5"), ("phase", "phase"), ("1\nx = 2", "1\nx = 2"), ("", "")],
+)
+def test_literals(text, value):
+    assert parse_literal(text) == value
