@@ -160,7 +160,7 @@ def _take_part(block: Block, rows: Tensor) -> BlockPart:
     senders = torch.cat([operator.col[entry] for operator, (_, entry) in zip(block.operators, taken)])
     others = senders[place[senders] < 0].unique().long()
     place[others] = torch.arange(len(rows), len(rows) + len(others), dtype=torch.int32, device=rows.device)
-    inputs = torch.cat([rows, others])
+    inputs = narrowed(torch.cat([rows, others]), block.num_inputs)
 
     def pick(values: Tensor | None, at: Tensor) -> Tensor | None:
         return None if values is None else values[at]
@@ -168,9 +168,10 @@ def _take_part(block: Block, rows: Tensor) -> BlockPart:
     operators = []
     for operator, (counts, entry) in zip(block.operators, taken):
         col, weight = place[operator.col[entry]], pick(operator.weight, entry)
-        parts = (pointers(counts), col, weight, *transposed(counts, col, len(inputs), with_entry=weight is not None))
+        back = transposed(counts, col, len(inputs), with_entry=weight is not None)
         scales = pick(operator.row_scale, rows), pick(operator.col_scale, inputs)
-        operators.append(Operator((len(rows), len(inputs)), *parts, *scales))
+        shape, ptr = (len(rows), len(inputs)), row_pointers(counts, len(col))
+        operators.append(Operator(shape, ptr, col, weight, *back, *scales))
     raw = tuple(pick(weight, entry) for weight, (_, entry) in zip(block.raw_weights, taken))
     own = pick(block.diagonal, rows), pick(block.degree, inputs)
     num_own = len(rows) + int((others < block.num_rows).sum())  # they rise
@@ -190,7 +191,17 @@ def transposed(counts: Tensor, col: Tensor, num_columns: int, *, with_entry: boo
     order = col.argsort(stable=True)
     row = torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32, device=col.device), counts)
     entry = order.int() if with_entry else col[:0]
-    return pointers(torch.bincount(col, minlength=num_columns)), row[order], entry
+    return row_pointers(torch.bincount(col, minlength=num_columns), len(col)), row[order], entry
+
+
+def row_pointers(counts: Tensor, num_entries: int) -> Tensor:
+    """Where each row begins, and the end of the last, `[R + 1]`, from the rows' lengths, `[R]`, and their sum."""
+    return narrowed(pointers(counts), num_entries + 1)
+
+
+def narrowed(values: Tensor, bound: int) -> Tensor:
+    """Whole numbers below a bound in int32 where that fits, on a GPU alone: a CPU's kernels are compiled for int64."""
+    return values.int() if values.is_cuda and bound <= 2**31 else values
 
 
 def as_slice(rows: Tensor) -> Tensor | slice:

@@ -32,7 +32,7 @@ WHOLE = 0.5  # of a block's rows: with more it is computed whole
 SPARSE, WHOLE_SPARSE = 4, 0.9  # edges per row, up to which a part takes little memory; the same for such a block
 NEARLY = 0.82  # of a block's rows: with more all of them are stored
 ALMOST = 0.9  # of all rows: with more all of them are stored, where they stand
-MOST_MADE = 8  # initial states that are made of features in one pass over the first phase, per row
+MOST_MADE = 12  # initial states that are made of features in one pass over the first phase, per row
 MANY = 1 << 23  # rows that a part reads, from which on initial states are differentiated a range at a time
 
 

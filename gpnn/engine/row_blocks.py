@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gpnn.csr import pointers, row_entries
-from gpnn.engine.block import Block, as_slice, transposed
+from gpnn.csr import row_entries
+from gpnn.engine.block import Block, as_slice, narrowed, row_pointers, transposed
 from gpnn.engine.normalize import inverse, is_symmetric, row_weights, symmetric_weight
 from gpnn.graph.edges import sum_of_hashes
 from gpnn.kernels import Operator
@@ -197,9 +197,8 @@ class RowLayout:
         if split and self.symmetric and len(operators) == 1 and operators[0].weight is None:
             operators = [replace(operators[0], split=_split(operators[0]))]
         kept_degree = degree if weighs_entries(rule.name, column.device) else None  # else factors are exact
-        return Block(
-            as_slice(inputs), len(nodes), tuple(operators), tuple(raw_weights), None, weights.diagonal, kept_degree
-        )
+        compact = as_slice(narrowed(inputs, self.num_nodes))
+        return Block(compact, len(nodes), tuple(operators), tuple(raw_weights), None, weights.diagonal, kept_degree)
 
     def _operator(
         self, entries: Entries, raw: Tensor | None, shape: tuple[int, int], row: Tensor | None, degree: Tensor | None
@@ -213,7 +212,7 @@ class RowLayout:
             row: a factor of each row, `[n]`, or None.
             degree: under a symmetric rule, that of each input, `[m]`.
         """
-        ptr, col, weight, col_scale = pointers(entries.counts), entries.column, raw, None
+        ptr, col, weight, col_scale = row_pointers(entries.counts, len(entries.column)), entries.column, raw, None
         if degree is not None and weighs_entries(self.rule.name, col.device):
             given = torch.ones(len(col), dtype=torch.float64) if raw is None else raw.double()
             weight = symmetric_weight(given, degree[col], degree[entries.rows()])
@@ -330,6 +329,7 @@ def _split(operator: Operator) -> tuple[Operator, Operator]:
     scales = (None, None) if operator.col_scale is None else operator.col_scale.split([n, m - n])
     inside = Operator((n, n), ptr, col, None, ptr, col, none, col_scale=scales[0])
     crosses = operator.col >= n
-    cut_ptr, cut_col = pointers(torch.bincount(operator.rows()[crosses], minlength=n)), operator.col[crosses] - n
+    cut_col = operator.col[crosses] - n
+    cut_ptr = row_pointers(torch.bincount(operator.rows()[crosses], minlength=n), len(cut_col))
     t_ptr, t_row = operator.t_ptr[n:] - num_own, operator.t_row[num_own:]
     return inside, Operator((n, m - n), cut_ptr, cut_col, None, t_ptr, t_row, none, col_scale=scales[1])

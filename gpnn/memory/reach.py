@@ -18,7 +18,7 @@ from gpnn.engine.recompute import round_steps
 from gpnn.engine.step import Step
 from gpnn.schedule.phase_spec import RECEIVES_CUT, RECEIVES_INSIDE, SENDS_CUT
 
-_ENTRY, _ROW = 8, 24  # bytes of a part of a block per entry, and per row that it reads or writes: ids and pointers
+_ENTRY, _ROW = 8, 12  # bytes of a part of a block per entry, and per row that it reads or writes: ids and pointers
 _PLACE = 4  # bytes for each row that a block reads, where not all rows are stored, on a GPU
 
 

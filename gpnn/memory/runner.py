@@ -23,7 +23,9 @@ from gpnn.memory.reach import CountedReach, PartSize
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
 _EDGE, _WEIGHT, _NODE = 12, 8, 40  # two pointers, a position and two factors in 8 bytes each
-_COPY = 16  # a row that a block reads of another: its number, and where its entries in the transpose begin
+# Over a graph in CSR form, whose pointers and positions have 4 bytes on a GPU: the same of a row; and of a row that a
+# block reads of another its number, and where its entries in the transpose begin
+_OWN, _COPY = {"cpu": 40, "cuda": 28}, {"cpu": 16, "cuda": 8}
 _HALO = 16  # a held edge's sender: its row, and its place among those that blocks read as they were
 _PLACE = {"cpu": 8, "cuda": 4}  # that place alone, of a row that a block reads of another
 _LOWERING_EDGE = 90  # ids, weights and orders in 8 bytes while a phase is compressed
@@ -143,12 +145,13 @@ def _phase_bytes(phase: LoweredPhase | LoweredRows, normalization: str, in_block
 def _row_phase_bytes(phase: LoweredRows, in_blocks: bool) -> float:
     """The same over a graph in CSR form, which has no edge ids; where it is symmetric and blocks read no rows of
     others, edges are their own transpose."""
-    copies = phase.num_copies if in_blocks else phase.num_halo if phase.repeat > 1 else 0
+    device, copies = phase.layout.ptr.device.type, phase.num_copies if in_blocks else 0
+    copies = phase.num_halo if not in_blocks and phase.repeat > 1 else copies
     mirrored = phase.layout.symmetric and not copies
-    per_edge, per_row = (4, _NODE - 16) if mirrored else (8, _NODE)
+    per_edge, per_row = (4, _OWN[device] - _COPY[device]) if mirrored else (8, _OWN[device])
     per_edge += _WEIGHT if phase.weighted else 0
-    place = _PLACE[phase.layout.ptr.device.type] if phase.num_held else 0
-    per_copy = _COPY + place + (12 if phase.scales_senders else 0)
+    place = _PLACE[device] if phase.num_held else 0
+    per_copy = _COPY[device] + place + (12 if phase.scales_senders else 0)
     apart = phase.repeat > 1 and phase.layout.symmetric and not phase.weighted
     columns = 4 * phase.num_held if apart else 0  # of held edges
     return per_edge * (phase.num_edges + phase.num_held) + columns + per_copy * copies + per_row * phase.num_rows

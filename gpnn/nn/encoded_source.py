@@ -273,4 +273,4 @@ class EncodedSource:
     def _nodes(self, rows: Tensor | slice) -> Tensor:
         if self.nodes is not None:
             return self.nodes[rows]
-        return torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, slice) else rows
+        return torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, slice) else rows.long()
