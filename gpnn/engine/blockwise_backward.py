@@ -243,6 +243,10 @@ class BlockwiseBackward:
         boundary.load(self.state)
         boundary.drop()
 
+    def release(self) -> None:
+        """Free the state that the pass has come to: no further round will be gone through."""
+        self.state, self._buffer = self.grad[:0], None
+
     def _own_state(self) -> Tensor:
         if self._buffer is None:
             self._buffer = empty_like(self.grad)

@@ -218,6 +218,7 @@ class _Propagation(Function):
             for number in reversed(range(len(boundaries))):
                 backward.add(received[number], run.rows)
                 backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
+            backward.release()
             by_source = run.source.gradients(backward.grad)
         return None, backward.initial_grad, *by_source, *backward.parameter_grads
 
@@ -317,6 +318,7 @@ def _differentiate(run: _Run, loss: RowLoss) -> tuple[Tensor, list[Tensor | None
             boundaries[0].fetch()
     for number in reversed(range(before_loss)):
         backward.through_round(number, boundaries[number], boundaries[number - 1] if number else None)
+    backward.release()
     return value, [*run.source.gradients(backward.grad), *backward.parameter_grads]
 
 

@@ -268,7 +268,8 @@ class _Training:
         plan, whole = self.plan, 4.0 * self.plan.num_nodes * self.num_outputs
         if not holds_logits(plan.num_nodes, self.num_outputs):
             some = plan.num_nodes if self.rows is None else min(plan.num_nodes, 1.5 * self.rows)  # of all splits
-            return 4.0 * _SCORE_COPIES * some * self.num_outputs, 0.0, False
+            # a GPU has states of all nodes when predictions are written
+            return 4.0 * _SCORE_COPIES * some * self.num_outputs, 0.0, self.on_gpu
         if not self.on_gpu:
             return (whole if plan.num_nodes * self.num_outputs <= MAPPED_LOGITS else 0.0), 0.0, True
         return (0.0, whole, True) if whole > LARGE_SCORES else (whole, 0.0, True)
@@ -282,9 +283,10 @@ class _Training:
         chunk, state = step_rows(plan.device), plan.num_nodes * each.state
         work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
         if self.on_gpu and runner.features == "cpu" and not whole:
-            # two pieces are here before the first round and after
-            reading = chunk * (x.shape[1] * (2 * width + 4) + 3 * each.state)
-            work = max(found.work + chunk * 3 * each.state, 2 * state + reading - found.kept)
+            # two pieces are here before the first round, beside two states, and after it beside a gradient
+            pieces = chunk * (x.shape[1] * 2 * width + 3 * each.state)
+            reading = max(state + pieces, pieces + chunk * x.shape[1] * 4)
+            work = max(found.work + chunk * 3 * each.state, state + reading - found.kept)
         return found.kept, work, found.host
 
 
