@@ -398,6 +398,7 @@ class _Pass:
                 write_rows(total, part.inputs, torch.zeros_like(inputs) if found is None else found)
             else:
                 add_rows(total, part.inputs, found)
+            del inputs, out, found  # before the next are made
         return total
 
     def before(self, stage: Stage, total: Tensor, passed: Tensor | None, into: Tensor | None) -> Tensor:
@@ -426,8 +427,8 @@ class _Pass:
                 out = self.recomputation.advance(part.block, part.number, inputs, stage.steps, None)
             found = self._differentiate(out, (inputs,) if many else (), self._received(part, grad))
             if many:
-                del made, inputs, out
-                self._through_source(part.inputs, found[0])
+                del made, inputs, out  # before others are made
+                self._through_source(part.inputs, found.pop())
 
     def _through_source(self, rows: Tensor | slice, grad: Tensor | None) -> None:
         """Add what initial states of distinct rows, whose gradient is given, `[m, s]`, send to the tensors."""
