@@ -182,14 +182,14 @@ class BlockwiseBackward:
         def through(number: int, block: Block) -> tuple[Tensor | None, Tensor | None, list[Tensor | None]]:
             return self._through_loss(block, number, steps, loss)
 
-        shares = []
-        for block, (share, grad, grads) in zip(
-            self.recomputation.pieces(phase), self.recomputation.each(phase, through)
-        ):
+        shares, blocks = [], iter(self.recomputation.pieces(phase))
+        for found in self.recomputation.each(phase, through):
+            share, grad, grads = found
             if share is not None:
                 shares.append(share)
-            add_inputs(self.grad, block, grad)
+            add_inputs(self.grad, next(blocks), grad)
             self._add_to_parameters(grads)
+            del found, grad, grads  # before the next block is differentiated
         boundary.drop()
         return torch.stack(shares).sum() if shares else self.grad.new_zeros((), dtype=torch.float32)
 
@@ -298,9 +298,12 @@ class BlockwiseBackward:
             write_rows(self.grad, block.rows, own.expand(block.num_rows, self.grad.shape[1]))
             return None if grad is None else grad[block.num_rows :], grads
 
-        for place, (grad, grads) in zip(halo.places, self.recomputation.each(phase, through)):
-            add_rows(received, place, grad)
+        places = iter(halo.places)
+        for found in self.recomputation.each(phase, through):
+            grad, grads = found
+            add_rows(received, next(places), grad)
             self._add_to_parameters(grads)
+            del found, grad, grads  # before the next block is differentiated
         add_rows(self.grad, halo.rows, received)
 
     def _through_joint_step(self, phase: AnyPhase, step: Step) -> None:
