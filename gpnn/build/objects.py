@@ -16,7 +16,7 @@ from gpnn.data import load_dataset
 from gpnn.data.features import choose_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.vocabulary import Vocabulary
-from gpnn.distributed import SINGLE, ProcessGroup, Shard, ShardedPlan, ShardIndex, Totals, group_of
+from gpnn.distributed import SINGLE, ProcessGroup, Shard, ShardIndex, Totals, group_of
 from gpnn.distributed.plan import own_names
 from gpnn.engine import Plan
 from gpnn.kernels.execution import choose_device
@@ -38,6 +38,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class OwnShard:
+    """What one process of a group builds from.
+
+    Attributes:
+        index: of the folder of shards.
+        shard: the rows that this process owns.
+        data: their features, labels and masks.
+        group: the processes.
+        device: of this process.
+        sharing: how many of the processes share this machine's memory.
+    """
+
+    index: ShardIndex
+    shard: Shard
+    data: Data
+    group: ProcessGroup
+    device: torch.device
+    sharing: int = 1
+
+
+@dataclass(frozen=True, eq=False)
 class Begun:
     """What a run begins with.
 
@@ -47,6 +68,7 @@ class Begun:
         partition: the subgraphs, or None without.
         build_other: builds another configuration over the same data; collective.
         ready: the recipe whose objects are built already, where a race begins with one.
+        own: this process's share of the graph, which `data` are the rows of; None: the whole graph.
     """
 
     config: Config
@@ -54,48 +76,17 @@ class Begun:
     partition: Partition | None
     build_other: Callable[[Config], Built] = field(kw_only=True)
     ready: str | None = field(default=None, kw_only=True)
+    own: OwnShard | None = field(default=None, kw_only=True)
 
     @property
     def group(self) -> ProcessGroup:
         """The processes that train."""
-        return SINGLE
+        return SINGLE if self.own is None else self.own.group
 
     @property
     def device(self) -> torch.device:
         """Where this process trains."""
-        return choose_device(self.config.device)
-
-    @property
-    def sharded(self) -> bool:
-        """Whether the data are this process's share of a graph's."""
-        return False
-
-
-@dataclass(frozen=True, eq=False)
-class BegunShard(Begun):
-    """What one process of a group begins a race with: the rows that it owns.
-
-    Attributes:
-        processes: the group.
-        place: the device of this process.
-        totals: the sizes of the whole graph.
-    """
-
-    processes: ProcessGroup = field(kw_only=True)
-    place: torch.device = field(kw_only=True)
-    totals: Totals = field(kw_only=True)
-
-    @property
-    def group(self) -> ProcessGroup:
-        return self.processes
-
-    @property
-    def device(self) -> torch.device:
-        return self.place
-
-    @property
-    def sharded(self) -> bool:
-        return True
+        return choose_device(self.config.device) if self.own is None else self.own.device
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,18 +111,6 @@ class Built(Begun):
     notes: Sequence[Note] = ()
 
     @property
-    def group(self) -> ProcessGroup:
-        return group_of(self.plan)
-
-    @property
-    def device(self) -> torch.device:
-        return self.plan.device
-
-    @property
-    def sharded(self) -> bool:
-        return isinstance(self.plan, ShardedPlan)
-
-    @property
     def recipe(self) -> Recipe:
         return self.config.train
 
@@ -148,8 +127,8 @@ class Built(Begun):
     @property
     def totals(self) -> Totals:
         """The sizes of the whole graph, over all processes."""
-        if isinstance(self.plan, ShardedPlan):
-            return self.plan.shard.totals
+        if self.own is not None:
+            return self.own.shard.totals
         parts = 1 if self.partition is None else self.partition.num_parts
         graph = self.data.get("graph")
         num_edges = self.data.num_edges if graph is None else graph.num_edges
@@ -176,15 +155,16 @@ def build(config: Config, data: Data | None = None) -> Built:
     reported = holds_logits(data.num_nodes, task_of(data).num_outputs)
     made = pipeline.assemble(data, config.train, keep_schedule=reported)
     config = replace(config, engine=made.pipeline.engine)
-    return _finish(config, made, take_notes(made.facts, data.get("notes")), lambda other: build(other, data))
+    begun = Begun(config, data, None, build_other=lambda other: build(other, data))
+    return _finish(begun, made, take_notes(made.facts, data.get("notes")))
 
 
-def _finish(config: Config, made: Assembly, notes: Sequence[Note], build_other: Callable[[Config], Built]) -> Built:
-    """The objects of an assembly, and its configuration with what was chosen: sizes, and the scale of the targets."""
+def _finish(begun: Begun, made: Assembly, notes: Sequence[Note]) -> Built:
+    """The objects of an assembly, and the configuration with what was chosen: sizes, and the scale of the targets."""
     made = made.resolve_target_scale()
-    config = replace(_with_sizes(config, made.pipeline), train=made.recipe)
+    config = replace(_with_sizes(begun.config, made.pipeline), train=made.recipe)
     objects = (made.data, made.partition, made.plan, made.model, made.model_arguments, made.engine)
-    return Built(config, *objects, [*notes, *made.notes], build_other=build_other)
+    return Built(config, *objects, [*notes, *made.notes], build_other=begun.build_other, own=begun.own)
 
 
 def begin(config: Config) -> Begun:
@@ -198,28 +178,7 @@ def begin(config: Config) -> Begun:
     return Begun(resolve(config, data), data, part, build_other=lambda other: build(other, data))
 
 
-@dataclass(frozen=True, eq=False)
-class OwnShard:
-    """What one process of a group builds from.
-
-    Attributes:
-        index: of the folder of shards.
-        shard: the rows that this process owns.
-        data: their features, labels and masks.
-        group: the processes.
-        device: of this process.
-        sharing: how many of the processes share this machine's memory.
-    """
-
-    index: ShardIndex
-    shard: Shard
-    data: Data
-    group: ProcessGroup
-    device: torch.device | str = "cpu"
-    sharing: int = 1
-
-
-def begin_shard(config: Config, own: OwnShard) -> BegunShard:
+def begin_shard(config: Config, own: OwnShard) -> Begun:
     """The same as :func:`begin` for one process of a group; collective.
 
     Raises:
@@ -228,15 +187,12 @@ def begin_shard(config: Config, own: OwnShard) -> BegunShard:
     num_outputs(own.index)  # refuses shards without labels
     if not own.group.any(own.data.get("train_mask") is not None and bool(own.data.train_mask.any()))[0]:
         raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
-    return BegunShard(
-        replace(config, train=resolve_recipe(config.train, own.data)),
-        own.data,
-        None,
-        build_other=lambda other: own.group.run_on_all(lambda: build_shard(other, own)),
-        processes=own.group,
-        place=torch.device(own.device),
-        totals=own.shard.totals,
-    )
+    config = replace(config, train=resolve_recipe(config.train, own.data))
+
+    def build_other(other: Config) -> Built:
+        return own.group.run_on_all(lambda: build_shard(other, own))
+
+    return Begun(config, own.data, None, build_other=build_other, own=own)
 
 
 def build_shard(config: Config, own: OwnShard) -> Built:
@@ -248,7 +204,7 @@ def build_shard(config: Config, own: OwnShard) -> Built:
     begun = begin_shard(config, own)
     pipeline = replace(pipeline_of(begun.config), device=str(own.device))
     made = pipeline.assemble_shard(own.shard, own.data, own.group, begun.config.train, sharing=own.sharing)
-    return _finish(begun.config, made, shard_notes(own.index, config.model.message), begun.build_other)
+    return _finish(begun, made, shard_notes(own.index, config.model.message))
 
 
 def resolve_shards(config: Config, index: ShardIndex) -> Config:

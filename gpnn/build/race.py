@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from gpnn.build.finish import keep_training, write_member
-from gpnn.build.objects import Begun, BegunShard, Built, build, build_data
+from gpnn.build.objects import Begun, Built, OwnShard, build, build_data
 from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
 from gpnn.check import parse_memory
 from gpnn.config import Config, sound_config
@@ -106,7 +106,7 @@ def begin_race(race: Race, begun: Begun) -> Begun:
     if race.record is not None:
         return begun
     race = replace(race, base=begun.config.to_toml())  # as its folder notes it
-    first = [LARGE, DEFAULT] if begun.data.num_nodes >= LARGE_GRAPH and not begun.sharded else [DEFAULT]
+    first = [LARGE, DEFAULT] if begun.data.num_nodes >= LARGE_GRAPH and begun.own is None else [DEFAULT]
     refused: dict[str, Exception] = {}
     for names in (lambda: first, lambda: _members(race, begun, _variants(begun))):  # whose facts take their time
         for name in names():
@@ -238,7 +238,7 @@ def _starts(names: Sequence[str], race: Race, begun: Begun, variants: Variants) 
         return build(config, variants.get(undirected=own.undirected, scale_features=own.scale_features))
 
     def start(name: str) -> Start[Built]:
-        own = {} if begun.sharded else variants.settings(RECIPES[name])  # shards stay as they are
+        own = {} if begun.own is not None else variants.settings(RECIPES[name])  # shards stay as they are
         config = race.config(name, own)
         return Start(lambda recipe: build_variant(replace(config, train=recipe)), config.train)
 
@@ -286,19 +286,18 @@ def parse_race(noted: Any, file: str) -> Race:
 
 def _members(race: Race, begun: Begun, variants: Variants) -> list[str]:
     """The recipes that can be tried; collective."""
-    if begun.sharded:
-        return choose_members(_shard_facts(begun), in_shards=True)
+    if begun.own is not None:
+        return choose_members(_shard_facts(begun.own), in_shards=True)
     return choose_members(variants.facts(scale_is_set="data.scale_features" in race.fixed))
 
 
-def _shard_facts(begun: Begun) -> GraphFacts:
+def _shard_facts(own: OwnShard) -> GraphFacts:
     """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
-    assert isinstance(begun, BegunShard)
-    data, x = begun.data, begun.data.get("x")
-    own = [int(split_mask(data, split).sum()) for split in ("train", "val")]
-    num_labels, num_validation = begun.group.all_reduce(torch.tensor(own)).tolist()
+    data, x = own.data, own.data.get("x")
+    counts = [int(split_mask(data, split).sum()) for split in ("train", "val")]
+    num_labels, num_validation = own.group.all_reduce(torch.tensor(counts)).tolist()
     return GraphFacts(
-        num_nodes=begun.totals.num_nodes,
+        num_nodes=own.shard.totals.num_nodes,
         num_columns=0 if x is None else x.shape[1],
         num_labels=num_labels,
         labels_per_class=num_labels / task_of(data).num_outputs,

@@ -110,7 +110,7 @@ def search_run(
         on_trial: called with each trial's row.
         on_training: called before each trial with its number and its epochs.
     """
-    if not run.search.exists() or begun.sharded:  # shards train what a search has chosen
+    if not run.search.exists() or begun.own is not None:  # shards train what a search has chosen
         return begun
     data = begun.data
     search, noted = read_search(run.search)

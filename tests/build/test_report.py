@@ -49,7 +49,7 @@ def gather(group: ProcessGroup, folder: Path) -> Record | None:
     run = RunFolder(folder / "run")
     config, index = load_config(run.config), read_index(folder / "shards")
     shard, data = read_own(index, group)
-    built = build_shard(config, OwnShard(index, shard, data, group))
+    built = build_shard(config, OwnShard(index, shard, data, group, torch.device("cpu")))
     built.model.load_state_dict(run.read_model()[0])
     return record_run(run, built)
 
