@@ -57,7 +57,8 @@ def write_tables(tables: Tables, folder: Path, seed: int) -> None:
 
 def _split(tables: Tables, draw: Draw) -> list[str]:
     place = draw.permutation(tables.num_nodes) / tables.num_nodes
-    return np.select([place < tables.train, place < tables.train + 0.2], ["train", "val"], "test").tolist()
+    parts = np.select([place < tables.train, place < tables.train + 0.2], ["train", "val"], "test").tolist()
+    return [part if label != "" else "" for part, label in zip(parts, tables.nodes.get("label", parts))]
 
 
 def _write(file: Path, columns: Mapping[str, Sequence[Any]]) -> None:

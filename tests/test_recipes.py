@@ -100,12 +100,12 @@ def test_columns_need_one_process(planted):
 
 
 def test_columns_take_options_of_their_own(planted):
-    with pytest.raises(ValueError, match=r"`model_options` must be one of method, labels. Got 'cell'"):
+    with pytest.raises(ValueError, match=r"option of the model 'columns' must be one of method, labels. Got cell"):
         gpnn.GPNNClassifier(recipe="columns", cell="gru").fit(planted)
     with pytest.raises(ValueError, match=r"`method` must be one of auto, linear, trees. Got 'forest'"):
         gpnn.GPNNClassifier(recipe="columns", model_options={"method": "forest"}).fit(planted)
     linear = gpnn.GPNNClassifier(recipe="columns", model_options={"method": "linear", "labels": False}).fit(planted)
-    assert linear.model_.kinds == ("structure", "unlabelled", "own")
+    assert linear.model_.kinds == ("structure", "unlabelled", "means", "own")
 
 
 @pytest.mark.parametrize("name", ["features", "columns"])

@@ -248,8 +248,9 @@ def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:
 
 LABELS = ("class", "several", "number")  # what a training label is: one of C, any of C, or a number
 SOLVERS = ("linear", "trees")
-# Columns that count: all but the structure's; of them all but the labels around; these; features; and all there are.
-KINDS = ("all", "unlabelled", "labels", "own", "structure")
+# Columns that count: all but the structure's; of them all but the labels around; these; features; all there are; and
+# features, their means over the neighbours and degrees.
+KINDS = ("all", "unlabelled", "labels", "own", "structure", "means")
 
 
 class ColumnModel(nn.Module):
@@ -351,16 +352,29 @@ class ColumnModel(nn.Module):
     def kinds(self) -> tuple[str, ...]:
         """Which columns there are to choose among, of `KINDS`, the most first."""
         labels, features = self.num_labels > 0, self.in_channels > 0
-        present = {"structure": self.structure, "all": labels, "unlabelled": True, "labels": labels and features}
-        return tuple(kind for kind, there in {**present, "own": features}.items() if there)
+        present = {
+            "structure": self.structure,
+            "all": labels,
+            "unlabelled": True,
+            "means": features and not self.many,
+            "labels": labels and features,
+            "own": features,
+        }
+        return tuple(kind for kind, there in present.items() if there)
 
     def kept(self, kind: str) -> Tensor:
         """Which dense columns count, booleans `[D]`."""
         num_columns = len(self.linear.dense_weight)
         place = torch.arange(num_columns, device=self.linear.bias.device)
         bare = num_columns - self.structure * NUM_STRUCTURE
+        degrees = self.num_dense - self.num_degrees
         if kind == "labels":  # and degrees
-            return (place >= self.num_dense - self.num_degrees) & (place < bare)
+            return (place >= degrees) & (place < bare)
+        if kind == "means":  # the first of four aggregates in each relation
+            block = place // max(1, self.in_channels) - 1
+            return (
+                (block < 0) | ((block % 4 == 0) & (place < degrees)) | ((place >= degrees) & (place < self.num_dense))
+            )
         own = self.num_selected if self.many else self.in_channels
         return place < {"structure": num_columns, "all": bare, "unlabelled": self.num_dense, "own": own}[kind]
 

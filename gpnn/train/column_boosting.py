@@ -63,7 +63,7 @@ def boost(
         iterations: of boosting.
         num_leaves: of a tree, at most.
         weight: of each row, `[M]`, or None.
-        seed: of the columns that a split is chosen among.
+        seed: of the rows by which the columns are binned.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
@@ -75,7 +75,6 @@ def boost(
         max_leaf_nodes=num_leaves,
         min_samples_leaf=int(np.clip(len(target) // 50, 2, 20)),
         l2_regularization=1.0,
-        max_features=0.5,
         early_stopping=False,
         random_state=seed,
     )

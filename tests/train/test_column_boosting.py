@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from gpnn.nn.column_fitted import Trees
 from gpnn.train.column_boosting import boost, join
 
-SETTINGS = {"max_leaf_nodes": 7, "l2_regularization": 1.0, "max_features": 0.5, "early_stopping": False}
+SETTINGS = {"max_leaf_nodes": 7, "l2_regularization": 1.0, "early_stopping": False}
 
 
 @pytest.fixture

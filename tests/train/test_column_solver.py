@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.data.features import from_scipy
-from gpnn.nn.column_model import KINDS, ColumnModel
+from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import feature_operator
 from gpnn.nn.structure_columns import NUM_STRUCTURE
 from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, column_arguments
@@ -85,7 +85,7 @@ def test_sparse_columns_are_scaled_where_labels_are_as_many(case, scaled, plante
     scale = model.linear.get_buffer("x_scale")
     assert bool((scale == 1).all()) != scaled
     ridges = [record["strength"] for record in result.history if record["strength"]]
-    assert ridges[: len(KINDS)] == [FIRST if scaled else FIRST_UNSCALED] * len(KINDS)
+    assert ridges[: len(model.kinds)] == [FIRST if scaled else FIRST_UNSCALED] * len(model.kinds)
 
 
 def test_weights_of_edges_tell_which_neighbours_count(planted):
@@ -139,7 +139,7 @@ def test_every_task_is_learnt(case, planted):
     model, result, plan = train(data)
     assert result.metrics[f"val_{result.metrics['metric']}"] > (0.5 if case == "numbers" else 0.8)
     kinds = {Setting.of(record)[:2] for record in result.history}
-    assert {kind for solver, kind in kinds if solver == "linear"} == set(KINDS)
+    assert {kind for solver, kind in kinds if solver == "linear"} == set(model.kinds)
     assert {solver for solver, _ in kinds} == set(model.solvers)
     assert torch.equal(model(data.x, plan).detach(), result.logits)
 
