@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
@@ -251,7 +252,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def check_free(path: Path) -> None:
-    """Raise ValueError unless a run folder can be made at `path`."""
+    """Raise ValueError unless there is room for a run folder at `path`, and OSError where none can be made."""
     if RunFolder(path).config.exists():
         raise ValueError(
             f"The run folder must be new. {str(path)!r} holds a run; continue it with `gpnn train --resume {path}`."
@@ -259,8 +260,11 @@ def check_free(path: Path) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f"The run folder must be new or empty. {str(path)!r} is not.")
     place = next(each for each in path.absolute().parents if each.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise ValueError(f"The run folder must lie in a folder that can be written to. {str(place)!r} is not one.")
+    try:
+        TemporaryFile(dir=place).close()
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _record(line: str, name: str) -> dict[str, Any]:
