@@ -72,16 +72,17 @@ def convert_tables(
     if len(paths) > 2:
         raise ValueError(f"There must be EDGES, maybe NODES, and OUT; quote a pattern. Got {len(paths) + 1} paths.")
     choices = Choices(
-        label, categorical, ignore, numbers, undirected, seed, None, task,
-        id, source, target, type, weight,
+        id=id, source=source, target=target, type=type, weight=weight, label=label, categorical=categorical,
+        ignore=ignore, numbers=numbers, undirected=undirected, task=task, seed=seed,
     )  # fmt: skip
     settings = ConvertSettings(undirected, duplicates, dtype, parse_memory("memory", memory) or 4e9, threads)
+    *nodes, out = paths
     start = time.perf_counter()
     with stages(silent=quiet or json) as progress:
         stored = convert(
             edges,
-            paths[0] if len(paths) == 2 else None,
-            paths[-1],
+            nodes[0] if nodes else None,
+            out,
             features=features,
             labels=labels,
             choices=choices,
@@ -89,16 +90,14 @@ def convert_tables(
             selected=(nodes_table, edges_table),
             progress=progress,
         )
-    facts = {"nodes": stored.num_nodes, "edges": stored.num_edges, "symmetric": stored.symmetric}
-    print_notes(stored.facts["notes"], messages(silent=quiet or json))
     seconds = time.perf_counter() - start
+    print_notes(stored.facts["notes"], messages(silent=quiet or json))
     if json:
-        print_json({**facts, "folder": paths[-1], "seconds": seconds})
+        facts = {"nodes": stored.num_nodes, "edges": stored.num_edges, "symmetric": stored.symmetric}
+        print_json({**facts, "folder": out, "seconds": seconds})
         return
-    kind = "symmetric" if stored.symmetric else "directed"
-    output().print(
-        f"{paths[-1]}: {stored.num_nodes:,} nodes, {stored.num_edges:,} edges, {kind}, in {seconds:.0f} s", markup=False
-    )
+    sizes = f"{stored.num_nodes:,} nodes, {stored.num_edges:,} edges, {'symmetric' if stored.symmetric else 'directed'}"
+    output().print(f"{out}: {sizes}, in {seconds:.0f} s", markup=False)
 
 
 @contextmanager

@@ -248,8 +248,9 @@ def from_frames(
     (['chess', 'choir'], [0, 1, -1], ['age'])
     """
     choices = Choices(
-        label, categorical, ignore, numbers, undirected, seed, vocabulary, task,
-        id, source, target, type, weight, edge_features,
+        vocabulary=vocabulary, id=id, source=source, target=target, type=type, weight=weight, label=label,
+        edge_features=edge_features, categorical=categorical, ignore=ignore, numbers=numbers, undirected=undirected,
+        task=task, seed=seed,
     )  # fmt: skip
     rows = None if nodes is None else read_frame("nodes", nodes, choices.ignore)
     data = check_data(assemble(rows, _read_edges(edges, choices), choices))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,16 +182,10 @@ def _check_header(path: Path, array: Mapping[str, Any]) -> None:
         raise ValueError(f"{path} must be as it was written, {wanted}. Got {found}.")
 
 
-def check_stored(stored: StoredGraph, progress: Callable[[str], None] = lambda name: None) -> dict[str, str]:
-    """The state of each file, "ok" or "corrupt", by its digests computed anew.
-
-    Args:
-        stored: the graph.
-        progress: called with the name of each file before it is read.
-    """
+def check_stored(stored: StoredGraph) -> dict[str, str]:
+    """The state of each file, "ok" or "corrupt", by its digests computed anew."""
     states = {INDEX: "ok"}
     for name, array in stored.facts["arrays"].items():
-        progress(f"{name}.npy")
         states[f"{name}.npy"] = "ok" if digest_blocks(stored.folder / f"{name}.npy") == array["digests"] else "corrupt"
     return states
 

@@ -100,17 +100,17 @@ def row_ids(num_nodes: int, where: str) -> NodeIds:
     return NodeIds(None, num_nodes, where, lambda keys, out: find_rows(keys, num_nodes, out), 0)
 
 
-def make_ids(table: Table, column: str = "id") -> NodeIds:
-    """The ids of a column, `[N]`, which must be distinct and none empty.
+def make_ids(table: Table) -> NodeIds:
+    """The ids of the column `id`, `[N]`, which must be distinct and none empty.
 
     Raises:
         ValueError: naming the row and value.
     """
     from pyarrow import types
 
-    names, where = named(table.columns[column]), table.file
+    names, where = named(table.columns["id"]), table.file
     if not types.is_int64(names.type):
-        return _text_ids(table, column, names)
+        return _text_ids(table, names)
     numbers = names.to_numpy()
     low, high = int(numbers.min()), int(numbers.max())
     if low == 0 and high == len(numbers) - 1 and bool((np.diff(numbers) == 1).all()):
@@ -123,18 +123,18 @@ def make_ids(table: Table, column: str = "id") -> NodeIds:
             find: Find = lambda keys, out: find_direct(keys, low, direct, out)  # noqa: E731
             return NodeIds(names, len(numbers), where, find, direct.nbytes + numbers.nbytes)
     slots = _slots(len(numbers))
-    _check_distinct(table, column, *insert_numbers(numbers, slots))
+    _check_distinct(table, *insert_numbers(numbers, slots))
     find = lambda keys, out: find_numbers(keys, numbers, slots, out)  # noqa: E731
     return NodeIds(names, len(numbers), where, find, slots.nbytes + numbers.nbytes)
 
 
-def _text_ids(table: Table, column: str, names: pyarrow.Array) -> NodeIds:
+def _text_ids(table: Table, names: pyarrow.Array) -> NodeIds:
     ptr, content = text_bytes(names)
     empty = np.flatnonzero(np.diff(ptr) == 0)
     if len(empty):
-        table.refuse(column, int(empty[0]), "must not be empty")
+        table.refuse("id", int(empty[0]), "must not be empty")
     slots = _slots(len(names))
-    _check_distinct(table, column, *insert_text(ptr, content, slots))
+    _check_distinct(table, *insert_text(ptr, content, slots))
     find: Find = lambda keys, out: find_text(*keys, ptr, content, slots, out)  # noqa: E731
     return NodeIds(names, len(names), table.file, find, slots.nbytes + ptr.nbytes + content.nbytes)
 
@@ -144,6 +144,6 @@ def _slots(count: int) -> np.ndarray:
     return np.full(1 << max(4, int(count * 1.5).bit_length()), -1, index_type(count))
 
 
-def _check_distinct(table: Table, column: str, row: int, other: int) -> None:
+def _check_distinct(table: Table, row: int, other: int) -> None:
     if row >= 0:
-        table.refuse(column, row, f"must be distinct and is on {table.place(other)} already")
+        table.refuse("id", row, f"must be distinct and is on {table.place(other)} already")

@@ -163,7 +163,7 @@ def _tuple(names: Sequence[Name] | None) -> tuple[Name, ...] | None:
     return None if names is None else tuple(names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Choices:
     """How tables are to be understood; see :func:`gpnn.data.tables.tables`.
 
