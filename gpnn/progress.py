@@ -26,7 +26,8 @@ class Progress:
     """The one display of what takes its time: a stage, or the epochs of a training, whose callback it is.
 
     On a terminal and in a notebook it is a bar with the best validation so far, and the patience that is left.
-    Elsewhere it is a line for every tenth of the epochs, and at least one every half minute, whatever takes so long.
+    Elsewhere it is a line for every tenth of the epochs, of a race only for its results, and at least one every half
+    minute, whatever takes so long.
 
     Args:
         what: is done first.
@@ -39,7 +40,7 @@ class Progress:
 
     def __init__(self, what: str = "training", *, silent: bool = False, every: float = HALF_MINUTE) -> None:
         self.what, self.silent, self.every = what, silent, every
-        self.epochs, self.best = 0, ""
+        self.epochs, self.best, self._races = 0, "", False
         self._checked: dict[str, Any] = {}  # the last epoch that was validated
         self._last = ""  # what was known after the last epoch
         self._bar: RichProgress | NotebookBar | None = None
@@ -69,6 +70,7 @@ class Progress:
         """Something else is done from now on; `epochs` of a training that begins, 0 of anything else."""
         with self._lock:
             self.what, self.epochs, self.best, self._checked, self._last = what, epochs, "", {}, ""
+            self._races = False
             self._began = self._printed = time.monotonic()
         if self._bar is not None:
             self._bar.remove_task(self._bar.task_ids[0])
@@ -77,6 +79,7 @@ class Progress:
     def rung(self, rung: int, name: str, epochs: int) -> None:
         """A training of a race begins, in a rung numbered from 0, or again with another seed."""
         self.stage(f"race, {'again' if '.' in name else f'rung {rung + 1}'}, {name}", epochs)
+        self._races = True  # whose rows are printed as they come
 
     def measure(self, name: str) -> None:
         """An epoch of a recipe is measured before a race."""
@@ -88,10 +91,10 @@ class Progress:
             return
         best = history[-1].get("best_epoch")
         self.best = next((describe_best(each) for each in history if each["epoch"] == best), "")
-        if self._bar is None:
-            self._print(f"{self.what}: continuing after epoch {len(history)}")
-        else:
+        if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=len(history))
+        elif not self._races:
+            self._print(f"{self.what}: continuing after epoch {len(history)}")
 
     def epoch(self, record: dict[str, Any]) -> None:
         """An epoch is done."""
@@ -102,7 +105,7 @@ class Progress:
         facts = describe_epoch({**self._checked, **record}, self.best)
         with self._lock:
             self._last = f"epoch {record['epoch']}/{self.epochs}  {facts}"
-            tenth = record["epoch"] % max(1, self.epochs // 10) == 0
+            tenth = not self._races and record["epoch"] % max(1, self.epochs // 10) == 0
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], completed=record["epoch"], facts=self._last)
             elif tenth or time.monotonic() - self._printed >= self.every:

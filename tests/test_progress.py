@@ -15,14 +15,26 @@ RECORD = {"epoch": 1, "loss": 0.5, "val_loss": 1.0, "val_accuracy": 0.75, "best_
 
 def test_lines_come_every_tenth_with_the_best_and_the_patience(capsys):
     with Progress(every=1000) as shown:
-        shown.stage("race, rung 1, gated", 20)
+        shown.stage("trial 2", 20)
         shown.start([])
         for epoch in range(1, 6):
             shown.epoch({**RECORD, "epoch": epoch, "val_accuracy": 0.5 if epoch > 1 else 0.75})
     assert capsys.readouterr().err.splitlines() == [
-        "race, rung 1, gated: epoch 2/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
-        "race, rung 1, gated: epoch 4/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
+        "trial 2: epoch 2/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
+        "trial 2: epoch 4/20  loss 0.5000  validation 50.0 %  best 75.0 % (epoch 1)  patience 7",
     ]
+
+
+def test_trainings_of_a_race_are_no_lines(capsys):
+    with Progress(every=1000) as shown:
+        shown.rung(0, "gated", 20)
+        shown.start([RECORD])
+        shown.epoch({**RECORD, "epoch": 2})
+        shown.stage("training", 20)
+        shown.start([RECORD])
+        shown.epoch({**RECORD, "epoch": 2})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["training: continuing after epoch 1", "training: epoch 2/20"]
 
 
 def test_a_line_comes_in_any_case(capsys):
