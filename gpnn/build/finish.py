@@ -42,7 +42,7 @@ from gpnn.schedule.make_schedule import needs_partition
 from gpnn.storage.atomic import finite
 from gpnn.storage.read import read_json
 from gpnn.train.baselines import plain_baselines
-from gpnn.train.blend import Blend, blend_predictions
+from gpnn.train.blend import Blend, blend_predictions, keeps_shares
 from gpnn.train.evaluate import predict_logits, predict_pieces
 from gpnn.train.fit import FitResult
 from gpnn.train.task import Prediction, Task
@@ -241,7 +241,8 @@ def blend_run(run: RunFolder, built: Built, result: FitResult, blend: Blend) -> 
     assert result.task is not None
     own = Prediction(next(iter(blend.weights.values())), result.task, result.logits)
     found = [own, *predict_members(read_members(run, blend, result.task, averaged=False), built)]
-    task, logits, scores = blend_predictions(found, built.data, group_of(built.plan))
+    shares = keeps_shares(result.metrics["metric"], built.config.train.class_weight)
+    task, logits, scores = blend_predictions(found, built.data, group_of(built.plan), shares=shares)
     metrics = {**result.metrics, **scores, "num_members": len(found)}
     noted = blend.to_mapping() | {"task": result.task.to_mapping()}
     return replace(result, logits=logits, task=task, metrics=metrics), noted

@@ -19,7 +19,7 @@ from gpnn.progress import Progress
 from gpnn.race import Finals, RaceRecord, Start, Variants, choose_members, parse_budget, run_race
 from gpnn.recipes import AUTO, DEFAULT, OPEN, find_recipe, parse_training, training_seed
 from gpnn.run.known_nodes import KnownNodes
-from gpnn.train.blend import blend_predictions
+from gpnn.train.blend import blend_predictions, keeps_shares
 from gpnn.train.fit import Callback, FitResult
 from gpnn.train.notes import Note, NoteWarning, take_notes, training_notes
 from gpnn.train.recipe import Recipe
@@ -85,7 +85,9 @@ def train_estimator(
         estimator.members_[name] = weight, member
         found.append(_prediction(weight, result))
     if others:
-        estimator.task_, _, scores = blend_predictions(found, data)
+        weight_of = _recipe_of(estimator, estimator.recipe_, race=True).class_weight
+        shares = keeps_shares(estimator.metrics_["metric"], weight_of)
+        estimator.task_, _, scores = blend_predictions(found, data, shares=shares)
         estimator.metrics_ = {**estimator.metrics_, **scores, "num_members": len(found)}
     _print(estimator, json.dumps(estimator.metrics_))
 

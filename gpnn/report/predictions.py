@@ -206,11 +206,15 @@ def _temperature(metrics: Mapping[str, Any]) -> str:
     split = next((each for each in ("test", "val") if f"{each}_log_loss_before" in metrics), None)
     if split is None:
         return ""
-    loss, error = ([metrics.get(f"{split}_{name}{when}") for when in ("_before", "")] for name in CALIBRATED)
+    loss, error, right = (
+        [metrics.get(f"{split}_{name}{when}") for when in ("_before", "")] for name in (*CALIBRATED, "accuracy")
+    )
+    moved = right[0] is not None
+    shares = f", accuracy {percent(right[0])} and {percent(right[1])}" if moved else ""
     return (
-        f" Outputs are divided by a temperature fitted on the validation nodes; on {SPLIT_NAMES[split]} the log loss "
-        f"was {value_text(loss[0])} before and is {value_text(loss[1])}, the calibration error was "
-        f"{percent(error[0])} and is {percent(error[1])}."
+        f" Outputs are divided by a temperature{' and an offset of each class is added' if moved else ''}, fitted on "
+        f"the validation nodes; on {SPLIT_NAMES[split]} the log loss was {value_text(loss[0])} before and is "
+        f"{value_text(loss[1])}, the calibration error was {percent(error[0])} and is {percent(error[1])}{shares}."
     )
 
 

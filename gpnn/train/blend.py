@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DRAWS = 10  # of which weights are made
 FOLDS = 5  # of the validation nodes; each is predicted with the weights of the others
 LEAST = 0.05  # the smallest weight that is kept
+BY_NODE = ("accuracy", "log_loss", "loss")  # metrics in which every node counts alike
 FEWEST, MOST = 20, 5000  # validation nodes that weights follow
 
 Outputs = tuple[Task, Tensor]
@@ -81,14 +82,31 @@ def choose_blend(results: Iterable[tuple[str, FitResult]], data: Data, group: Pr
     return Blend({name: shares[name] / total for name in sorted(shares, key=lambda each: -shares[each])}, gain)
 
 
+def keeps_shares(metric: str, class_weight: Any) -> bool:
+    """Whether classes should be predicted as often as they are: not where a metric or weights count rare ones more.
+
+    >>> keeps_shares("accuracy", "none"), keeps_shares("accuracy", "balanced"), keeps_shares("macro_f1", "none")
+    (True, False, False)
+    """
+    return metric in BY_NODE and isinstance(class_weight, str) and class_weight == "none"
+
+
 def blend_predictions(
-    predictions: Sequence[Prediction], data: Data, group: ProcessGroup = SINGLE
+    predictions: Sequence[Prediction], data: Data, group: ProcessGroup = SINGLE, *, shares: bool = False
 ) -> tuple[Task, Tensor, dict[str, float]]:
-    """The task and outputs of a blend, calibrated as a whole, and its metrics on each split; collective."""
+    """The task and outputs of a blend, calibrated as a whole, and its metrics on each split; collective.
+
+    Args:
+        predictions: of the members.
+        data: labels and masks of this process's nodes.
+        group: the processes whose nodes count.
+        shares: whether the shares of classes are calibrated, too.
+    """
     task = _task_of([each.task for each in predictions])
     outputs = task.combine(predictions)
     examples = Examples.from_data(data, outputs.device)
-    task, scores = calibrated_scores(lambda split: outputs[examples.nodes[split]], task, examples, group)
+    own = lambda split: outputs[examples.nodes[split]]  # noqa: E731
+    task, scores = calibrated_scores(own, task, examples, group, shares=shares)
     return task, outputs, scores
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpnn.engine import Plan
     from gpnn.nn import MaskKey
 
-CALIBRATED = ("log_loss", "calibration_error")  # what a temperature is to lower
+CALIBRATED = ("log_loss", "calibration_error")  # what a calibration is to lower
 FINITE_ROWS = 1 << 16  # that are looked at at one time
 
 
@@ -195,30 +195,38 @@ def score_split(
 
 
 def calibrated_scores(
-    outputs: Callable[[str], Tensor], task: Task, examples: Examples, group: ProcessGroup = SINGLE
+    outputs: Callable[[str], Tensor],
+    task: Task,
+    examples: Examples,
+    group: ProcessGroup = SINGLE,
+    *,
+    shares: bool = False,
 ) -> tuple[Task, dict[str, float]]:
     """The task calibrated on the validation nodes, and the loss and metrics of each split; collective.
 
     Where probabilities were calibrated, there are also `{split}_log_loss_before` and
-    `{split}_calibration_error_before`, those of the model itself.
+    `{split}_calibration_error_before`, those of the model itself, and where classes have offsets
+    `{split}_accuracy_before`.
 
     Args:
         outputs: gives those of the nodes of a split, `[n, num_outputs]`.
         task: what they mean.
         examples: targets and nodes.
         group: the processes whose nodes count.
+        shares: whether the shares of classes are calibrated, too, so that another class may be the most likely one.
     """
     if group.all_reduce(torch.tensor(examples.nodes["val"].numel())):
         found = outputs("val")
-        task = task.calibrate(found, examples.target("val").to(found.device), group)
+        task = task.calibrate(found, examples.target("val").to(found.device), group, shares=shares)
         del found
     scores: dict[str, float] = {}
-    before = task.uncalibrated()
+    before, moved = task.uncalibrated(), isinstance(task, Classification) and bool(task.offsets)
+    compared = (*CALIBRATED, task.watched) if moved else CALIBRATED
     for split in SPLITS:
         scores |= score_split(outputs(split), task, examples, split, group=group)
         if before is not None:
-            plain = score_split(outputs(split), before, examples, split, CALIBRATED, group)
-            scores |= {f"{key}_before": plain[key] for name in CALIBRATED if (key := f"{split}_{name}") in plain}
+            plain = score_split(outputs(split), before, examples, split, compared, group)
+            scores |= {f"{key}_before": plain[key] for name in compared if (key := f"{split}_{name}") in plain}
     return task, scores
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypedDict, Unpack
 
 import torch
@@ -114,10 +114,12 @@ def balanced_class_weight(target: Tensor, num_classes: int, group: ProcessGroup 
 
 
 BINS = 10
-FOLDS = 5  # of the validation nodes; each is tried with the temperature of the others
-MOST = 20_000  # validation predictions that a temperature follows
+FOLDS = 5  # of the validation nodes; each is tried with what suits the others
+MOST = 20_000  # validation predictions that a temperature or offsets follow
 SHARPEST, SOFTEST = 0.05, 20.0
 HALVINGS = 40
+RIDGE = 20.0  # of the offsets of classes: the precision of a normal distribution around 0
+NEWTON_STEPS = 20
 
 
 def calibration_error(probabilities: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> float:
@@ -161,15 +163,44 @@ def bin_confidence(sure: Tensor, right: Tensor) -> Tensor:
 def choose_temperature(logits: Tensor, target: Tensor) -> float:
     """The temperature T of softmax(logits / T) that suits held-out predictions, or 1 where none is clearly better.
 
-    Each fifth of the predictions is tried with the temperature of the others. Where their log loss falls by more than
-    its standard error, T is that of all.
+    Args:
+        logits: `[M, C]`.
+        target: classes `[M]`.
+    """
+    found = _choose(logits, target, fit_temperature, torch.div)
+    return 1.0 if found is None else float(found)
+
+
+def choose_offsets(logits: Tensor, target: Tensor) -> tuple[float, ...]:
+    """What is added to the logits of each class to suit held-out predictions, or () where that is not clearly better.
 
     Args:
         logits: `[M, C]`.
         target: classes `[M]`.
     """
+    found = _choose(logits, target, fit_offsets, torch.add)
+    return () if found is None else tuple(found.tolist())
+
+
+def _choose(
+    logits: Tensor,
+    target: Tensor,
+    fit: Callable[[Tensor, Tensor], Tensor],
+    change: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor | None:
+    """What is fitted to all predictions, or None where it is not clearly better than nothing.
+
+    Each fifth of the predictions is tried with what is fitted to the others. It is better where their log loss falls by
+    more than its standard error.
+
+    Args:
+        logits: `[M, C]`.
+        target: classes `[M]`.
+        fit: gives what suits logits and targets.
+        change: gives the logits that it makes of others.
+    """
     if len(target) < 2 * FOLDS:
-        return 1.0
+        return None
     # by their losses: the same fifths in whatever order processes give them
     kept = _losses(logits, target).sort().indices[:: -(-len(target) // MOST)]
     logits, target = logits[kept].double(), target[kept]
@@ -177,13 +208,13 @@ def choose_temperature(logits: Tensor, target: Tensor) -> float:
     gain = torch.zeros_like(logits[:, 0])
     for each in range(FOLDS):
         held, others = fold == each, fold != each
-        found = fit_temperature(logits[others], target[others])
-        gain[held] = _losses(logits[held], target[held]) - _losses(logits[held] / found, target[held])
+        changed = change(logits[held], fit(logits[others], target[others]))
+        gain[held] = _losses(logits[held], target[held]) - _losses(changed, target[held])
     clear = float(gain.mean()) > float(gain.std()) / len(gain) ** 0.5
-    return fit_temperature(logits, target) if clear else 1.0
+    return fit(logits, target) if clear else None
 
 
-def fit_temperature(logits: Tensor, target: Tensor) -> float:
+def fit_temperature(logits: Tensor, target: Tensor) -> Tensor:
     """The temperature of the least log loss, between 0.05 and 20.
 
     The loss is convex in 1/T, and its slope is the expected logit less that of the right class. One prediction more
@@ -196,7 +227,24 @@ def fit_temperature(logits: Tensor, target: Tensor) -> float:
         expected = (torch.softmax(logits * middle, 1) * logits).sum(1)
         rising = float(expected.sum() + expected.mean()) > float(right)
         least, most = (least, middle) if rising else (middle, most)
-    return 1 / middle
+    return logits.new_tensor(1 / middle)
+
+
+def fit_offsets(logits: Tensor, target: Tensor) -> Tensor:
+    """The offset of each class with the least log loss and a ridge, `[C]`, by Newton's method.
+
+    With them the predicted shares of classes are those of the targets, but for the ridge, which keeps the offsets of
+    classes with few targets small (bias-corrected temperature scaling: Alexandari et al. 2020).
+    """
+    num_classes = logits.shape[1]
+    offsets, ridge = logits.new_zeros(num_classes), RIDGE * torch.eye(num_classes).to(logits)
+    counts = torch.bincount(target, minlength=num_classes)
+    for _ in range(NEWTON_STEPS):
+        shares = torch.softmax(logits + offsets, 1)
+        slope = shares.sum(0) - counts + RIDGE * offsets
+        curvature = shares.sum(0).diag() - shares.T @ shares + ridge
+        offsets = offsets - torch.linalg.solve(curvature, slope).clamp(-1.0, 1.0)
+    return offsets
 
 
 def _losses(logits: Tensor, target: Tensor) -> Tensor:

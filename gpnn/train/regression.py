@@ -89,7 +89,9 @@ class Regression(Task):
             raise ValueError(f"A regression needs training numbers that differ. Got {self._undo(mean):g} alone.")
         return replace(self, mean=mean, deviation=deviation)
 
-    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Regression:
+    def calibrate(
+        self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE, *, shares: bool = False
+    ) -> Regression:
         mean, deviation = self._heads(outputs)
         errors = torch.cat(group.all_gather((self.standardise(target) - mean).abs() / deviation))
         if not errors.numel():

@@ -21,6 +21,7 @@ from gpnn.storage.read import shorten
 from gpnn.train.loss import (
     Weighing,
     balanced_class_weight,
+    choose_offsets,
     choose_temperature,
     consistency_loss,
     supervised_loss,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from gpnn.train.recipe import Recipe
 
 Scale: TypeAlias = Literal["linear", "log"]
+MOST_OFFSETS = 1000  # classes whose shares are calibrated: a square matrix of them is solved
 LEAST_PROBABILITY = 1e-12  # of a blend's, so that its logarithm is finite
 SHOWN = {  # the metrics that a result shows, beside the one that selects
     "classification": ("accuracy", "recall"),
@@ -86,8 +88,15 @@ class Task(ABC):
         """The task with the statistics of the training targets of all processes."""
         return self
 
-    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Task:
-        """The task calibrated by the outputs of the trained model for the validation nodes; collective."""
+    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE, *, shares: bool = False) -> Task:
+        """The task calibrated by the outputs of the trained model for the validation nodes; collective.
+
+        Args:
+            outputs: of the validation nodes, `[n, num_outputs]`.
+            target: of them.
+            group: the processes whose nodes count.
+            shares: whether the shares of classes are calibrated, too.
+        """
         return self
 
     def uncalibrated(self) -> Task | None:
@@ -170,11 +179,13 @@ class Classification(Task):
         num_classes: C.
         multi_label: whether a node may have several.
         temperature: T, by which outputs are divided before they become probabilities.
+        offsets: what is added to these for each class; none where nothing is.
     """
 
     num_classes: int
     multi_label: bool = False
     temperature: float = 1.0
+    offsets: tuple[float, ...] = ()
 
     metrics = (*CLASS_METRICS, "calibration_error")
     watched = "accuracy"
@@ -224,15 +235,24 @@ class Classification(Task):
         sharpness, threshold = recipe.temperature, recipe.consistency_threshold
         return consistency_loss(outputs, temperature=sharpness, threshold=threshold, group=group)
 
-    def calibrate(self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE) -> Classification:
-        """With the temperature that suits the validation nodes (:func:`gpnn.train.loss.choose_temperature`)."""
+    def calibrate(
+        self, outputs: Tensor, target: Tensor, group: ProcessGroup = SINGLE, *, shares: bool = False
+    ) -> Classification:
+        """With the temperature that suits the validation nodes and, for shares, the offsets that do.
+
+        See :func:`gpnn.train.loss.choose_temperature` and :func:`gpnn.train.loss.choose_offsets`. Several labels of a
+        node have no offsets.
+        """
         outputs, target = torch.cat(group.all_gather(outputs)), torch.cat(group.all_gather(target))
         if self.multi_label:
             outputs, target = yes_or_no(outputs).flatten(0, 1), (target < 0.5).long().flatten()
-        return replace(self, temperature=choose_temperature(outputs, target))
+        temperature = choose_temperature(outputs, target)
+        moved = shares and not self.multi_label and self.num_classes <= MOST_OFFSETS
+        offsets = choose_offsets(outputs / temperature, target) if moved else ()
+        return replace(self, temperature=temperature, offsets=offsets)
 
     def uncalibrated(self) -> Classification | None:
-        return None if self.temperature == 1.0 else replace(self, temperature=1.0)
+        return None if self.temperature == 1.0 and not self.offsets else replace(self, temperature=1.0, offsets=())
 
     def combine(self, predictions: Sequence[Prediction]) -> Tensor:
         """The logits of the weighted mean of the probabilities."""
@@ -244,6 +264,7 @@ class Classification(Task):
     def predict(self, outputs: Tensor) -> Tensor:
         """The probability of each class, `[M, C]`."""
         outputs = outputs if self.temperature == 1.0 else outputs / self.temperature
+        outputs = outputs + outputs.new_tensor(self.offsets) if self.offsets else outputs
         return torch.sigmoid(outputs) if self.multi_label else torch.softmax(outputs, 1)
 
     def columns(
@@ -271,19 +292,22 @@ class Classification(Task):
         return chosen, last
 
     def to_mapping(self) -> dict[str, Any]:
-        return {"name": self.name, "num_classes": self.num_classes, "temperature": self.temperature}
+        calibration = {"temperature": self.temperature, "offsets": list(self.offsets)}
+        return {"name": self.name, "num_classes": self.num_classes, **calibration}
 
     @classmethod
     def from_mapping(cls, value: Mapping[str, Any]) -> Classification:
-        """The task that :meth:`to_mapping` wrote; older versions have no temperature.
+        """The task that :meth:`to_mapping` wrote; older versions have no temperature, or no offsets.
 
         Raises:
             ValueError, TypeError or KeyError: when it is not one.
         """
         temperature = float(value.get("temperature", 1.0))
-        if not 0 < temperature < math.inf:
+        num_classes, offsets = int(value["num_classes"]), tuple(map(float, value.get("offsets", ())))
+        suits = len(offsets) in (0, num_classes) and all(map(math.isfinite, offsets))
+        if not (0 < temperature < math.inf and suits):
             raise ValueError
-        return cls(int(value["num_classes"]), value["name"] == "multi_label", temperature)
+        return cls(num_classes, value["name"] == "multi_label", temperature, offsets)
 
 
 def task_of(data: Data, scale: str = "linear") -> Task:

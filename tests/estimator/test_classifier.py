@@ -14,6 +14,7 @@ from gpnn import GPNNClassifier
 from gpnn.estimator.training import pipeline_of
 from gpnn.pipeline import Pipeline
 from gpnn.train.notes import NoteWarning
+from gpnn.train.task import Classification
 from tests.oracle.multi_hot import multi_hot_graph
 
 
@@ -197,7 +198,7 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path):
         ({"classes_": [{}, {}, {}]}, r"Got: classes of shape \[3\] for 3 outputs\."),
         ({"multilabel_": True}, r"Got: the task classification\."),
         (
-            {"classes_": [0, 1], "task_": {"name": "classification", "num_classes": 2, "temperature": 1.0}},
+            {"classes_": [0, 1], "task_": Classification(2).to_mapping()},
             r"Got a model with other outputs\.",
         ),
     ],

@@ -47,6 +47,27 @@ def test_models_that_know_different_nodes_predict_together():
     assert found.num_classes == 3
 
 
+def test_classes_are_predicted_as_often_as_they_are():
+    data, one, other = halves()
+    parts = [Prediction(0.5, Classification(3), each + torch.tensor([4.0, 0.0, 0.0])) for each in (one, other)]
+    plain, _, before = blend_predictions(parts, data)
+    task, outputs, scores = blend_predictions(parts, data, shares=True)
+    assert plain.offsets == ()
+    assert scores["test_accuracy_before"] == before["test_accuracy"]
+    assert scores["test_accuracy"] > before["test_accuracy"] + 0.02
+    assert scores["test_accuracy"] == pytest.approx(accuracy(task.predict(outputs), data, data.test_mask))
+    assert scores["test_loss"] == before["test_loss"]  # that of the model itself
+    assert "test_accuracy_before" not in before
+
+
+def test_labels_of_the_test_nodes_move_no_class():
+    data, one, other = halves()
+    parts = [Prediction(0.5, Classification(3), each + torch.tensor([4.0, 0.0, 0.0])) for each in (one, other)]
+    task = blend_predictions(parts, data, shares=True)[0]
+    data.y = torch.where(data.test_mask, (data.y + 1) % 3, data.y)
+    assert blend_predictions(parts, data, shares=True)[0] == task
+
+
 def test_chance_is_not_kept():
     data, one, _ = halves()
     task, mask = Classification(3), data.val_mask

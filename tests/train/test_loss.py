@@ -9,10 +9,13 @@ from torch.nn import functional
 from gpnn import GPNNClassifier
 from gpnn.train import Recipe, fit
 from gpnn.train.loss import (
+    RIDGE,
     balanced_class_weight,
     calibration_error,
+    choose_offsets,
     choose_temperature,
     consistency_loss,
+    fit_offsets,
     fit_temperature,
     supervised_loss,
     yes_or_no,
@@ -120,6 +123,30 @@ def test_what_is_calibrated_stays_as_it_is():
     assert choose_temperature(*drawn(1.0)) == 1.0
     assert choose_temperature(*drawn(3.0)) > 2
     assert choose_temperature(*drawn(3.0, 9)) == 1.0  # too few to tell
+
+
+def test_the_offsets_are_found_that_classes_were_drawn_with():
+    logits, target = drawn(1.0, 20_000)
+    given = torch.tensor([0.5, -0.5, 1.0, -1.0], dtype=torch.float64)
+    found = fit_offsets(logits - given, target)
+    assert torch.allclose(found - found.mean(), given, atol=0.1)
+    offsets = found.clone().requires_grad_()
+    loss = torch.nn.functional.cross_entropy(logits - given + offsets, target, reduction="sum")
+    (loss + RIDGE / 2 * offsets.square().sum()).backward()
+    assert float(offsets.grad.abs().max()) < 1e-6  # the least of loss and ridge
+
+
+def test_shares_that_are_right_stay_as_they_are():
+    logits, target = drawn(1.0)
+    assert choose_offsets(logits, target) == ()
+    assert choose_offsets(logits[:9], target[:9]) == ()  # too few to tell
+    offsets = choose_offsets(logits + torch.tensor([2.0, 0.0, 0.0, 0.0]), target)
+    assert min(range(4), key=offsets.__getitem__) == 0
+
+
+def test_offsets_of_certain_predictions_are_finite():
+    logits = 1e4 * torch.eye(3, dtype=torch.float64)[torch.arange(60) % 3]
+    assert bool(fit_offsets(logits, torch.zeros(60, dtype=torch.int64)).isfinite().all())
 
 
 def test_few_predictions_that_are_all_right_do_not_make_certain():
