@@ -132,9 +132,12 @@ def write_converted(folder: Path, graph: str, num_nodes: int, num_edges: int, wi
     for name in ("y", *MASKS):
         write_array(folder / f"{name}.npy", data[name].numpy())
     num_edges, digest = write_rows(folder, *symmetric_csr(pairs.first, pairs.second, num_nodes))
+    label = pairs.label
+    del pairs, known
+    torch.cuda.empty_cache()  # others may need a GPU's memory while features are written
     random, centre = feature_centres(width, device)
     with NpyWriter(folder / "x.npy", np.float16, (width,)) as x:
-        for _, values in feature_pieces(pairs.label, centre, random, torch.float16):
+        for _, values in feature_pieces(label, centre, random, torch.float16):
             x.append(values.numpy())
     facts = {"num_nodes": num_nodes, "num_edges": num_edges, "symmetric": True, "num_features": width}
     facts |= {"edge_digest": digest, "num_edge_types": 1, "edge_type_names": None}
