@@ -142,7 +142,7 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
         (["friends/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
         (["freinds"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt"),
         (["freinds"], "Got 'freinds' (the nearest is friends)."),
-        (["friends", "seed=-1"], "`seed` must be at least 0. Got -1."),
+        (["friends", "seed=-1"], "`seed` must be an integer from 0 to 2**63 - 1. Got -1."),
         (["coar"], "Got 'coar' (the nearest is cora)."),
         (["friends", "data.label=one"], "A training needs at least two classes. Got 1 alone."),
     ],
