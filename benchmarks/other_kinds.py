@@ -21,9 +21,11 @@ import numpy as np
 
 from benchmarks.other_kinds_tables import KINDS, write_tables
 from experiments.peers.peer import METHODS, run_peer
+from gpnn.text import metric_words
 
 RACE = "race"
 RESULTS = Path(__file__).parent / "results" / "other_kinds.jsonl"
+BEFORE = RESULTS.with_name("other_kinds_before.jsonl")
 PEER = {"epochs": 150, "patience": 30}  # as in the experiment `kinds`
 
 
@@ -67,30 +69,38 @@ def _peer(folder: Path, seed: int, method: str, device: str) -> dict[str, Any]:
     return {"metric": metric, "val": found[f"val_{metric}"], "test": found[f"test_{metric}"]}
 
 
-def table(cells: list[dict[str, Any]]) -> str:
-    """A row per kind: the race, each peer, and how far the race is ahead of the peer that validation prefers."""
-    lines = ["| kind | metric | splits | race | best peer | ahead |", "|---|---|---|---|---|---|"]
+def table(cells: list[dict[str, Any]], before: list[dict[str, Any]]) -> str:
+    """A row per kind: the race, as it was before too, and the peer that validation prefers; test nodes, percent.
+
+    Args:
+        cells: of the race and of peers.
+        before: of the race before what these graphs showed was mended.
+    """
+    lines = ["| kind | metric | splits | race before | race | best peer | ahead |", "|---|---|---|---|---|---|---|"]
+    found = {(cell["kind"], cell["method"], cell["seed"]): cell for cell in cells}
+    older = {(cell["kind"], cell["seed"]): cell["test"] for cell in before}
     for kind in KINDS:
-        mine = {(cell["method"], cell["seed"]): cell for cell in cells if cell["kind"] == kind}
-        seeds = [seed for method, seed in mine if method == RACE and ("mlp", seed) in mine]
+        seeds = [
+            seed for name, method, seed in found if (name, method) == (kind, RACE) and (kind, "mlp", seed) in found
+        ]
         if not seeds:
             continue
-        peers = [max((mine[m, s] for m in METHODS if (m, s) in mine), key=lambda cell: cell["val"]) for s in seeds]
-        race = [mine[RACE, seed]["test"] for seed in seeds]
-        gap = np.array(race) - [peer["test"] for peer in peers]
+        peers = [_preferred([found[kind, each, s] for each in METHODS if (kind, each, s) in found]) for s in seeds]
+        race = np.array([found[kind, RACE, seed]["test"] for seed in seeds])
+        gap = race - [peer["test"] for peer in peers]
         spread = f" ± {100 * gap.std(ddof=1):.1f}" if len(gap) > 1 else ""
-        names = ", ".join(sorted({peer["method"] for peer in peers}))
+        names = ", ".join(sorted({peer["method"].replace("_", " ") for peer in peers}))
         best = f"{100 * np.mean([peer['test'] for peer in peers]):.1f} ({names})"
-        row = [
-            kind,
-            peers[0]["metric"],
-            len(seeds),
-            f"{100 * np.mean(race):.1f}",
-            best,
-            f"{100 * gap.mean():+.1f}{spread}",
-        ]
-        lines.append("| " + " | ".join(map(str, row)) + " |")
+        known = [older[kind, seed] for seed in seeds if (kind, seed) in older]
+        was = f"{100 * np.mean(known):.1f}" if len(known) == len(seeds) else "–"
+        row = [kind.replace("_", " "), metric_words(peers[0]["metric"]), str(len(seeds)), was]
+        row += [f"{100 * race.mean():.1f}", best, f"{100 * gap.mean():+.1f}{spread}"]
+        lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
+
+
+def _preferred(peers: list[dict[str, Any]]) -> dict[str, Any]:
+    return max(peers, key=lambda cell: cell["val"])
 
 
 def read_cells(file: Path) -> list[dict[str, Any]]:
@@ -109,7 +119,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
-        print(table(read_cells(given.out)))
+        print(table(read_cells(given.out), read_cells(BEFORE)))
         return
     for seed in map(int, given.seeds.split(",")):
         for kind in given.kinds:

@@ -105,7 +105,7 @@ def test_columns_take_options_of_their_own(planted):
     with pytest.raises(ValueError, match=r"`method` must be one of auto, linear, trees. Got 'forest'"):
         gpnn.GPNNClassifier(recipe="columns", model_options={"method": "forest"}).fit(planted)
     linear = gpnn.GPNNClassifier(recipe="columns", model_options={"method": "linear", "labels": False}).fit(planted)
-    assert linear.model_.kinds == ("structure", "unlabelled", "means", "own")
+    assert linear.model_.kinds == ("far", "unlabelled", "means", "own")
 
 
 @pytest.mark.parametrize("name", ["features", "columns"])

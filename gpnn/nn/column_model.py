@@ -185,6 +185,20 @@ def _operator(src: Tensor, dst: Tensor, weight: Tensor | None, num_nodes: int, d
     return Operator.from_edges(dst.cpu(), src.cpu(), weight, (num_nodes, num_nodes)).to(device)
 
 
+def two_step_columns(whole: Operator, x: Tensor) -> list[Tensor]:
+    """Sum and mean of features over the walks of two steps that do not return, `[N, F]` each; their log(1 + number).
+
+    >>> path = Relations.of(Graph([0, 1, 1, 2], [1, 0, 2, 1], num_nodes=3)).whole
+    >>> two_step_columns(path, torch.tensor([[1.0], [2.0], [4.0]]))[0].tolist()
+    [[4.0], [0.0], [1.0]]
+    """
+    values = torch.cat([x, x.new_ones(len(x), 1)], 1)
+    returning = closed_walks(whole, whole).to(values)
+    sums = aggregate(whole, aggregate(whole, values)) - returning[:, None] * values
+    total, count = sums[:, :-1], sums[:, -1:].clamp(min=0)
+    return [total, torch.where(count > 0, total / count.clamp(min=1e-30), 0.0), count.log1p()]
+
+
 PRIOR = 1.0  # labels that every neighbourhood has besides its own, of the mean of all
 FOLDS = 5  # of the training nodes, each of which the labels of the others are propagated to
 STEPS = 20  # of their propagation
@@ -248,9 +262,9 @@ def _frequencies(sums: Tensor, prior: Tensor) -> Tensor:
 
 LABELS = ("class", "several", "number")  # what a training label is: one of C, any of C, or a number
 SOLVERS = ("linear", "trees")
-# Columns that count: all but the structure's; of them all but the labels around; these; features; all there are; and
+# Columns that count: all but those from afar; of them all but the labels around; these; features; all there are; and
 # features, their means over the neighbours and degrees.
-KINDS = ("all", "unlabelled", "labels", "own", "structure", "means")
+KINDS = ("all", "unlabelled", "labels", "own", "far", "means")
 
 
 class ColumnModel(nn.Module):
@@ -258,9 +272,9 @@ class ColumnModel(nn.Module):
 
     Many features are the X of :class:`~gpnn.nn.column_fitted.LinearColumns`. Its dense columns are the degrees, the
     training labels around a node (:func:`~gpnn.nn.column_model.label_columns`), the structure around it
-    (:func:`~gpnn.nn.structure_columns.structure_columns`) and, where features are few, these and their mean, sum,
-    maximum and minimum over the neighbours. Decision trees may read the dense columns instead; of many features those
-    that vary most are dense for them, with their mean over the neighbours.
+    (:func:`~gpnn.nn.structure_columns.structure_columns`) and, where features are few, these, their mean, sum, maximum
+    and minimum over the neighbours, and sum and mean two steps away. Decision trees may read the dense columns instead;
+    of many features those that vary most are dense for them, with their mean over the neighbours.
 
     Nothing here is trained by gradients: :mod:`gpnn.train.column_solver` solves for the weights.
 
@@ -273,7 +287,7 @@ class ColumnModel(nn.Module):
         weighted: whether edges count by their weights.
         signed: whether edges whose weight is below zero are types of their own, among the `num_types`.
         hops: how far labels are read, 1, 2 or, for any distance, 3.
-        structure: whether the structure around a node is described.
+        far: whether the structure around a node, and where features are few those two steps away, are described.
         many: whether features are many.
         num_selected: how many of them trees read.
         labels: what a training label is, of `LABELS`.
@@ -297,7 +311,7 @@ class ColumnModel(nn.Module):
         weighted: bool = False,
         signed: bool = False,
         hops: int = 3,
-        structure: bool = False,
+        far: bool = False,
         many: bool = True,
         num_selected: int = 0,
         labels: str = "class",
@@ -314,12 +328,12 @@ class ColumnModel(nn.Module):
             check_choice("solvers", solver, SOLVERS)
         self.in_channels, self.out_channels, self.num_types = in_channels, out_channels, num_types
         self.directed, self.weighted, self.hops, self.many, self.labels = directed, weighted, hops, many, labels
-        self.num_counted, self.signed, self.structure = num_counted, signed, structure
+        self.num_counted, self.signed, self.far = num_counted, signed, far
         self.num_selected = num_selected if many else 0
         self.num_labels, self.solvers = num_labels, tuple(solvers)
         self.iterations, self.num_leaves = iterations, num_leaves
         self.num_relations = num_types * (2 if directed else 1)
-        num_dense = self.num_dense + self._label_width(num_labels) + structure * NUM_STRUCTURE
+        num_dense = self.num_dense + self._label_width(num_labels) + self.num_far
         self.linear = LinearColumns(in_channels if many else 0, self.num_relations, num_dense, out_channels)
         if self.num_selected:
             self.register_buffer("selected", torch.zeros(num_selected, dtype=torch.int64))
@@ -344,6 +358,12 @@ class ColumnModel(nn.Module):
         return self.num_relations * (2 if self.weighted else 1) + self.num_counted * (2 if self.directed else 1)
 
     @property
+    def num_far(self) -> int:
+        """Columns from afar, the last ones: of the structure and, where features are few, those two steps away."""
+        features = 0 if self.many or not self.in_channels else 2 * self.in_channels + 1
+        return self.far * (NUM_STRUCTURE + features)
+
+    @property
     def num_for_trees(self) -> int:
         """Dense columns, the first ones, that trees alone read: the selected features, of which X has all."""
         return self.num_selected * (1 + self.num_relations)
@@ -353,7 +373,7 @@ class ColumnModel(nn.Module):
         """Which columns there are to choose among, of `KINDS`, the most first."""
         labels, features = self.num_labels > 0, self.in_channels > 0
         present = {
-            "structure": self.structure,
+            "far": self.far,
             "all": labels,
             "unlabelled": True,
             "means": features and not self.many,
@@ -366,7 +386,7 @@ class ColumnModel(nn.Module):
         """Which dense columns count, booleans `[D]`."""
         num_columns = len(self.linear.dense_weight)
         place = torch.arange(num_columns, device=self.linear.bias.device)
-        bare = num_columns - self.structure * NUM_STRUCTURE
+        bare = num_columns - self.num_far
         degrees = self.num_dense - self.num_degrees
         if kind == "labels":  # and degrees
             return (place >= degrees) & (place < bare)
@@ -376,7 +396,7 @@ class ColumnModel(nn.Module):
                 (block < 0) | ((block % 4 == 0) & (place < degrees)) | ((place >= degrees) & (place < self.num_dense))
             )
         own = self.num_selected if self.many else self.in_channels
-        return place < {"structure": num_columns, "all": bare, "unlabelled": self.num_dense, "own": own}[kind]
+        return place < {"far": num_columns, "all": bare, "unlabelled": self.num_dense, "own": own}[kind]
 
     def forward(self, x: Tensor | None, plan: Plan, key: MaskKey | None = None) -> Tensor:
         """The scores of every node, `[N, C]`; nothing is random."""
@@ -418,8 +438,7 @@ class ColumnModel(nn.Module):
                 dense.append(count_types(graph, self.num_counted, directed=self.directed).to(dense[0]).log1p())
             if self.num_labels:
                 dense.append(label_columns(relations, *self._label_targets(plan.num_nodes), self.hops))
-            if self.structure:
-                dense.append(structure_columns(to_scipy(relations.whole)).to(dense[0]))
+            far = [structure_columns(to_scipy(relations.whole)).to(dense[0])] if self.far else []
             means = relations.means()
             if self.num_selected and x is not None:
                 own = self._select(x).to(self.linear.bias.dtype)
@@ -427,7 +446,8 @@ class ColumnModel(nn.Module):
         if not self.many and x is not None:
             own = (x if x.layout == torch.strided else x.to_dense()).to(self.linear.bias.dtype)
             dense = [own, *relations.aggregates(own), *dense]
-        return Columns(x if self.many else None, None, means, torch.cat(dense, 1))
+            far += two_step_columns(relations.whole, own) if self.far else []
+        return Columns(x if self.many else None, None, means, torch.cat([*dense, *far], 1))
 
     def _select(self, x: Tensor) -> Tensor:
         """The selected features, dense, `[N, S]`.

@@ -63,7 +63,7 @@ def boost(
         iterations: of boosting.
         num_leaves: of a tree, at most.
         weight: of each row, `[M]`, or None.
-        seed: of the rows by which the columns are binned.
+        seed: of the half of the columns that a split of classes is chosen among; one of numbers is among all.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
@@ -75,6 +75,7 @@ def boost(
         max_leaf_nodes=num_leaves,
         min_samples_leaf=int(np.clip(len(target) // 50, 2, 20)),
         l2_regularization=1.0,
+        max_features=0.5 if classes else 1.0,
         early_stopping=False,
         random_state=seed,
     )

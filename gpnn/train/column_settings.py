@@ -115,7 +115,7 @@ MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
 LEAVES = 15  # of a tree
 LEAST_LABELS = 50  # of fewer, trees learn little
 MOST_SENT = 1.5e8  # numbers that a step of labels from farther away may send, of 120 steps: less than a minute in all
-MOST_EDGES = 5_000_000  # of a graph whose structure is described: some ten seconds
+MOST_EDGES = 5_000_000  # of a graph whose columns from afar are made: some ten seconds
 KIND = {"classification": "class", "multi_label": "several", "regression": "number"}
 
 
@@ -124,8 +124,8 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
 
     Args:
         data: features, labels and masks.
-        hops: how far labels are read, 1, 2 or, for any distance and where the graph is not too large for that, 3; the
-            structure around a node is described then, too.
+        hops: how far labels are read, 1, 2 or, for any distance and where the graph is not too large for that, 3; then
+            there are columns of the structure and, where features are few, of those two steps away, too.
         method: "linear", "trees", or "auto": linear and, where labels are not few, trees. These read all features where
             they are few; of many those that vary most, where there are as many labels as such columns.
         labels: whether the training labels around a node are columns.
@@ -143,7 +143,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
     apart = num_types <= MOST_TYPES
     num_types, num_counted = (num_types, 0) if apart else (1, graph.num_edge_types)
     few, num_relations = features <= FEW, num_types * (1 + directed)
-    width = (features * (1 + 4 * num_relations) if few else FEW * (1 + num_relations)) + 10
+    width = (features * (3 + 4 * num_relations) if few else FEW * (1 + num_relations)) + 10
     outputs = 1 if kind == "number" or (kind == "class" and task.num_outputs == 2) else task.num_outputs
     work = max(1, num_labels) * width * outputs * (1 if few else 5)  # beside a ridge that suits many columns
     iterations = int(min(MOST_ITERATIONS, MOST_TREES / outputs, MOST_WORK / work))
@@ -158,7 +158,7 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "num_counted": num_counted if num_counted <= MOST_COUNTED else 0,
         "weighted": graph.edge_weight is not None and (apart or not below),
         "signed": below and apart,
-        "structure": hops > 2 and graph.num_edges <= MOST_EDGES,
+        "far": hops > 2 and graph.num_edges <= MOST_EDGES,
         "hops": hops if graph.num_edges * (task.num_outputs + 1) <= MOST_SENT else min(hops, 2),
         "many": not few and method != "trees",
         "num_selected": FEW if not few and method == "auto" and grows else 0,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import gpnn
-from benchmarks.other_kinds import table
+from benchmarks.other_kinds import BEFORE, RESULTS, read_cells, table
 from benchmarks.other_kinds_tables import KINDS, write_tables
 
 
@@ -32,4 +32,9 @@ def test_the_race_stands_beside_the_peer_that_validation_prefers():
         {"kind": "chains", "seed": 0, "method": method, "metric": "accuracy", "val": val, "test": test}
         for method, val, test in (("race", 0.9, 0.8), ("mlp", 0.5, 0.95), ("gcn", 0.6, 0.75))
     ]
-    assert table(cells).splitlines()[-1] == "| chains | accuracy | 1 | 80.0 | 75.0 (gcn) | +5.0 |"
+    before = [{"kind": "chains", "seed": 0, "test": 0.7}]
+    assert table(cells, before).splitlines()[-1] == "| chains | accuracy | 1 | 70.0 | 80.0 | 75.0 (gcn) | +5.0 |"
+
+
+def test_the_page_has_the_table_of_the_cells():
+    assert table(read_cells(RESULTS), read_cells(BEFORE)) in RESULTS.with_suffix(".md").read_text()

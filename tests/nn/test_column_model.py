@@ -12,6 +12,7 @@ from gpnn.nn.column_model import (
     is_directed,
     label_columns,
     to_scipy,
+    two_step_columns,
 )
 
 
@@ -61,6 +62,17 @@ def test_edges_below_zero_are_types_of_their_own_and_no_neighbours_of_all(graph)
         np.testing.assert_allclose(to_scipy(operator).toarray(), expected, rtol=1e-5)
     whole = Relations.of(signed, weighted=True).each[0]
     np.testing.assert_allclose(to_scipy(relations.whole).toarray(), to_scipy(whole).toarray())
+
+
+def test_features_two_steps_away_are_those_of_walks_that_do_not_return(graph):
+    x = np.random.default_rng(3).standard_normal((12, 2)).astype(np.float32)
+    step = sum(matrices(graph, 1, True))
+    walks = step @ step
+    np.fill_diagonal(walks, 0)
+    count = walks.sum(1, keepdims=True)
+    found = two_step_columns(Relations.of(graph, directed=True).whole, torch.from_numpy(x))
+    for mine, theirs in zip(found, (walks @ x, walks @ x / np.maximum(count, 1), np.log1p(count)), strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_aggregates_are_those_of_numpy(graph):

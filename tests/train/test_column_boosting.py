@@ -7,6 +7,7 @@ from gpnn.nn.column_fitted import Trees
 from gpnn.train.column_boosting import boost, join
 
 SETTINGS = {"max_leaf_nodes": 7, "l2_regularization": 1.0, "early_stopping": False}
+HALF = {"max_features": 0.5}  # of the columns, for classes
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_classes_are_predicted_as_scikit_learn_does(rows, classes):
     columns, random = rows
     target = (columns[:, :classes].argmax(1) + (random.random(300) < 0.1)) % classes
     found, staged = boost(columns, target, num_outputs=classes, iterations=9, num_leaves=7, seed=3)
-    theirs = HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=6, random_state=3, **SETTINGS)
+    theirs = HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=6, random_state=3, **SETTINGS, **HALF)
     theirs.fit(columns, target)
     probabilities = torch.softmax(outputs(found, columns, classes), 1).numpy()
     np.testing.assert_allclose(probabilities, theirs.predict_proba(columns), atol=1e-9)

@@ -10,7 +10,6 @@ import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import feature_operator
-from gpnn.nn.structure_columns import NUM_STRUCTURE
 from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, column_arguments
 from gpnn.train.fit import fit
 from gpnn.train.recipe import Recipe
@@ -116,8 +115,8 @@ def test_a_class_by_the_structure_around_a_node_is_learnt(planted):
     data.x, data.test_mask = torch.randn(480, 2), torch.from_numpy(node % 3 == 2)
     model, result, _ = train(data)
     assert result.metrics["test_accuracy"] == 1.0
-    assert model.kept("structure").all()
-    assert model.kept("all").sum() == len(model.kept("all")) - NUM_STRUCTURE
+    assert model.kept("far").all()
+    assert model.kept("all").sum() == len(model.kept("all")) - model.num_far
 
 
 def test_edges_of_weights_below_zero_are_a_type_of_their_own(planted):
@@ -206,7 +205,7 @@ def test_without_features_degrees_and_labels_are_left(planted):
         **{name: value for name, value in planted.to_dict().items() if name != "x"}, num_nodes=planted.num_nodes
     )
     model, result, _ = train(data)
-    assert model.kinds == ("structure", "all", "unlabelled")
+    assert model.kinds == ("far", "all", "unlabelled")
     assert result.metrics["test_accuracy"] > 0.5
 
 
