@@ -527,7 +527,7 @@ SECTIONS: dict[str, list[Mistake]] = {
         ),
         Mistake(
             "a column that mixes types",
-            "`nodes` must have columns of one type each (`astype(str)` makes text of one). Got: Could not convert 'a' with type str: tried to convert to int64; Conversion failed for column odd with type object.",
+            "`nodes` must be a frame of columns with one type and one name each (`astype(str)` makes text of one). Got: Could not convert 'a' with type str: tried to convert to int64; Conversion failed for column odd with type object.",
             call="import gpnn, pandas; gpnn.from_frames(pandas.DataFrame({'id': [0, 1], 'odd': [1, 'a']}), pandas.DataFrame({'source': [0], 'target': [1]}))",
         ),
         Mistake(

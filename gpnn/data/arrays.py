@@ -308,7 +308,8 @@ def to_arrow(name: str, frame: Any) -> pyarrow.Table:
             return frame.to_arrow_table()
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"`{name}` must have columns of one type each (`astype(str)` makes text of one). Got: {_shorten(error)}."
+            f"`{name}` must be a frame of columns with one type and one name each (`astype(str)` makes text of one). "
+            f"Got: {_shorten(error)}."
         ) from None
     raise ValueError(f"`{name}` must be a data frame of pandas, polars, pyarrow or DuckDB. Got {type(frame).__name__}.")
 

@@ -334,12 +334,12 @@ class TestPandas:
 
     def test_integers_of_more_than_64_bits_are_refused(self, pandas):
         nodes = pandas.DataFrame({"id": ["a", "b"], "size": [10**30, 1]})
-        with pytest.raises(ValueError, match=r"^`nodes` must have columns of one type .*too large"):
+        with pytest.raises(ValueError, match=r"^`nodes` must be a frame of columns with one type .*too large"):
             gpnn.from_frames(nodes, pandas.DataFrame({"source": ["a"], "target": ["b"]}))
 
     def test_a_column_that_mixes_types_is_named(self, pandas):
         frame = pandas.DataFrame(NODES | {"odd": [1, "a", 2]})
-        with pytest.raises(ValueError, match=r"`nodes` must have columns of one type each \(.*\)\. Got: .*column odd"):
+        with pytest.raises(ValueError, match=r"must be a frame of columns with one type .* each \(.*\)\. Got: .*column odd"):
             gpnn.from_frames(frame, pandas.DataFrame(EDGES))
         assert gpnn.from_frames(frame, pandas.DataFrame(EDGES), ignore="odd").feature_names == ["age"]
 

@@ -279,7 +279,7 @@ def _way_out(table: Table, name: str) -> str:
 
 def _listed(names: Sequence[str] | dict[str, Any]) -> str:
     names = [name[:SHOWN] for name in names]
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} others" if len(names) > 12 else "")
+    return (", ".join(names[:12]) or "none") + (f" and {len(names) - 12} others" if len(names) > 12 else "")
 
 
 def shifted(place: Callable[[int], str], start: int, row: int) -> str:
