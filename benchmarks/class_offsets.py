@@ -36,6 +36,7 @@ SEEDS, RACES = "`sampled`, two seeds", "blends of races"
 COMMAND = "python -m benchmarks.class_offsets FOLDER"
 LATER = "--graphs citeseer cora --recipe sampled --first 16 --jobs 4"
 ON_GPU = "--graphs nell --recipe sparse --splits 4 --device cuda --jobs 2"
+OTHERS = "--graphs chameleon_filtered blogcatalog facebook_pages --recipe columns --splits 4"
 
 
 def find_outputs(folder: Path) -> Iterator[tuple[str, str, int, Tensor, Tensor, Tensor]]:
@@ -125,7 +126,7 @@ def write_page() -> None:
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
     title, command = (
         "Offsets of classes, fitted on the validation nodes",
-        f"`{COMMAND}`, then with `{LATER}` and `{ON_GPU}`",
+        f"`{COMMAND}`, then with `{LATER}`, `{ON_GPU}` and `{OTHERS}`",
     )
     write_lines_page(RESULTS, title, [about, table(lines)], lines, f"{len(lines)} splits.", command)
 
