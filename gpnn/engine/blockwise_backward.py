@@ -154,7 +154,7 @@ class BlockwiseBackward:
             write_rows(self.state, phases[1][0].input_rows, known)
         for position, (phase, steps) in enumerate(phases[:-1] if known is None else []):
             if position == 0:
-                self._redo_first(boundary, phase, steps)
+                self._redo_first(boundary, phase, steps, phases[1][0].input_rows if len(phases) == 2 else None)
             else:
                 overwritten.append(read_rows(self.state, phase.row_index))
                 self.recomputation.do_phase(phase, steps, self._written_state, self.initial)
@@ -225,12 +225,15 @@ class BlockwiseBackward:
         grads: list[Tensor | None] = list(torch.autograd.grad(share, [inputs, *self.parameters], allow_unused=True))
         return share.detach(), grads.pop(0), grads
 
-    def _redo_first(self, boundary: SavedState, phase: AnyPhase, steps: list[Step]) -> None:
-        """Let the state be that after the first phase of a round."""
+    def _redo_first(self, boundary: SavedState, phase: AnyPhase, steps: list[Step], needed: Tensor | None) -> None:
+        """Let the state be that after the first phase of a round, in the rows that are needed, `[m]`; None: in all."""
         at_hand, self.state = boundary.peek(), self._own_state()
         if at_hand is None or phase.num_rows < len(self.grad):
             boundary.load(self.state)
-        self.recomputation.do_phase(phase, steps, self.state, self.initial, at_hand)
+        gated = getattr(self.recomputation.cell, "takes_blocks", False)  # its kernel takes some rows on a CPU
+        chooses = gated and self.grad.device.type == "cpu" and self.recomputation.blocks_are_independent(phase)
+        by_block = RowsByBlock(needed) if chooses and needed is not None else None
+        self.recomputation.do_phase(phase, steps, self.state, self.initial, at_hand, by_block)
 
     def _load_state(self, boundary: SavedState, phase: AnyPhase) -> None:
         """Let the state be that of a boundary; it is copied where the phase is done again in place."""

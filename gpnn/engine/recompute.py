@@ -14,7 +14,7 @@ from torch import Tensor
 from gpnn.engine.block import Block
 from gpnn.engine.lowered_phase import Halo
 from gpnn.engine.plan import AnyPhase, Plan
-from gpnn.engine.rows import HeldRows, Rows, read_rows, select_rows, write_rows
+from gpnn.engine.rows import HeldRows, Rows, RowsByBlock, read_rows, select_rows, write_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels import hash_key
 from gpnn.kernels.execution import share_calls
@@ -80,23 +80,32 @@ class Recomputation:
         state: Tensor,
         initial: Tensor | None,
         before: Tensor | Rows | None = None,
+        needed: RowsByBlock | None = None,
     ) -> None:
         """Do the steps of one phase without gradients: write the new rows into `state`.
 
-        Rows are read from `before`, which keeps them; None: from `state` itself, in place.
+        Rows are read from `before`, which keeps them; None: from `state` itself, in place. Of contiguous blocks
+        only the rows in `needed` are written, if given; blocks must be independent then.
         """
         halo = None if before is not None else phase.halo
         start = None if halo is None else read_rows(state, halo.rows)  # [H, s]
 
-        def written(steps: list[Step], source: Tensor | Rows, number: int, block: Block) -> Tensor:
+        def written(
+            steps: list[Step], source: Tensor | Rows, number: int, block: Block, wanted: Tensor | None = None
+        ) -> Tensor:
             inputs = read_inputs(source, block, number, halo, start)
-            rows = self.advance(block, number, inputs, steps, own_rows(initial, block))
+            rows = self.advance(block, number, inputs, steps, own_rows(initial, block), wanted)
             check_width(rows, state)
             return rows
 
         def finish(steps: list[Step], number: int, block: Block) -> None:
             source = state if before is None else before
-            write_rows(state, block.rows, written(steps, source, number, block))
+            if needed is None or not isinstance(block.rows, slice):
+                write_rows(state, block.rows, written(steps, source, number, block))
+                return
+            places, wanted = needed.of(block.rows)
+            if places.start < places.stop:
+                write_rows(state, needed.rows[places], written(steps, source, number, block, wanted))
 
         def hold(steps: list[Step], held: HeldRows, number: int, block: Block) -> None:
             held.put(number, written(steps, state, number, block))
@@ -128,7 +137,8 @@ class Recomputation:
         """
         if wanted is not None and takes_parts(self.cell, inputs.device):
             return self._advance_part(block, number, inputs, steps, initial, wanted)
-        together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 else None
+        alone = wanted is not None and block.num_inputs == block.num_rows  # its operator need not be split
+        together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 or alone else None
         whole = None if together is None else together(block, inputs, steps, wanted)
         if whole is not None:
             return whole

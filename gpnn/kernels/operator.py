@@ -92,6 +92,9 @@ class Operator:
         """The entries in the first R columns, `[R, R]`, and those in the others, `[R, C − R]`; no factors of rows."""
         if self.split is not None:
             return self.split
+        if self.shape[0] == self.shape[1]:
+            none = Operator.from_csr(torch.zeros_like(self.ptr), self.col[:0], None, (self.shape[0], 0))
+            return replace(self, row_scale=None), none
         first = self.col < self.shape[0]
         return self._select(first, 0, self.shape[0]), self._select(~first, self.shape[0], self.shape[1])
 

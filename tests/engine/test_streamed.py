@@ -217,3 +217,23 @@ def test_the_last_round_of_two_phases_is_not_recomputed(monkeypatch, update):
     assert first.equal(second)
     fused = torch.autograd.grad(propagate(cell, plan, state).sum(), state)[0]
     torch.testing.assert_close(first, fused, rtol=0, atol=1e-11)
+
+
+def test_a_first_phase_is_done_again_for_the_rows_that_the_second_reads(monkeypatch):
+    """Nodes 2, 3, 5 and 6 of a path in three subgraphs are at the cut: in two rounds of three, four rows of nine."""
+    from gpnn.kernels import cpu_steps
+
+    updated, update = [], cpu_steps._Steps.update
+    counted = lambda steps, *given: updated.append(len(given[1])) or update(steps, *given)  # noqa: E731
+    monkeypatch.setattr(cpu_steps._Steps, "update", counted)
+    path = torch.arange(8)
+    graph = Graph(torch.cat([path, path + 1]), torch.cat([path + 1, path]), 9)
+    plan = gpnn.lower(graph, gpnn.schedule.partitioned(graph, torch.arange(9) // 3, rounds=3))
+    cell, results = make_cell("gru", num_edge_types=1), []
+    for runner in ("fused", "streamed"):
+        leaf = states()[:9].clone().requires_grad_()
+        out = propagate(cell, plan, leaf, runner=runner)
+        results.append(gradients(cell, out, [leaf]))
+    for fused, streamed in zip(*results, strict=True):
+        torch.testing.assert_close(streamed, fused, rtol=0, atol=1e-11)
+    assert updated == [1, 2, 1, 1, 2, 1]

@@ -116,3 +116,10 @@ def test_an_operator_without_entries():
     operator = Operator.from_edges(nothing, nothing, None, (2, 3))
     assert operator.ptr.tolist() == [0, 0, 0]
     assert operator.t_ptr.tolist() == [0, 0, 0, 0]
+
+
+def test_a_square_operator_is_split_without_a_copy():
+    operator = Operator.from_edges(ROWS, COLS, WEIGHT, (4, 4))
+    inside, outside = operator.by_column
+    assert (inside.col is operator.col, inside.weight is operator.weight) == (True, True)
+    assert (outside.shape, outside.num_entries) == ((4, 0), 0)
