@@ -59,9 +59,9 @@ def next_setting(
 ) -> Setting | None:
     """The setting after those of a history; None where there is nothing left to try.
 
-    Each kind of columns is tried with one ridge, and the best of them with trees, where there are any; other kinds too
-    where these are better than the ridge. Then the ridge of the best kind becomes weaker, and after that stronger, as
-    long as that helps. Without validation there is one setting.
+    Each kind of columns is tried with one ridge, and the best of them with trees, where there are any; then other
+    kinds, the most columns first, until trees of two in a row are no better than the ridge. Then the ridge of the best
+    kind becomes weaker, and after that stronger, as long as that helps. Without validation there is one setting.
 
     Args:
         history: a record per epoch, with the numbers of its setting and the validation metric.
@@ -83,11 +83,14 @@ def next_setting(
             return setting
     best = max(ridge, key=tried.__getitem__) if ridge else None
     if "trees" in solvers:
-        order = sorted(kinds, key=lambda kind: best is not None and kind != best.columns)  # the best one first
+        first_kind = kinds[-1] if best is None else best.columns
+        order = [first_kind, *(kind for kind in reversed(kinds) if kind != first_kind)]
+        failures = 0
         for trees in (Setting("trees", kind) for kind in order):
             if trees not in tried:
                 return trees
-            if best is not None and tried[trees] <= tried[best]:
+            failures = failures + 1 if best is not None and tried[trees] <= tried[best] else 0
+            if failures == FAILURES:  # one may be a kind that the ridge preferred by chance
                 break
     if best is None:
         return None

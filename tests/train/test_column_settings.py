@@ -17,10 +17,20 @@ def test_every_kind_is_tried_then_the_ridge_of_the_best_one():
     assert [tuple(Setting.of(each)) for each in history] == [
         ("linear", "all", FIRST),
         ("linear", "own", FIRST),
-        ("trees", "own", 0.0),  # worse than the ridge, so that other kinds have none
+        ("trees", "own", 0.0),  # worse than the ridge, and so is the other kind
+        ("trees", "all", 0.0),
         *(("linear", "own", each) for each in (16.0, 64.0, 256.0)),  # the last two are worse
         *(("linear", "own", each) for each in (1.0, 0.25)),
     ]
+
+
+def test_a_kind_that_the_ridge_prefers_by_chance_does_not_keep_trees_from_the_others():
+    history = walk(
+        lambda setting: 0.9 if setting[:2] == ("trees", "all") else 0.5 + (setting[:2] == ("linear", "labels")) / 100,
+        kinds=("own", "labels", "means", "all"),
+    )
+    trees = [Setting.of(each).columns for each in history if not each["strength"]]
+    assert trees == ["labels", "all", "means", "own"]
 
 
 def test_trees_that_are_better_are_tried_with_every_kind():
@@ -35,8 +45,8 @@ def test_paths_that_rise_are_walked_to_their_ends():
 
 def test_trees_alone_are_tried_once_per_kind():
     assert [tuple(Setting.of(each)) for each in walk(lambda setting: 0.0, solvers=("trees",))] == [
-        ("trees", "all", 0.0),
         ("trees", "own", 0.0),
+        ("trees", "all", 0.0),
     ]
 
 
