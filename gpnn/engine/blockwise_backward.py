@@ -230,9 +230,7 @@ class BlockwiseBackward:
         at_hand, self.state = boundary.peek(), self._own_state()
         if at_hand is None or phase.num_rows < len(self.grad):
             boundary.load(self.state)
-        gated = getattr(self.recomputation.cell, "takes_blocks", False)  # its kernel takes some rows on a CPU
-        chooses = gated and self.grad.device.type == "cpu" and self.recomputation.blocks_are_independent(phase)
-        by_block = RowsByBlock(needed) if chooses and needed is not None else None
+        by_block = RowsByBlock(needed) if needed is not None and self.recomputation.chooses_rows(phase) else None
         self.recomputation.do_phase(phase, steps, self.state, self.initial, at_hand, by_block)
 
     def _load_state(self, boundary: SavedState, phase: AnyPhase) -> None:

@@ -54,6 +54,11 @@ class Recomputation:
         """Whether no block reads a row that another writes, so that each may finish all steps before the next."""
         return phase.independent or len(self.pieces(phase)) == 1
 
+    def chooses_rows(self, phase: AnyPhase) -> bool:
+        """Whether the kernel of a phase's blocks takes some of their rows alone; it has one thread per block."""
+        gated = getattr(self.cell, "takes_blocks", False) and self.plan.device.type == "cpu"
+        return gated and self.blocks_are_independent(phase) and phase.piece_rows <= SHARED_ROWS
+
     def each(self, phase: AnyPhase, do: Callable[[int, Block], Result]) -> Iterator[Result]:
         """`do(number, block)` for the pieces of a phase, in their order.
 
