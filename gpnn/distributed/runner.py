@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ from gpnn.engine.rows import update_rows
 from gpnn.engine.step import CellLike, Step, check_width
 from gpnn.kernels.autograd import first_order, is_plain
 from gpnn.kernels.gated import storing_gates
+
+if TYPE_CHECKING:
+    from gpnn.nn.cell import Cell, CellBank
 
 
 @dataclass(frozen=True)
@@ -60,23 +63,6 @@ class Sharded:
                 state = run.phase(steps, state)
             states.append(state)
         return states if collect else states[-1:]
-
-
-class BlockCell(Protocol):
-    """A cell that takes all steps of each block of a phase in one go (see :meth:`gpnn.nn.Cell.advance_blocks`)."""
-
-    def begin_blocks(self, state: Tensor, step: Step) -> Tensor:
-        """What the first step makes of the rows' own states, before any message."""
-
-    def advance_blocks(
-        self,
-        blocks: Sequence[Block],
-        inputs: Sequence[Tensor],
-        state: Tensor,
-        steps: Sequence[Step],
-        begun: Tensor | None = None,
-    ) -> Tensor:
-        """The rows that all blocks write, block by block, `[n, s]`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +106,7 @@ class _Run:
         pending = exchange.start(state)
         together, begun = self._takes_together(steps, state), None
         if together and self.lowered.replaces_all and not self.recompute:
-            begun = cast(BlockCell, self.computation.cell).begin_blocks(state, steps[0])
+            begun = cast("Cell | CellBank", self.computation.cell).begin_blocks(state, steps[0])
         received = pending.wait()
         if not self.lowered.num_rows:
             return anchor(state, received)
@@ -140,7 +126,7 @@ class _Run:
 
     def _together(self, steps: list[Step], read: Tensor, begun: Tensor | None = None) -> Tensor:
         """The rows after all repeats, `[n, s]`, subgraph by subgraph, from own rows and those that were received."""
-        cell = cast(BlockCell, self.computation.cell)
+        cell = cast("Cell | CellBank", self.computation.cell)
         with nullcontext() if self.recompute else storing_gates():
             return cell.advance_blocks(self.lowered.blocks, self.lowered.places, read, steps, begun)
 

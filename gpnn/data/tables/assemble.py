@@ -122,11 +122,7 @@ def _add_edges(data: Data, edges: Table, names: pyarrow.Array, where: str, choic
         data.undirected = True
         if columns:
             data.edge_attr = data.edge_attr[origin]
-    data.edge_index = torch.stack([graph.src, graph.dst])
-    if graph.edge_type is not None:
-        data.edge_type = graph.edge_type
-    if graph.edge_weight is not None:
-        data.edge_weight = graph.edge_weight
+    data.update(graph.to_data())
     return columns
 
 
