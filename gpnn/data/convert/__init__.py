@@ -61,8 +61,7 @@ def convert(
         OSError: when the disk is full.
     """
     choices, settings, out = choices or Choices(), settings or ConvertSettings(), Path(out)
-    if is_stored(out):
-        raise ValueError(f"The folder to convert into must be new. {str(out)!r} holds a graph.")
+    _check_free(out)
     if nodes is None and selected[0] and _is_database(edges):
         nodes = edges
     x, y = (None if each is None else Path(each) for each in (features, labels))
@@ -86,6 +85,16 @@ def convert(
             if handle is not None:
                 os.close(handle)
     return open_stored(out)
+
+
+def _check_free(out: Path) -> None:
+    """Raise ValueError unless a graph can be made at `out`, where a conversion that was ended may have left its own."""
+    if is_stored(out):
+        raise ValueError(f"The folder to convert into must be new. {str(out)!r} holds a graph.")
+    found = [each.name for each in out.iterdir()] if out.is_dir() else []
+    others = [name for name in found if name != WORK and not name.startswith(".") and not name.endswith(".npy")]
+    if others:
+        raise ValueError(f"The folder to convert into must be new or empty. {str(out)!r} holds {min(others)}.")
 
 
 def _is_database(path: str | Path) -> bool:

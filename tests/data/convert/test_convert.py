@@ -277,6 +277,13 @@ def test_mistakes_in_text_name_the_line(table, tmp_path, small_pieces):
         convert(path, nodes, tmp_path / "out")
 
 
+def test_a_folder_with_other_files_is_left_alone(table, tmp_path):
+    edges = table("edges.csv", source=[0], target=[1])
+    with pytest.raises(ValueError, match=r"must be new or empty\. '.*' holds edges\.csv\."):
+        convert(edges, None, edges.parent)
+    assert not (edges.parent / "unfinished").exists()
+
+
 def test_mistakes_of_nodes(table, tmp_path, small_pieces):
     edges = table("edges.csv", source=[0], target=[0])
     twice = table("nodes.csv", id=[*range(9), 3])
