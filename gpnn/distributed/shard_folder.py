@@ -42,18 +42,22 @@ def write_shards(
     """Write a shard for each range of the node order, one after the other; where that fails, nothing is left of them.
 
     Args:
-        folder: where; it is made if need be, and must not hold shards yet.
+        folder: where; it is made if need be, and must not hold anything yet.
         graph: the whole graph.
         order: of its nodes, and where each shard begins.
-        columns: a row a node each, dense or sparse CSR, `[N, …]`.
+        columns: a row per node each, dense or sparse CSR, `[N, …]`.
         facts: kept as JSON beside the sizes.
 
     Raises:
-        ValueError: when the folder holds shards already.
+        ValueError: when the folder holds shards already, or other files.
         OSError: when the disk is full.
     """
     if is_shard_folder(folder):
         raise ValueError(f"The folder of shards must be new. {str(folder)!r} holds one.")
+    found = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    others = [name for name in found if not name.startswith((".", "shard-"))]  # a kill leaves these
+    if others:
+        raise ValueError(f"The folder of shards must be new or empty. {str(folder)!r} holds {min(others)}.")
     make_folder(folder.parent)
     builder = ShardBuilder(graph, order)
     names = [file_name(rank, order.num_ranks) for rank in range(order.num_ranks)]

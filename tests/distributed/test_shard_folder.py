@@ -79,6 +79,9 @@ def test_mistakes_are_named(folder):
     order = NodeOrder.of(graph, gpnn.Partition(LABELS, 4), 2)
     with pytest.raises(ValueError, match="must be new"):
         write_shards(folder, graph, order, {}, {})
+    (folder.parent / "nodes.csv").touch()
+    with pytest.raises(ValueError, match=r"must be new or empty\. '.*' holds nodes\.csv\."):
+        write_shards(folder.parent, graph, order, {}, {})
     with pytest.raises(ValueError, match=r"must hold shards\.json"):
         read_index(folder.parent)
     (folder / "shard-00001-of-00002.safetensors").unlink()
