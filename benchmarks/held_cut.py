@@ -9,7 +9,8 @@ loss is a sum over nodes, and each block of the last round is differentiated as 
 communities.
 "Peak" is the most resident memory that the process ever has, "steps" what the passes add. The first pass of each is not
 timed; contenders take turns, and ratios are taken turn by turn. "By subgraph" is synchronous propagation of a graph
-whose nodes are numbered by subgraph already.
+whose nodes are numbered by subgraph already. With `--together` all contenders are in one process, pass by pass in turn,
+which tells their CPU seconds apart on a busy machine; memory is not measured then.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from process import describe_machine, run_alone, time_steps
+from process import cpu_seconds, describe_machine, run_alone, time_steps
 from propagation import planted
 
 CONTENDERS = {  # what: (schedule, runner, whether nodes are numbered by subgraph)
@@ -36,13 +37,20 @@ CONTENDERS = {  # what: (schedule, runner, whether nodes are numbered by subgrap
 
 def measure(options: argparse.Namespace) -> None:
     """Print one contender's figures."""
+    once, plan = prepare(options, options.contender)
+    figures = time_steps(once, options.repeats, untimed=1)
+    print(json.dumps(figures | {"messages": plan.num_messages, "updates": plan.num_updates}))
+
+
+def prepare(options: argparse.Namespace, contender: str):
+    """A pass of a contender, and its plan."""
     import torch
 
     import gpnn
     from gpnn.engine import propagate
     from gpnn.nn.cell import build_cell
 
-    name, way, sorted_nodes = CONTENDERS[options.contender]
+    name, way, sorted_nodes = CONTENDERS[contender]
     runner = way.split()[0]
     saved = torch.load(options.graph, weights_only=True)
     edges, community = saved["edges"], saved["community"]
@@ -72,8 +80,27 @@ def measure(options: argparse.Namespace) -> None:
             kept = gpnn.engine.Streamed(phases=True) if way == "streamed phases" else runner
             propagate(cell, plan, state, runner=kept).sum().backward()
 
-    figures = time_steps(once, options.repeats, untimed=1)
-    print(json.dumps(figures | {"messages": plan.num_messages, "updates": plan.num_updates}))
+    return once, plan
+
+
+def together(options: argparse.Namespace, rounds: int, depth: int, graph: Path) -> list[str]:
+    """A line for each contender at one depth, all in this process: least seconds, and the median ratio of passes."""
+    options.rounds, options.depth, options.graph = rounds, depth, graph
+    passes = {name: prepare(options, name)[0] for name in options.contenders}
+    seconds: dict[str, list[float]] = {name: [] for name in passes}
+    for number in range(options.repeats + 1):
+        for name, once in passes.items():
+            began = cpu_seconds()
+            once()
+            if number:
+                seconds[name].append(cpu_seconds() - began)
+    first = next(iter(seconds.values()))
+    lines = ["| contender, together | least CPU s | × least | × pass by pass |", "|---|---|---|---|"]
+    for name, found in seconds.items():
+        ratio = median(ours / theirs for ours, theirs in zip(found, first))
+        lines.append(f"| {name} | {min(found):.2f} | {min(found) / min(first):.2f} | {ratio:.2f} |")
+        print(lines[-1], flush=True)
+    return lines
 
 
 def loss_of_blocks(cell, plan, state):
@@ -134,6 +161,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3, help="times to go round the contenders, medians over them")
     parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
+    parser.add_argument("--together", action="store_true", help="all contenders in one process, in turn")
     parser.add_argument("--out", type=Path, help="write the tables to this file")
     parser.add_argument("--contender", choices=CONTENDERS, help="measure this one")
     parser.add_argument("--graph", type=Path)
@@ -153,11 +181,14 @@ def main() -> None:
         for case in options.cases:
             rounds, intra = (int(number) for number in case.split("x"))
             lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
-            lines += table(options, rounds, rounds * intra, Path(folder))
+            if options.together:
+                lines += together(options, rounds, rounds * intra, Path(folder) / "graph.pt")
+            else:
+                lines += table(options, rounds, rounds * intra, Path(folder))
     words = f"Cell {options.cell}; {options.nodes:,} nodes, degree {options.degree}, d = {options.width}, "
     lines += ["", f"{words}K = {options.parts}; "]
     lines[-1] += f"{options.mixing:.0%} of the edges leave their community. Medians of {options.repeats} passes and "
-    lines[-1] += f"{options.turns} turns. Machine: {describe_machine()}."
+    lines[-1] += f"{1 if options.together else options.turns} turns. Machine: {describe_machine()}."
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
