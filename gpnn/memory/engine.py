@@ -172,9 +172,8 @@ def choose_engine(
     host = MARGIN * available_bytes(sharing=sharing) if memory is None else memory
     budget = host
     if plan.device.type == "cuda":
-        budget = (
-            DEVICE_MARGIN * available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
-        )
+        free = available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
+        budget = DEVICE_MARGIN * free  # torch is held to what is given, and an estimate may be a little short
 
     def estimate(runner: str | Runner, how: Recipe = recipe) -> Estimate:
         return estimate_memory(model, x, plan, how, runner, rows=rows, train=train, budget=budget)
