@@ -19,7 +19,7 @@ def is_share(measure: str) -> bool:
     >>> is_share("test_accuracy"), is_share("cpu_seconds")
     (True, False)
     """
-    return measure.endswith(SHARES)
+    return measure.removesuffix("_before").endswith(SHARES)
 
 
 def scale(measure: str) -> float:
@@ -45,8 +45,8 @@ def write_number(measure: str, value: float) -> str:
 def words(measure: str) -> str:
     """A metric's name in words, with its unit.
 
-    >>> words("val_accuracy"), words("cpu_seconds_to_best")
-    ('validation accuracy, percent', 'CPU seconds to best')
+    >>> words("val_accuracy"), words("cpu_seconds_to_best"), words("test_accuracy_before")
+    ('validation accuracy, percent', 'CPU seconds to best', 'test accuracy before, percent')
     """
     name = measure.replace("val_", "validation ").replace("num_", "").replace("cpu_", "CPU ").replace("_", " ")
     return name + (", percent" if is_share(measure) else "")

@@ -65,9 +65,13 @@ class Results:
             write_text(self.file, "".join(f"{line}\n" for line in lines))
 
     def values(self, cells: list[Cell], metric: str) -> list[float]:
-        """The metric of those of `cells` that are finished and have it, in their order."""
-        found = (self.outcomes.get(cell.key) for cell in cells)
-        return [each.metrics[metric] for each in found if each and each.metrics.get(metric) is not None]
+        """The metric of those of `cells` that are finished and have it, in their order.
+
+        One before a calibration (`test_accuracy_before`) is that after it where there was none.
+        """
+        found = [each.metrics for cell in cells if (each := self.outcomes.get(cell.key))]
+        values = (each.get(metric, each.get(metric.removesuffix("_before"))) for each in found)
+        return [value for value in values if value is not None]
 
 
 def _outcome(line: str, name: str) -> Outcome:

@@ -94,3 +94,11 @@ def test_no_line_is_lost_when_two_processes_add_at_once(tmp_path):
         assert process.returncode == 0
     assert len(Results.open(file).outcomes) == 80
     assert [path.name for path in tmp_path.iterdir()] == ["some.jsonl"]
+
+
+def test_what_was_not_calibrated_is_the_same_before(tmp_path):
+    results = Results.open(tmp_path / "some.jsonl")
+    results.add(CELLS[0], {"test_accuracy": 0.8, "test_accuracy_before": 0.7})
+    results.add(CELLS[1], {"test_accuracy": 0.9})
+    assert results.values(CELLS, "test_accuracy_before") == [0.7, 0.9]
+    assert results.values(CELLS, "val_loss_before") == []
