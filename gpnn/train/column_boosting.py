@@ -50,6 +50,7 @@ def boost(
     iterations: int,
     num_leaves: int,
     weight: np.ndarray | None = None,
+    share: float = 0.5,
     seed: int = 0,
 ) -> tuple[Boosted, Callable[[np.ndarray], Iterator[Tensor]]]:
     """The trees of one target, and a function that gives the outputs of further rows after 1, 2, … iterations.
@@ -63,7 +64,8 @@ def boost(
         iterations: of boosting.
         num_leaves: of a tree, at most.
         weight: of each row, `[M]`, or None.
-        seed: of the half of the columns that a split of classes is chosen among; one of numbers is among all.
+        share: of the columns that a split is chosen among.
+        seed: of their choice.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
@@ -75,7 +77,7 @@ def boost(
         max_leaf_nodes=num_leaves,
         min_samples_leaf=int(np.clip(len(target) // 50, 2, 20)),
         l2_regularization=1.0,
-        max_features=0.5 if classes else 1.0,
+        max_features=share,
         early_stopping=False,
         random_state=seed,
     )

@@ -115,7 +115,7 @@ FEW = 256  # features of which trees, and extremes over neighbours, are made
 MOST_TREES, MOST_WORK = 2000, 1e10  # and rows × columns × trees: together some half a minute on two cores
 MOST_ENTRIES = 2e7  # of the dense columns of all nodes that are made for trees alone
 MOST_ITERATIONS, LEAST_ITERATIONS = 200, 20
-LEAVES = 15  # of a tree
+LEAVES, LEAVES_OF_MANY = 15, 31  # of a tree, the latter where it reads those of many features that vary most
 LEAST_LABELS = 50  # of fewer, trees learn little
 MOST_SENT = 1.5e8  # numbers that a step of labels from farther away may send, of 120 steps: less than a minute in all
 MOST_EDGES = 5_000_000  # of a graph whose columns from afar are made: some ten seconds
@@ -169,5 +169,5 @@ def column_arguments(data: Data, *, hops: int = 3, method: str = "auto", labels:
         "num_labels": num_labels if labels else 0,
         "solvers": solvers,
         "iterations": max(LEAST_ITERATIONS, iterations),
-        "num_leaves": LEAVES,
+        "num_leaves": LEAVES if few else LEAVES_OF_MANY,
     }

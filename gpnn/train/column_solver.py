@@ -184,6 +184,7 @@ class ColumnSolver:
             iterations=self.model.iterations,
             num_leaves=self.model.num_leaves,
             weight=weight,
+            share=1.0 if isinstance(self.task, Regression) and not self.model.many else 0.5,
             seed=self.seed,
         )
         if len(val):

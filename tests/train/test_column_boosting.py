@@ -38,7 +38,7 @@ def test_classes_are_predicted_as_scikit_learn_does(rows, classes):
 def test_numbers_are_predicted_as_scikit_learn_does(rows):
     columns, random = rows
     target = columns[:, 0] * columns[:, 1] + 0.1 * random.standard_normal(300)
-    found, _ = boost(columns, target, num_outputs=2, iterations=9, num_leaves=7, seed=3)
+    found, _ = boost(columns, target, num_outputs=2, iterations=9, num_leaves=7, share=1.0, seed=3)
     theirs = HistGradientBoostingRegressor(max_iter=9, min_samples_leaf=6, random_state=3, **SETTINGS)
     predicted = outputs(found, columns, 2)
     np.testing.assert_allclose(predicted[:, 0], theirs.fit(columns, target).predict(columns), atol=1e-9)
