@@ -39,7 +39,7 @@ from gpnn.nn.sampled_rows import LEAST, walk_weights
 
 RESULTS = Path(__file__).parent / "results" / "random_propagation.jsonl"
 COMMAND = "python -m benchmarks.random_propagation --device cuda --jobs 3"
-LATER = "--seeds 1 --steps 3000 --jobs 4"  # of the lines of sixteen trainings; the last five with 4,000 steps
+LATER = "--seeds 1 --steps 3000 --jobs 4"  # of the lines of sixteen trainings; five with 4,000 steps
 EVERY = 10  # steps between two checks
 PATIENCE = 150  # checks
 
@@ -74,6 +74,7 @@ class Setting:
     scale: str = "rows"  # of features; or "idf", "root", "length"
     symmetric: bool = False  # D^-½ A D^-½ instead of the mean
     like: int = 0  # edges added to the nodes with the most similar features
+    like_below: int | None = None  # only from nodes of fewer neighbours than that
     smooth: float = 0.0  # of labels
     decay_first: bool = False  # the first layer alone decays
     # What others are drawn to: the average of the passes; the prediction by the "whole" matrix; that of the last check
@@ -151,6 +152,11 @@ SETTINGS: dict[str, Setting] = {
     "slow ramp": replace(RULE, warmup=2000),
     "labels smooth": replace(RULE, smooth=0.1),
     "3 nodes alike": replace(RULE, like=3),
+    "5 nodes alike": replace(RULE, like=5),
+    "10 nodes alike": replace(RULE, like=10),
+    "3 nodes alike, α 0.3": replace(RULE, like=3, alpha=0.3),
+    "3 nodes alike, of fewer than 3 neighbours": replace(RULE, like=3, like_below=3),
+    "5 nodes alike, of fewer than 3 neighbours": replace(RULE, like=5, like_below=3),
     "mean of 8": replace(RULE, order=8, alpha=0.0),
     "temperature 0.5": replace(RULE, temperature=0.5),
     "λ 4": replace(RULE, weight=4.0),
@@ -280,7 +286,10 @@ def join(edges: Tensor, x: Tensor, setting: Setting) -> tuple[Tensor, Tensor]:
         alike = words @ words.T
         best = alike.fill_diagonal_(-1).topk(setting.like, 1)
         pairs = torch.stack([torch.arange(len(x), device=x.device)[:, None].expand_as(best.indices), best.indices])
-        pairs = pairs.flatten(1)[:, best.values.flatten() > 0]
+        wanted = best.values > 0
+        if setting.like_below is not None:
+            wanted &= (torch.bincount(edges[1], minlength=len(x)) < setting.like_below)[:, None]
+        pairs = pairs.flatten(1)[:, wanted.flatten()]
         edges = torch.cat([edges, pairs, pairs.flip(0)], 1).unique(dim=1)
     return edges[1], edges[0]
 
