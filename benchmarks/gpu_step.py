@@ -83,10 +83,7 @@ def tune_gates(num_rows: int, width: int) -> list[dict[str, object]]:
     messages, state, grad = (torch.randn(num_rows, width, device="cuda").bfloat16() for _ in range(3))
     few = [tensor[:20_000] for tensor in (messages, state)]
     expected = _gradients(torch.gru_cell, [*few, *parameters], grad[:20_000], torch.float64)
-    gates, spare = (
-        messages.new_empty(num_rows, 4 * width).normal_(),
-        (torch.empty_like(messages), torch.empty_like(state)),
-    )
+    gates, spare = messages.new_empty(num_rows, 4 * width).normal_(), torch.empty_like(state)
     ptr, col = _random_graph(num_rows, 10 * num_rows)
     work: dict[str, Callable[[], object]] = {
         "forward": lambda: gpu_gru.update_all(messages, state, parameters),

@@ -112,7 +112,7 @@ def gated_steps(
     if inputs.is_cuda:
         if operator.split is None:
             return None
-        from gpnn.kernels.gpu_gru import GatedSteps
+        from gpnn.kernels.gpu_steps import GatedSteps
 
         whole = GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
         return whole if rows is None else whole.index_select(0, rows)

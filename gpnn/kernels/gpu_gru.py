@@ -1,14 +1,14 @@
 """The gated recurrent unit on a GPU: gates made on the chip, made again in the backward pass, never stored.
 
 Widths 16, 32, 64 and 128 in bf16 (or in float32 where torch allows TF32, `torch.set_float32_matmul_precision`) take one
-kernel forward; at 128 in bf16 a Hopper GPU's multiprocessors keep all weights while many rows go by. Other widths and
+kernel forward; at 128 in bf16 a Hopper GPU has its own kernels (:mod:`gpnn.kernels.gpu_gru_hopper`). Other widths and
 types take torch's products, a chunk of rows at a time, and a kernel for the gates. Backward, the gradients of the gates
 of one chunk are kept long enough for their matrix products. Gradients of weights are summed in float32 or better, in a
 fixed order, in bf16 by one kernel that reads the gates' once.
 
 A whole step of a gated graph network (:class:`GatedStep`) aggregates and updates as one function of the states. Besides
 the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient takes
-their place, and the transposed sum adds to the gradient of the states where that stands.
+their place, unless they are one chunk, and the transposed sum adds to the gradient of the states where that stands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from gpnn.kernels.gpu_gates import (
     gates_forward,
     gru_backward,
     gru_forward,
-    gru_resident,
 )
 from gpnn.kernels.operator import Operator
 
@@ -40,8 +39,8 @@ WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit 
 # the fastest of those tried on an H200 at a million rows of 128
 FORWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
 BACKWARD = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 1}
-RESIDENT = {"ROWS": 64, "num_warps": 8, "num_stages": 1}  # both ways, where all weights stay on the chip
 TILES = 4  # of rows for each multiprocessor, from which it pays to bring all weights there
+GLUON = (3, 5), (3, 10)  # versions of Triton whose experimental Gluon compiles the kernels for Hopper: from, and below
 PRODUCTS = {"STEP": 64, "num_warps": 8, "num_stages": 3}
 SHARES = 44  # of the rows, in gradients of weights: a program of each of three blocks keeps a multiprocessor busy
 ONE_PASS = {2}  # bytes of a state's number, for which one kernel reads all gradients of gates once for those of weights
@@ -69,16 +68,16 @@ class _GRU(Function):
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         messages, state, *parameters = ctx.saved_tensors
-        grad_messages, grad_state = torch.empty_like(messages), torch.empty_like(state)
-        totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), (grad_messages, grad_state))
+        grad_state = torch.empty_like(state)
+        grad_messages, totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), grad_state)
         return grad_messages, grad_state, *totals
 
 
 def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
     """The states after the update, `[n, d]`."""
     out = torch.empty_like(state)
-    if _stays_on_chip(state):
-        _launch_resident((messages, state, state, *_narrow(state, parameters), out, out), state, backward=False)
+    if _stays_on_chip(state, len(state)):
+        _hopper().update_rows(messages, state, _narrow(state, parameters), out, _processors(state.device)[1])
         return out
     if _on_chip(state):
         options = FORWARD if state.element_size() == 2 else SINGLE
@@ -91,29 +90,49 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
 
 
 def differentiate_all(
-    messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], into: tuple[Tensor, Tensor]
-) -> list[Tensor]:
-    """Put the gradients of messages and state into two tensors, `[n, d]` each, and return those of the parameters.
+    messages: Tensor,
+    state: Tensor,
+    grad: Tensor,
+    parameters: tuple[Tensor, ...],
+    grad_state: Tensor,
+    *,
+    spent: bool = False,
+    scale: Tensor | None = None,
+) -> tuple[Tensor, list[Tensor]]:
+    """Write the gradient of the state to `grad_state`, and return those of the messages, `[n, d]`, and the parameters.
 
-    The gradient of the messages may take the place of the messages.
+    That of the messages is multiplied by `scale`, `[n]`, where it is given: a transposed sum would read it per entry.
+    Where messages are `spent`, their gradient takes their place. Weights that stay on the chip give it before messages
+    are read for the last time: then a chunk of it has a place of its own first, or, where there is one, all of it.
     """
-    width, totals = state.shape[1], _Totals(state)
-    by_messages, by_state = (weight.to(state.dtype) for weight in parameters[:2])
-    by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
-    buffer = state.new_empty(min(_chunk_rows(state), len(state)), 4 * width)
+    totals, size, on_chip = _Totals(state), _chunk_rows(state), _stays_on_chip(state, len(state))
+    buffer = state.new_empty(min(size, len(state)), 4 * state.shape[1])
+    own = not spent or (on_chip and len(messages) <= size)
+    grad_messages = torch.empty_like(messages) if own else messages
+    early = torch.empty_like(messages[:size]) if on_chip and not own else None
     for rows in _chunks(state):
-        gates, grad_messages, grad_state = buffer[: rows.stop - rows.start], into[0][rows], into[1][rows]
-        arrays = (messages[rows], state[rows], grad[rows])
-        _gate_gradients(*arrays, parameters, gates, grad_state)
-        totals.add(gates, messages[rows], state[rows])
-        torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
-        grad_state.addmm_(gates[:, width:], by_state)
-    return [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
+        gates, arrays = buffer[: rows.stop - rows.start], (messages[rows], state[rows], grad[rows])
+        places = grad_messages[rows] if early is None else early[: len(gates)], grad_state[rows]
+        factors = None if scale is None else scale[rows].to(_sum_type(state))
+        if on_chip:
+            how = (_narrow(state, parameters), (gates, *places), factors, _processors(state.device)[1])
+            _hopper().differentiate_rows(*arrays, *how)
+            totals.add(gates, *arrays[:2])
+        else:
+            _gate_gradients(*arrays, parameters, gates, places[1])
+            totals.add(gates, *arrays[:2])
+            _input_gradients(gates, parameters, *places)
+            if factors is not None:
+                places[0].mul_(factors[:, None])
+        if early is not None:
+            grad_messages[rows] = places[0]
+    return grad_messages, [total.to(parameter.dtype) for total, parameter in zip(totals.in_order(), parameters)]
 
 
 def work_bytes(state: Tensor, num_rows: int) -> float:
     """Bytes that :func:`differentiate_all` takes besides its results, for so many rows of states like these."""
     gates = 4 if _on_chip(state) else 10  # of the state's width: gradients, and the sums where torch makes them
+    gates += _stays_on_chip(state, num_rows)  # the messages' gradient of a chunk
     return gates * min(_chunk_rows(state), num_rows) * state.shape[1] * state.element_size()
 
 
@@ -121,16 +140,22 @@ def _gate_gradients(
     messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
 ) -> None:
     """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
-    if _stays_on_chip(state):
-        arrays = (messages, state, grad, *_narrow(state, parameters), gates, out)
-        _launch_resident(arrays, state, backward=True)
-    elif _on_chip(state):
+    if _on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
         filled = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
         _launch(gru_backward, filled, state, options)
     else:
         incoming, own = _products(messages, state, parameters)
         _pointwise(gates_backward, (incoming, own, state, grad, gates, out), state)
+
+
+def _input_gradients(gates: Tensor, parameters: tuple[Tensor, ...], grad_messages: Tensor, grad_state: Tensor) -> None:
+    """Fill the gradient of the messages, and add to that of the state, `[c, d]` each, what comes through the gates."""
+    width = grad_state.shape[1]
+    by_messages, by_state = (weight.to(gates.dtype) for weight in parameters[:2])
+    by_messages = torch.cat([by_messages[2 * width :], by_messages[: 2 * width]])  # in the order n, r, z
+    torch.mm(gates[:, : 3 * width], by_messages, out=grad_messages)
+    grad_state.addmm_(gates[:, width:], by_state)
 
 
 class _Totals:
@@ -181,12 +206,12 @@ def _on_chip(state: Tensor) -> bool:
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
 
 
-def _stays_on_chip(state: Tensor) -> bool:
-    """Whether a multiprocessor has room for all weights, and rows enough to make use of them."""
-    if state.shape[1] != WIDTHS[-1] or state.element_size() != 2 or not state.is_cuda:
+def _stays_on_chip(state: Tensor, num_rows: int) -> bool:
+    """Whether a multiprocessor has room for all weights, and so many rows make use of them."""
+    if state.shape[1] != WIDTHS[-1] or state.dtype != torch.bfloat16 or not state.is_cuda:
         return False
     hopper, processors = _processors(state.device)
-    return hopper and len(state) >= TILES * RESIDENT["ROWS"] * processors
+    return hopper and _has_gluon() and num_rows >= TILES * _hopper().TILE * processors
 
 
 @cache
@@ -196,9 +221,16 @@ def _processors(device: torch.device) -> tuple[bool, int]:
     return properties.major == 9, properties.multi_processor_count
 
 
-def _launch_resident(arrays: tuple[Any, ...], state: Tensor, *, backward: bool) -> None:
-    _, processors = _processors(state.device)
-    gru_resident[(processors,)](*arrays, len(state), D=state.shape[1], BACKWARD=backward, **RESIDENT)
+@cache
+def _has_gluon() -> bool:
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    return GLUON[0] <= version < GLUON[1]
+
+
+def _hopper() -> Any:
+    from gpnn.kernels import gpu_gru_hopper
+
+    return gpu_gru_hopper
 
 
 def _narrow(state: Tensor, parameters: tuple[Tensor, ...]) -> list[Tensor]:
@@ -265,11 +297,12 @@ class GatedStep(Function):
         )  # their gradient takes their place
         ctx.spent = True
         total, num_rows = torch.empty_like(inputs), operator.shape[0]
-        into = (messages, total[:num_rows])
-        grads = differentiate_all(messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), into)
+        arrays = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), total[:num_rows])
+        early, late = scale_of_gradient(operator, diagonal)
+        grad_messages, grads = differentiate_all(*arrays, spent=True, scale=early)
         weighted_sum(
-            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, messages),
-            source_scale=operator.row_scale,
+            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, grad_messages),
+            source_scale=late,
             row_scale=operator.col_scale,
             diagonal=diagonal,
             add=total[:num_rows],
@@ -285,86 +318,9 @@ def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> T
     return weighted_sum(*parts, inputs, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal)
 
 
-class GatedSteps(Function):
-    """`repeat` times :func:`gpnn.kernels.gated.gated_step` of the first rows; the others are held as they are.
+def scale_of_gradient(operator: Operator, diagonal: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of rows, `[n]`: what the gradient of messages takes at once, and what its sum takes per entry.
 
-    What held senders bring is summed once, and its gradient is sent back once. In between a step reads and writes the
-    block's own rows alone: where they fit the L2 cache, they stay there.
+    A diagonal takes the gradient as it is.
     """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        operator: Operator,
-        diagonal: Tensor | None,
-        use: StepUse,
-        repeat: int,
-        inputs: Tensor,
-        *parameters: Tensor,
-    ) -> Tensor:
-        inputs = inputs.detach().contiguous()
-        steps, state = _Steps(operator, diagonal, inputs), inputs[: operator.shape[0]]
-        states, received = [state], []
-        for step in range(repeat):
-            messages = steps.aggregate(state)
-            if use.gradients:
-                received.append(messages)
-            if step + 1 < repeat or use.values:
-                state = update_all(messages, state, parameters)
-                states.append(state)
-        ctx.steps, ctx.states, ctx.received, ctx.num_inputs = steps, states[:repeat], received, len(inputs)
-        ctx.save_for_backward(*parameters)
-        return state if use.values else state.new_zeros(1, 1).expand_as(state)
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if ctx.received is None:
-            raise RuntimeError("Steps taken in one go can be differentiated once. Got a second backward pass.")
-        steps, states, received = ctx.steps, ctx.states, ctx.received
-        ctx.states = ctx.received = None  # gradients of messages take the messages' place
-        grad, total, held = grad.contiguous(), grad.new_empty(ctx.num_inputs, grad.shape[1]), None
-        sums: list[Tensor] = []
-        while received:
-            state, messages = states.pop(), received.pop()
-            passed = torch.empty_like(grad) if received else total[: len(grad)]
-            grads = differentiate_all(messages, state, grad, ctx.saved_tensors, (messages, passed))
-            sums = grads if not sums else [a.add_(b) for a, b in zip(sums, grads)]
-            steps.send_inside(messages, passed)
-            held, grad = messages if held is None else held.add_(messages), passed
-        assert held is not None
-        steps.send_held(held, total[len(grad) :])
-        return None, None, None, None, total, *sums
-
-
-class _Steps:
-    """A block's messages: from its own rows, `[n, n]`, and from held senders, `[n, m − n]`, summed once."""
-
-    def __init__(self, operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> None:
-        self.scale, self.diagonal = operator.row_scale, diagonal
-        self.inside, self.cut = operator.by_column
-        self.held: Tensor | None = None
-        if self.cut.num_entries:
-            parts = (self.cut.ptr, self.cut.col, None, self.cut.weight)
-            others, source_scale = inputs[operator.shape[0] :], self.cut.col_scale
-            self.held = weighted_sum(*parts, others, source_scale=source_scale, row_scale=self.scale)
-
-    def aggregate(self, state: Tensor) -> Tensor:
-        """The messages to rows in these states, `[n, d]`."""
-        parts = (self.inside.ptr, self.inside.col, None, self.inside.weight)
-        scales = (self.inside.col_scale, self.scale)
-        diagonal, held = self.diagonal, self.held
-        return weighted_sum(*parts, state, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal, add=held)
-
-    def send_inside(self, grad: Tensor, total: Tensor) -> None:
-        """Add to the gradient of the block's rows what comes through messages with the gradient `grad`, `[n, d]`."""
-        back, scales = self.inside, (self.scale, self.inside.col_scale)
-        parts = (back.t_ptr, back.t_row, back.t_entry, back.weight, grad)
-        diagonal = self.diagonal
-        weighted_sum(*parts, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal, add=total, out=total)
-
-    def send_held(self, grad: Tensor, out: Tensor) -> None:
-        """The gradient of the held senders, `[m − n, d]`, given that of all steps' messages."""
-        back = self.cut
-        parts = (back.t_ptr, back.t_row, back.t_entry, back.weight)
-        weighted_sum(*parts, grad, source_scale=self.scale, row_scale=back.col_scale, out=out)
+    return (operator.row_scale, None) if diagonal is None else (None, operator.row_scale)

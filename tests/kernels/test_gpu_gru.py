@@ -133,6 +133,41 @@ def test_a_whole_step(diagonal: bool) -> None:
         assert error(mine.cpu(), theirs) < 2e-3
 
 
+@pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter has no product of bf16")
+@pytest.mark.parametrize("chunk", [1 << 19, 1 << 30], ids=["chunks", "one chunk"])
+@pytest.mark.parametrize("tiles", [0, 1 << 40], ids=["on the chip", "tile by tile"])
+def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of messages takes their place, or has a place of its own until they are read for the last time."""
+    from gpnn.kernels import gpu_gru
+    from gpnn.kernels.gated import StepUse
+    from gpnn.kernels.gpu_steps import GatedSteps
+
+    monkeypatch.setattr(gpu_gru, "TILES", tiles)
+    monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", chunk)
+    random, (n, d) = torch.Generator().manual_seed(3), (3000, 128)
+    rows, cols = torch.randint(0, n, (2, 4 * n), generator=random)
+    scale = torch.rand(n, generator=random, dtype=torch.float64) / 2
+    ones = torch.ones(4 * n, dtype=torch.float64)
+    dense = scale[:, None] * torch.zeros(n, n, dtype=torch.float64).index_put_((rows, cols), ones, accumulate=True)
+    operator = replace(Operator.from_edges(rows, cols, None, (n, n)), row_scale=scale).to(DEVICE)
+    shapes = [(n, d), (3 * d, d), (3 * d, d), (3 * d,), (3 * d,)]
+    tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) ** 2 for shape in shapes]
+    grad = torch.randn(n, d, generator=random, dtype=torch.float64)
+    use = StepUse(values=True, gradients=True, kept=False)
+    ours = [tensors[0].to(DEVICE, torch.bfloat16), *(tensor.to(DEVICE, torch.float32) for tensor in tensors[1:])]
+    one = lambda h, *rest: torch.gru_cell(dense @ h, h, *rest)  # noqa: E731
+    for step, oracle in (
+        (lambda h, *rest: gpu_gru.GatedStep.apply(operator, None, use, h, *rest), one),
+        (
+            lambda h, *rest: GatedSteps.apply(operator, None, use, 2, h, *rest),
+            lambda h, *rest: one(one(h, *rest), *rest),
+        ),
+    ):
+        expected = results(oracle, tensors, grad)
+        for mine, theirs in zip(results(step, ours, grad.to(DEVICE, torch.bfloat16)), expected, strict=True):
+            assert error(mine.cpu(), theirs) < 2e-2
+
+
 @pytest.mark.usefixtures("_tf32")
 def test_a_step_for_its_gradients_alone() -> None:
     from gpnn.kernels.gated import for_gradients, gated_step
@@ -156,7 +191,7 @@ def test_a_step_for_its_gradients_alone() -> None:
 @pytest.mark.parametrize(("diagonal", "repeat"), [(False, 3), (True, 2)])
 def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
     from gpnn.kernels.gated import StepUse
-    from gpnn.kernels.gpu_gru import GatedSteps
+    from gpnn.kernels.gpu_steps import GatedSteps
 
     random = torch.Generator().manual_seed(1)
     whole, dense = scaled_operator(random)
