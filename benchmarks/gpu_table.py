@@ -95,8 +95,9 @@ def _tune(result: dict[str, Any]) -> str:
 
 
 def _settings(row: dict[str, Any]) -> str:
-    names = [name for name in row if name not in ("part", "error", "ms") and row[name] != ""]
-    return ", ".join(f"{name.removeprefix('num_').lower()} {row[name]}" for name in names)
+    names = [name for name in row if name not in ("part", "error", "ms", "TILES") and row[name] != ""]
+    words = [f"{name.removeprefix('num_').lower()} {row[name]}" for name in names]
+    return ", ".join(words) or "all weights stay on the chip"
 
 
 def _profile(result: dict[str, Any]) -> str:

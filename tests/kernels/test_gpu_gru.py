@@ -149,7 +149,9 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     scale = torch.rand(n, generator=random, dtype=torch.float64) / 2
     ones = torch.ones(4 * n, dtype=torch.float64)
     dense = scale[:, None] * torch.zeros(n, n, dtype=torch.float64).index_put_((rows, cols), ones, accumulate=True)
-    operator = replace(Operator.from_edges(rows, cols, None, (n, n)), row_scale=scale).to(DEVICE)
+    whole = replace(Operator.from_edges(rows, cols, None, (n, n)), row_scale=scale)
+    inside, cut = whole.by_column
+    operator = replace(whole.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
     shapes = [(n, d), (3 * d, d), (3 * d, d), (3 * d,), (3 * d,)]
     tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) ** 2 for shape in shapes]
     grad = torch.randn(n, d, generator=random, dtype=torch.float64)
