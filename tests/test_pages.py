@@ -210,6 +210,7 @@ with pages.freed_memory_kept():
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no such options")
+@pytest.mark.thorough  # measured memory
 def test_what_is_freed_is_kept_or_returned() -> None:
     ended = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     kept, inside, returned = map(int, ended.stdout.split())

@@ -138,6 +138,7 @@ def test_sqlite_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
         gpnn.load_dataset(path, nodes="SELECT zeroblob(99999999) AS id FROM nodes")
 
 
+@pytest.mark.thorough  # measured memory
 def test_duckdb_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gpnn.data.database.memory_limit", lambda: 200 << 20)
     monkeypatch.setattr("gpnn.storage.read.memory_limit", lambda: 1 << 20)
@@ -146,6 +147,7 @@ def test_duckdb_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
         endless(path)
 
 
+@pytest.mark.thorough  # measured memory
 def test_a_small_duckdb_file_takes_little_memory(tmp_path: Path):
     path = duckdb_file(tmp_path, TABLES)
     with pytest.raises(ValueError, match=r"^graph\.duckdb must unpack to at most 1,000 times its size\. Got"):

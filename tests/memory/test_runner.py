@@ -228,6 +228,7 @@ for kind, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
 
 
 @ON_LINUX
+@pytest.mark.thorough  # measured memory
 def test_the_limits_of_a_process_are_seen_and_are_its_own():
     """On its addresses, and on its data."""
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
