@@ -71,19 +71,6 @@ def _sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @gluon.jit
-def _keep_biases(b_ih, b_hh):  # type: ignore[no-untyped-def]
-    """The biases of r, z, W_n m and U_n h on the chip."""
-    i = gl.arange(0, D, COLUMN)
-    reset = gl.load(b_ih + i) + gl.load(b_hh + i)
-    keep = gl.load(b_ih + D + i) + gl.load(b_hh + D + i)
-    candidate, recurrent = gl.load(b_ih + 2 * D + i), gl.load(b_hh + 2 * D + i)
-    reset = gl.allocate_shared_memory(gl.float32, [D], FLAT, reset)
-    keep = gl.allocate_shared_memory(gl.float32, [D], FLAT, keep)
-    candidate = gl.allocate_shared_memory(gl.float32, [D], FLAT, candidate)
-    return reset, keep, candidate, gl.allocate_shared_memory(gl.float32, [D], FLAT, recurrent)
-
-
-@gluon.jit
 def _bias(bias):  # type: ignore[no-untyped-def]
     return bias.load(COLUMN)[None, :]
 
@@ -94,6 +81,21 @@ def _weights(weight, gate):  # type: ignore[no-untyped-def]
     row, column = gl.arange(0, D, gl.SliceLayout(1, LINES)), gl.arange(0, D, gl.SliceLayout(0, LINES))
     found = gl.load(weight + (gate * D + row)[:, None] * D + column[None, :])
     return gl.allocate_shared_memory(gl.bfloat16, [D, D], SHARED, found)
+
+
+@gluon.jit
+def _stay(w_ih, w_hh, b_ih, b_hh):  # type: ignore[no-untyped-def]
+    """What stays on the chip: the weights of r, z, n of messages and of states, the biases of r, z, W_n m and U_n h."""
+    w_r, w_z, w_n = _weights(w_ih, 0), _weights(w_ih, 1), _weights(w_ih, 2)
+    u_r, u_z, u_n = _weights(w_hh, 0), _weights(w_hh, 1), _weights(w_hh, 2)
+    i = gl.arange(0, D, COLUMN)
+    b_r, b_z = gl.load(b_ih + i) + gl.load(b_hh + i), gl.load(b_ih + D + i) + gl.load(b_hh + D + i)
+    b_n, c_n = gl.load(b_ih + 2 * D + i), gl.load(b_hh + 2 * D + i)
+    b_r = gl.allocate_shared_memory(gl.float32, [D], FLAT, b_r)
+    b_z = gl.allocate_shared_memory(gl.float32, [D], FLAT, b_z)
+    b_n = gl.allocate_shared_memory(gl.float32, [D], FLAT, b_n)
+    c_n = gl.allocate_shared_memory(gl.float32, [D], FLAT, c_n)
+    return w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n
 
 
 @gluon.jit
@@ -118,8 +120,9 @@ def _fill(buffer, other, x, y):  # type: ignore[no-untyped-def]
 
 
 @gluon.jit
-def _gates(m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n):  # type: ignore[no-untyped-def]
+def _gates(m, h, stay):  # type: ignore[no-untyped-def]
     """r, z, n and U_n h + b of a tile; products of later gates are under way while earlier ones are opened."""
+    w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n = stay
     nothing = gl.zeros([ROWS, D], gl.float32, PRODUCT)
     reset = _multiply(m, w_r.permute((1, 0)), nothing, False)
     reset = _multiply(h, u_r.permute((1, 0)), reset, True)
@@ -140,9 +143,7 @@ def _gates(m, h, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n):  # type: ign
 @gluon.jit
 def _forward(messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows):  # type: ignore[no-untyped-def]
     """out = (1 − z) n + z h; `out` is a descriptor of tiles."""
-    w_r, w_z, w_n = _weights(w_ih, 0), _weights(w_ih, 1), _weights(w_ih, 2)
-    u_r, u_z, u_n = _weights(w_hh, 0), _weights(w_hh, 1), _weights(w_hh, 2)
-    b_r, b_z, b_n, c_n = _keep_biases(b_ih, b_hh)
+    stay = _stay(w_ih, w_hh, b_ih, b_hh)
     one = gl.allocate_shared_memory(gl.bfloat16, [ROWS, D], SHARED)
     two = gl.allocate_shared_memory(gl.bfloat16, [ROWS, D], SHARED)
     first, step = gl.program_id(0), gl.num_programs(0)
@@ -150,7 +151,7 @@ def _forward(messages, state, w_ih, w_hh, b_ih, b_hh, out, num_rows):  # type: i
     for tile in range(first, gl.cdiv(num_rows, ROWS), step):
         _fill(one, two, m, h)
         m, h = _load(messages, tile + step, num_rows), _load(state, tile + step, num_rows)
-        _reset, keep, candidate, _recurrent = _gates(one, two, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n)
+        _reset, keep, candidate, _recurrent = _gates(one, two, stay)
         before = two.load(PRODUCT).to(gl.float32)
         after = candidate + keep * (before - candidate)
         _barrier()
@@ -168,9 +169,8 @@ def _backward(  # type: ignore[no-untyped-def]
     SCALED: gl.constexpr,
 ):  # fmt: skip
     """The gradients of gates, of messages and of states, each a descriptor of tiles."""
-    w_r, w_z, w_n = _weights(w_ih, 0), _weights(w_ih, 1), _weights(w_ih, 2)
-    u_r, u_z, u_n = _weights(w_hh, 0), _weights(w_hh, 1), _weights(w_hh, 2)
-    b_r, b_z, b_n, c_n = _keep_biases(b_ih, b_hh)
+    stay = _stay(w_ih, w_hh, b_ih, b_hh)
+    w_r, w_z, w_n, u_r, u_z, u_n, _b_r, _b_z, _b_n, _c_n = stay
     one = gl.allocate_shared_memory(gl.bfloat16, [ROWS, D], SHARED)
     two = gl.allocate_shared_memory(gl.bfloat16, [ROWS, D], SHARED)
     first, step = gl.program_id(0), gl.num_programs(0)
@@ -178,7 +178,7 @@ def _backward(  # type: ignore[no-untyped-def]
     for tile in range(first, gl.cdiv(num_rows, ROWS), step):
         place = tile * ROWS
         _fill(one, two, m, h)
-        reset, keep, candidate, recurrent = _gates(one, two, w_r, w_z, w_n, u_r, u_z, u_n, b_r, b_z, b_n, c_n)
+        reset, keep, candidate, recurrent = _gates(one, two, stay)
         _barrier()
         one.store(g)
         _barrier()
