@@ -216,9 +216,9 @@ def _stays_on_chip(state: Tensor, num_rows: int) -> bool:
 
 @cache
 def _processors(device: torch.device) -> tuple[bool, int]:
-    """Whether they are of the kind that this was measured on, and how many."""
+    """Whether they are of the kind that the kernels are written for, and how many."""
     properties = torch.cuda.get_device_properties(device)
-    return properties.major == 9, properties.multi_processor_count
+    return properties.major == 9 and torch.version.hip is None, properties.multi_processor_count
 
 
 @cache
