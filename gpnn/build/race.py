@@ -16,7 +16,7 @@ from gpnn.build.objects import Begun, Built, OwnShard, build, build_data
 from gpnn.build.unchanged import adopt_config, check_noted, digests_of, record
 from gpnn.check import parse_memory
 from gpnn.config import Config, sound_config
-from gpnn.data.splits import GraphFacts, split_mask
+from gpnn.data.splits import GraphFacts, count_labels, split_mask
 from gpnn.distributed import ShardedPlan
 from gpnn.distributed.process_group import RankFailed
 from gpnn.memory.engine import DoesNotFit
@@ -294,13 +294,14 @@ def _members(race: Race, begun: Begun, variants: Variants) -> list[str]:
 def _shard_facts(own: OwnShard) -> GraphFacts:
     """The facts of a graph whose nodes several processes share; whether neighbours are alike is not known."""
     data, x = own.data, own.data.get("x")
-    counts = [int(split_mask(data, split).sum()) for split in ("train", "val")]
-    num_labels, num_validation = own.group.all_reduce(torch.tensor(counts)).tolist()
+    train, val = (split_mask(data, split) for split in ("train", "val"))
+    counts = [int(train.sum()), count_labels(data.y, train), int(val.sum())]
+    num_labels, num_given, num_validation = own.group.all_reduce(torch.tensor(counts)).tolist()
     return GraphFacts(
         num_nodes=own.shard.totals.num_nodes,
         num_columns=0 if x is None else x.shape[1],
         num_labels=num_labels,
-        labels_per_class=num_labels / task_of(data).num_outputs,
+        labels_per_class=num_given / task_of(data).num_outputs,
         num_validation=num_validation,
     )
 

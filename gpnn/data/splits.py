@@ -152,7 +152,7 @@ class GraphFacts:
         num_nodes: N.
         num_columns: columns of the features, 0 without.
         num_labels: labelled training nodes.
-        labels_per_class: of them, by class; all of them where numbers are predicted.
+        labels_per_class: labels that they have, by class; all of them where numbers are predicted.
         num_validation: labelled validation nodes.
         assortativity: how far the homophily of the edges between training nodes is above that of classes at random
             among the same ends, 1 at most and 0 for chance (adjusted homophily, Platonov et al. 2023); None where there
@@ -180,7 +180,7 @@ class GraphFacts:
             num_nodes=graph.num_nodes,
             num_columns=width,
             num_labels=num_labels,
-            labels_per_class=num_labels / max(1, classes),
+            labels_per_class=count_labels(y, train) / max(1, classes),
             num_validation=int(split_mask(data, "val").sum()),
             assortativity=None if are_numbers(y) or y.dim() == 2 else assortativity(y, graph, train),
             rows_differ=_rows_differ(x),
@@ -191,6 +191,15 @@ def split_mask(data: Data, split: str) -> Tensor:
     """Whether each node is a labelled node of a split, bool `[N]`; a mask that is missing is empty."""
     known, mask = labelled_nodes(data.y), data.get(f"{split}_mask")
     return torch.zeros_like(known) if mask is None else known & mask
+
+
+def count_labels(y: Tensor, known: Tensor) -> int:
+    """The labels of the known nodes: one each, or as many as a node has of several.
+
+    >>> count_labels(torch.tensor([[1, 1, 0], [0, 0, 0]]), torch.tensor([True, True]))
+    2
+    """
+    return int(known.sum() if y.dim() == 1 else (y[known] > 0).sum())
 
 
 def homophily(y: Tensor, graph: Graph, known: Tensor) -> float | None:

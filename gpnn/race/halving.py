@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import torch
 
-from gpnn.data.splits import split_mask
+from gpnn.data.splits import count_labels, split_mask
 from gpnn.distributed import SINGLE, ProcessGroup, group_of
 from gpnn.distributed.process_group import RankFailed
 from gpnn.memory.engine import DoesNotFit
@@ -330,7 +330,7 @@ def _row(result: FitResult, metric: str) -> Row:
 
 def _has_few_labels(trial: Trial) -> bool:
     """Whether there are few training labels per class; collective."""
-    task, own = task_of(trial.data), int(split_mask(trial.data, "train").sum())
+    task, own = task_of(trial.data), count_labels(trial.data.y, split_mask(trial.data, "train"))
     classes = 1 if task.name == "regression" else task.num_outputs
     return sum(group_of(trial.plan).all_gather_counts(own)) <= FEW_LABELS * classes
 

@@ -116,7 +116,8 @@ def test_several_labels_and_numbers():
     several = torch.tensor([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]])
     data = graph(y=several)
     assert homophily(several, as_graph(data), split_mask(data, "train")) == 2 / 3
-    assert GraphFacts.of(data).assortativity is None
+    facts = GraphFacts.of(data)
+    assert (facts.num_labels, facts.labels_per_class, facts.assortativity) == (3, 2.0, None)  # four labels of two kinds
     numbers = GraphFacts.of(graph(y=torch.tensor([0.5, 1.5, 2.5, float("nan")], dtype=torch.float64)))
     assert numbers.assortativity is None
     assert (numbers.labels_per_class, numbers.num_validation) == (3.0, 0)
