@@ -65,7 +65,12 @@ def explain(error: BaseException) -> str | None:
     >>> explain(FileNotFoundError(2, "No such file or directory", "graph.csv"))
     'graph.csv: no such file or directory.'
     """
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, of a GPU
+        return (
+            "There is not enough memory on the GPU. Try a lower device_memory, for which more is kept on the host, "
+            "more subgraphs, or fewer hidden channels."
+        )
+    if isinstance(error, MemoryError) or "CPUAllocator" in str(error):
         return "There is not enough memory. Try engine=streamed, more subgraphs, or fewer hidden channels."
     if isinstance(error, ConnectionError) and error.errno is None:  # a sentence of our downloads
         return str(error)

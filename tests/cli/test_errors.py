@@ -30,7 +30,9 @@ def test_help_loads_nothing_heavy():
 
 def test_memory_gets_advice():
     assert "not enough memory" in explain(MemoryError())
-    assert "not enough memory" in explain(torch.OutOfMemoryError("CUDA out of memory"))
+    on_gpu = explain(torch.OutOfMemoryError("CUDA out of memory"))
+    assert "not enough memory" in on_gpu
+    assert "device_memory" in on_gpu
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), BrokenPipeError(errno.EPIPE, "broken pipe")])
