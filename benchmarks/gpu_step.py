@@ -23,13 +23,19 @@ from gpnn.schedule import partitioned_phases, synchronous_phases
 Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]
 
 
+LARGER = ("rmat", 8_000_000, 120_000_000)  # a graph whose degrees are as skewed as those of real ones
+
+
 def compare_steps(num_nodes: int, num_edges: int, width: int, *, repeats: int = 20) -> list[dict[str, object]]:
-    """A row for each method on a graph without structure, and for some on one with communities and hubs."""
+    """A row for each method on a graph without structure, and for some on ones with communities or hubs, or both."""
     ptr, col = _random_graph(num_nodes, num_edges)
     rows = [_row("random", method, num_nodes, width, repeats) for method in _on_random(ptr, col, width)]
-    graph = planted(num_nodes, num_edges, "cuda")
-    methods = _on_planted(graph.ptr, graph.col, width)
-    return rows + [_row("planted", method, num_nodes, width, repeats) for method in methods]
+    for name, nodes, edges in (("planted", num_nodes, num_edges), ("rmat", num_nodes, num_edges), LARGER):
+        graph = planted(nodes, edges, "cuda", graph=name)
+        title = name if nodes == num_nodes else f"{name}, {nodes / 1e6:g}M nodes, {edges / 1e6:g}M edges"
+        rows += [_row(title, method, nodes, width, repeats) for method in _on_planted(graph.ptr, graph.col, width)]
+        del graph
+    return rows
 
 
 def _random_graph(num_nodes: int, num_edges: int) -> tuple[Tensor, Tensor]:

@@ -34,6 +34,7 @@ def table(results: dict[str, Any]) -> str:
         "record": _record,
         "synchronous": _other_schedule("synchronous"),
         "held_cut": _other_schedule("the cut held, three steps in one round"),
+        "held_capped": _held_capped,
         "rmat": _rmat,
         "capped": _capped,
         "wide_check": _differences,
@@ -158,6 +159,16 @@ def _other_schedule(name: str) -> Callable[[dict[str, Any]], str]:
         return head + _grid(["schedule", "K", "messages", "node updates", "s per epoch", "GiB"], [row])
 
     return lines
+
+
+def _held_capped(result: dict[str, Any]) -> str:
+    head = "### The record's graph with the cut held, the GPU held to so many GB; K is chosen\n\n"
+    rows = [[r["graph"], _limit(r["device_memory"]), *_row(r), r["reserved GiB"]] for r in result["rows"]]
+    return head + _grid(["graph", "GB", *_COLUMNS, "GiB that torch took"], rows)
+
+
+def _limit(num_bytes: float | None) -> str:
+    return "all" if num_bytes is None else f"{num_bytes / 1e9:g}"
 
 
 def _rmat(result: dict[str, Any]) -> str:

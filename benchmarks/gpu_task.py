@@ -133,7 +133,7 @@ def recipe_of(epochs: int, precision: str = "bf16_states") -> Recipe:
     return Recipe(epochs=epochs, precision=precision, weight_decay=0.0, clip=0.0, check_every=epochs, patience=0)
 
 
-def assemble(task: Task, parts: int, name: str, recipe: Recipe, **arguments: Any) -> Assembly:
+def assemble(task: Task, parts: int | str, name: str, recipe: Recipe, **arguments: Any) -> Assembly:
     """The training of a gated network under a schedule, by the assembly that `gpnn train` uses."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = {"hidden_channels": task.facts["width"], "model_options": {"cell": "gru", "concat": "none"}}
@@ -146,7 +146,7 @@ def assemble(task: Task, parts: int, name: str, recipe: Recipe, **arguments: Any
     return pipeline.assemble(task.data, recipe, keep_schedule=False)
 
 
-def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -> dict[str, Any]:
+def train(task: Task, parts: int | str, name: str, *, epochs: int, **arguments: Any) -> dict[str, Any]:
     """Assemble and train: seconds and memory of the epochs, what was estimated, and what it came to."""
     clock, recipe = Clock(), recipe_of(epochs)
     with clock.time("partition and lower"):
@@ -161,7 +161,7 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
     return {
         **task.facts,
         **clock.seconds,
-        "parts": parts,
+        "parts": made.pipeline.k,
         "rounds": made.plan.num_rounds,
         "messages": made.plan.num_messages,
         "updates": made.plan.num_updates,
@@ -169,6 +169,7 @@ def train(task: Task, parts: int, name: str, *, epochs: int, **arguments: Any) -
         "seconds": round(bare[len(bare) // 2], 3) if bare else None,
         "with validation": round(result.history[-1]["seconds"], 3),
         "GiB": gib(peak),
+        "reserved GiB": gib(torch.cuda.max_memory_reserved()),
         "estimated GiB": gib(made.engine.estimate.peak),
         "host GiB": gib(resident_bytes("cpu")),
         "estimated host GiB": gib(made.engine.estimate.host),

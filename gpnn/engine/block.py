@@ -47,6 +47,11 @@ class Block:
     def num_inputs(self) -> int:
         return self.inputs.stop - self.inputs.start if isinstance(self.inputs, slice) else self.inputs.numel()
 
+    @property
+    def num_entries(self) -> int:
+        """How many edges of all types it has."""
+        return sum(operator.num_entries for operator in self.operators)
+
     @cached_property
     def rows(self) -> Tensor | slice:
         """Plan rows that the step writes, `[n]`; a slice where they are contiguous."""
@@ -146,11 +151,13 @@ class BlockPart(NamedTuple):
         block: the step; it reads `own`, then `others`.
         own: which of the rows that the whole block writes it reads, those that it writes first, `[k]`.
         others: positions among the whole block's inputs of those that stay as they are, `[m − k]`.
+        edges_before: of the whole block's edges, the share into `own`: what the step before reads.
     """
 
     block: Block
     own: Tensor
     others: Tensor
+    edges_before: float
 
 
 def _take_part(block: Block, rows: Tensor) -> BlockPart:
@@ -176,7 +183,9 @@ def _take_part(block: Block, rows: Tensor) -> BlockPart:
     own = pick(block.diagonal, rows), pick(block.degree, inputs)
     num_own = len(rows) + int((others < block.num_rows).sum())  # they rise
     made = Block(inputs, len(rows), tuple(operators), raw, None, *own)
-    return BlockPart(made, inputs[:num_own], inputs[num_own:])
+    read = inputs[:num_own]
+    num_before = sum(int((operator.ptr[read + 1] - operator.ptr[read]).sum()) for operator in block.operators)
+    return BlockPart(made, read, inputs[num_own:], num_before / max(1, block.num_entries))
 
 
 def transposed(counts: Tensor, col: Tensor, num_columns: int, *, with_entry: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -263,7 +263,7 @@ class BuiltPhase:
     @property
     def num_edges(self) -> int:
         """How many edges send in every repeat."""
-        return sum(operator.num_entries for block in self.chunks for operator in block.operators) - self.num_held
+        return sum(block.num_entries for block in self.chunks) - self.num_held
 
     @cached_property
     def halo(self) -> Halo | None:

@@ -249,7 +249,7 @@ def _choose(pieces: Sequence[Block], after: Tensor) -> Iterator[Part]:
         wanted = after[block.rows].nonzero().flatten()
         if not len(wanted):
             continue
-        sparse = sum(operator.num_entries for operator in block.operators) <= SPARSE * block.num_rows
+        sparse = block.num_entries <= SPARSE * block.num_rows
         if len(wanted) > (WHOLE_SPARSE if sparse else WHOLE) * block.num_rows:
             some = None if len(wanted) == block.num_rows else wanted
             yield Part(number, block, block.inputs, some, block.rows if some is None else _among(block.rows, wanted))

@@ -36,11 +36,13 @@ class Recomputation:
         cell: how nodes send, aggregate and update.
         plan: which messages travel when.
         seed: of the random numbers of a cell that is random; None for one that is not.
+        part_edges: as in :class:`gpnn.engine.Streamed`.
     """
 
     cell: CellLike
     plan: Plan
     seed: int | None
+    part_edges: float = 1.0
 
     @property
     def rounds(self) -> tuple[tuple[AnyPhase, ...], ...]:
@@ -163,11 +165,11 @@ class Recomputation:
     ) -> Tensor:
         """The same, the last step taken for the wanted rows alone, the one before for those that they read, and so on.
 
-        Each is a block of its own, made once, as long as its rows are few.
+        Each is a block of its own, made once, as long as its rows, and the edges that it copies, are few.
         """
         part, own = block.part(wanted), None if initial is None else initial.index_select(0, wanted)
         if len(steps) > 1:
-            few = FEW * len(part.own) <= block.num_rows
+            few = is_part(len(part.own), block.num_rows, part.edges_before, self.part_edges)
             with for_gradients(alone=False):
                 rows = self.advance(block, number, inputs, steps[:-1], initial, part.own if few else None)
             read = rows if few else select_rows(rows, part.own)
@@ -191,6 +193,11 @@ class Recomputation:
 def takes_parts(cell: CellLike, device: torch.device) -> bool:
     """Whether a step for some of a block's rows is a block of its own."""
     return device.type in PART_DEVICES and getattr(cell, "returns_kernel_output", False) and cell.local
+
+
+def is_part(num_rows: int, num_all: int, edges: float, part_edges: float) -> bool:
+    """Whether a step for some of a block's rows, with a share of its edges, is taken by a part, not by the block."""
+    return FEW * num_rows <= num_all and edges <= part_edges
 
 
 def round_steps(phases: Sequence[AnyPhase], number: int) -> Iterator[tuple[AnyPhase, list[Step]]]:

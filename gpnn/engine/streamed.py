@@ -57,6 +57,9 @@ class Streamed:
         features: where features lie that initial states are made of: "cpu" in host memory, page-locked where there is a
             GPU to copy to; "disk": in files, which are read in their own order, so that initial states are kept; None:
             where the plan is.
+        part_edges: of a block's edges, the share that one of its parts may have. A GPU takes the last steps of a block
+            for the rows that a loss needs, by parts of it that have copies of these rows' edges. With hubs among them
+            a part has most of the edges, and a step for all rows takes longer and less memory.
     """
 
     dtype: torch.dtype | None = None
@@ -65,6 +68,7 @@ class Streamed:
     near: int = 0
     features: str | None = None
     phases: bool = False
+    part_edges: float = 1.0
     recomputes: ClassVar[bool] = True
 
     def __call__(
@@ -98,7 +102,8 @@ class Streamed:
         saves = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
         seed = int(torch.randint(2**62, ())) if cell.random else None
         half = _autocast_type(plan.device.type)
-        run = _Run(Recomputation(cell, plan, seed), self, source, parameters, collect, rows, saves, half)
+        recomputation = Recomputation(cell, plan, seed, self.part_edges)
+        run = _Run(recomputation, self, source, parameters, collect, rows, saves, half)
         if rows is not None and not saves and not collect and ends_in_blocks(plan):
             with torch.no_grad():
                 return [_compute_rows(run, rows, initial)]
@@ -119,7 +124,8 @@ class Streamed:
         """
         own = tuple(p for p in cell.parameters() if p.requires_grad)
         parameters = (*own, *(each for each in loss.tensors if all(each is not p for p in own)))
-        run = _Run(Recomputation(cell, plan, None), self, source, parameters, False, None, True, None)
+        recomputation = Recomputation(cell, plan, None, self.part_edges)
+        run = _Run(recomputation, self, source, parameters, False, None, True, None)
         with torch.no_grad(), without_hooks((*source.tensors, *parameters)):
             value, grads = _differentiate(run, loss)
         wanted = _sum_by_tensor((*source.tensors, *parameters), grads)
@@ -258,6 +264,7 @@ def _compute_rows(run: _Run, rows: Tensor, initial: Tensor | None) -> Tensor:
         places, wanted = by_block.of(block.rows)
         if places.start < places.stop:
             inputs, own = read_rows(state, block.inputs), own_rows(initial, block)
+            wanted = None if wanted is None else wanted.clone()  # so that a part that is made for them goes with them
             write_rows(found, order[places], run.recomputation.advance(block, number, inputs, steps, own, wanted))
 
     for _ in run.recomputation.each(phase, compute):

@@ -14,7 +14,8 @@ from torch import Tensor
 from gpnn.check import check_choice
 from gpnn.engine import Plan, Streamed
 from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
-from gpnn.engine.propagate import Runner
+from gpnn.engine.propagate import Runner, streamed_runner
+from gpnn.engine.recompute import PART_DEVICES
 from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.memory.runner import available_bytes
 from gpnn.nn import GPNN
@@ -23,6 +24,7 @@ from gpnn.train.recipe import Recipe
 MARGIN = 0.85  # of what is free, for an estimate that may be a little short
 DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
 MANY_NODES = 1 << 22  # from here on a GPU is busy with one block for longer than the CPU takes to start its kernels
+FEW_EDGES = 0.1  # of a block's edges: parts that have no more take little memory
 MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
 
 Result = TypeVar("Result")
@@ -226,13 +228,20 @@ def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> 
 
 
 def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:
-    """The engines to try with their runners; of the states between rounds first few are on the host, then more."""
+    """The engines to try with their runners.
+
+    Of the states between rounds first few are on the host, then more; parts of blocks, which a GPU takes, have any
+    number of edges, then few.
+    """
     for name in _names(engine, plan, folder):
         runner = ENGINES[name].runner(folder)
         if name == "streamed_host" and isinstance(runner, Streamed):
             for near in reversed(range(1, plan.num_rounds - 1)):
                 yield name, replace(runner, near=near)
         yield name, runner
+        streamed = streamed_runner(runner)
+        if streamed is not None and plan.device.type in PART_DEVICES and ends_independently(plan):
+            yield name, replace(streamed, part_edges=FEW_EDGES)
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:

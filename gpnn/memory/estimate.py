@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +17,13 @@ from gpnn.csr import pointers
 from gpnn.data.features import csr_tensor
 from gpnn.data.splits import count_entries
 from gpnn.engine import CellLike, Plan, Step, Streamed, lower, recomputes
+from gpnn.engine.blockwise_backward import ends_independently
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.reach import can_follow
-from gpnn.engine.recompute import Recomputation
+from gpnn.engine.recompute import Recomputation, takes_parts
 from gpnn.engine.rows import step_rows
 from gpnn.graph import Graph, as_graph
-from gpnn.memory.reach import CountedReach, count_reach
+from gpnn.memory.reach import CountedReach, count_parts, count_reach
 from gpnn.memory.runner import (
     StateBytes,
     largest_piece_bytes,
@@ -163,11 +164,11 @@ def estimate_memory(
     training, streamed = _Training(model, plan, recipe, runner, each, rows), streamed_runner(runner)
     if x is not None and streamed is not None and model.recomputes_initial_states(x, plan, streamed):
         reach = training.reach(x, train)
-        found = training.from_features(x, streamed, reach)
+        found = training.from_features(x, streamed, reach, train)
         if reach is None or found.peak <= budget:
             return found
         missing = math.ceil((found.peak - budget) / each.state)
-        return training.from_features(x, streamed, reach.within(reach.reach.num_held - missing))
+        return training.from_features(x, streamed, reach.within(reach.reach.num_held - missing), train)
     return training.from_states(x)
 
 
@@ -234,7 +235,15 @@ class _Training:
         """What the nodes of a loss reach, where a pass goes through that."""
         return _reach(self.model, x, self.plan, train) if self.at_once and train is not None else None
 
-    def from_features(self, x: Tensor, runner: Streamed, reach: CountedReach | None) -> Estimate:
+    def _parts(self, runner: Streamed, train: Tensor | None) -> float:
+        """Bytes of the parts of blocks that the nodes of a loss need after the last round."""
+        plan, most = self.plan, runner.part_edges
+        parted = takes_parts(self.model.masked_cell(plan, MaskKey(0)), plan.device) and ends_independently(plan)
+        if train is None or not (parted and self.at_once):
+            return 0.0
+        return float(_count_once(plan, train, f"parts {most}", lambda rows: count_parts(plan, rows, most)))
+
+    def from_features(self, x: Tensor, runner: Streamed, reach: CountedReach | None, train: Tensor | None) -> Estimate:
         """The same where initial states are made of features; through what a loss reaches, None: through all rows."""
         each, plan, recipe, model, at_once = self.each, self.plan, self.recipe, self.model, self.at_once
         width = 2 if recipe.precision == "bf16_states" else x.element_size()
@@ -243,6 +252,7 @@ class _Training:
         stored, fixed = stored_bytes(x, width), _fixed_bytes(model, plan, recipe, recomputes=True)
         if reach is None:
             kept, work, on_host = self._through_all(x, runner, stored, made, width)
+            fixed["plan"] += self._parts(runner, train)
         else:
             on_host = stored if self.on_gpu and runner.features == "cpu" else 0.0  # of which all come at once
             kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=copies * width * x.shape[1])
@@ -290,19 +300,28 @@ class _Training:
         return found.kept, work, found.host
 
 
-_counted = WeakTensorKeyDictionary()  # nodes of a loss -> a plan and what they reach in it, the same for all engines
+_counted = WeakTensorKeyDictionary()  # nodes of a loss -> a plan and what was counted in it, for all engines
+
+
+def _count_once(plan: Plan, train: Tensor, what: str, count: Callable[[Tensor], Any]) -> Any:
+    """`count` of the plan rows of a loss's nodes, `[n]`, or what it gave before."""
+    if train not in _counted or _counted[train][0]() is not plan:
+        _counted[train] = weakref.ref(plan), {}
+    known: dict[str, Any] = _counted[train][1]
+    if what not in known:
+        known[what] = count(plan.rows_of(train.to(plan.device)))
+    return known[what]
 
 
 def _reach(model: GPNN, x: Tensor, plan: Plan, train: Tensor) -> CountedReach | None:
     """What the nodes of a loss reach, where a pass that makes states of `x` goes through it."""
     if x.shape[1] > model.state_channels:
         return None
-    rows = plan.rows_of(train.to(plan.device))
-    if not can_follow(Recomputation(model.masked_cell(plan, MaskKey(0)), plan, None), rows):
+    recomputation = Recomputation(model.masked_cell(plan, MaskKey(0)), plan, None)
+    if not can_follow(recomputation, plan.rows_of(train.to(plan.device))):
         return None
-    if train not in _counted or _counted[train][0]() is not plan:
-        _counted[train] = weakref.ref(plan), count_reach(plan, rows)
-    return _counted[train][1]
+    found: CountedReach | None = _count_once(plan, train, "reach", lambda rows: count_reach(plan, rows))
+    return found
 
 
 def _of_batches(model: GPNN, x: Tensor, plan: Plan, recipe: Recipe) -> Estimate:

@@ -1,4 +1,7 @@
-"""count_reach: what the rows of a loss will reach, counted on the graph's rows before any block of a plan is built."""
+"""count_reach: what the rows of a loss will reach, counted on the graph's rows before any block of a plan is built.
+
+count_parts: the same of blocks that take all their steps one after the other.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ from gpnn.csr import row_entries
 from gpnn.engine.lowered_phase import LoweredRows
 from gpnn.engine.plan import AnyPhase, Plan
 from gpnn.engine.reach import ALMOST, NEARLY, SPARSE, WHOLE, WHOLE_SPARSE, Reach, Stage, within, worthwhile
-from gpnn.engine.recompute import round_steps
+from gpnn.engine.recompute import is_part, round_steps
 from gpnn.engine.step import Step
 from gpnn.schedule.phase_spec import RECEIVES_CUT, RECEIVES_INSIDE, SENDS_CUT
 
 _ENTRY, _ROW = 8, 12  # bytes of a part of a block per entry, and per row that it reads or writes: ids and pointers
+_WEIGHT = 8  # bytes of a weight per entry, where entries have weights, and of where it is in the transpose
 _PLACE = 4  # bytes for each row that a block reads, where not all rows are stored, on a GPU
 
 
@@ -74,6 +78,32 @@ def count_reach(plan: Plan, rows: Tensor) -> CountedReach | None:
         sizes.append(found)
     reach = worthwhile(Reach(tuple(reversed(stages))), plan, len(rows))
     return None if reach is None else CountedReach(reach, tuple(reversed(sizes)))
+
+
+def count_parts(plan: Plan, rows: Tensor, part_edges: float) -> float:
+    """Bytes of the parts in which blocks of the last phase take their last steps for plan rows, `[n]`, on a GPU.
+
+    They are made once and kept with the plan. `part_edges` is that of the runner.
+    """
+    phase = plan.rounds[-1][-1]
+    if not isinstance(phase, LoweredRows) or not phase.independent:
+        return 0.0
+    rows, total = rows.to(phase.layout.ptr.device).sort().values, 0.0
+    for number, (first, last) in enumerate(pairwise(phase.layout.ends)):
+        ends = torch.searchsorted(rows, torch.tensor([first, last], device=rows.device)).tolist()
+        wanted = rows[slice(*ends)]
+        senders = _senders(phase, wanted, first, last)
+        for _ in range(phase.repeat if len(wanted) < last - first else 0):
+            read = torch.zeros(plan.num_nodes, dtype=torch.bool, device=rows.device)
+            read[wanted], read[senders] = True, True
+            per_entry = _ENTRY + (_WEIGHT if phase.weighted else 0)
+            total += per_entry * len(senders) + _ROW * (int(read.sum()) + len(wanted))
+            wanted = read[first:last].nonzero().flatten() + first
+            senders = _senders(phase, wanted, first, last)
+            edges = len(senders) / max(1, _num_entries(phase, number))
+            if not is_part(len(wanted), last - first, edges, part_edges):
+                break
+    return total
 
 
 def _some(*stages: tuple[PartSize, ...]) -> Iterator[PartSize]:

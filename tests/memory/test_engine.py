@@ -9,8 +9,9 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.data.features import from_scipy, map_features
+from gpnn.engine import Streamed
 from gpnn.memory import estimate
-from gpnn.memory.engine import ENGINES, DoesNotFit, build_within_memory, choose_engine
+from gpnn.memory.engine import ENGINES, DoesNotFit, EngineChoice, build_within_memory, choose_engine
 from gpnn.memory.estimate import estimate_memory
 from gpnn.train import Recipe, fit
 from tests.oracle.parameters import rest_thorough
@@ -193,3 +194,27 @@ def test_several_processes_choose_by_memory_too(processes):
         assert refusal.startswith("Training must fit in 0.0 GB of memory. Got at least")
         assert "disk" not in refusal
         assert "bf16" not in refusal
+
+
+def test_parts_of_few_edges_are_taken_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: a hub's edges are copied for the step before the last where there is room for them."""
+    monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
+    monkeypatch.setattr("gpnn.memory.engine.PART_DEVICES", ("cpu",))
+    num_nodes, random = 4000, torch.Generator().manual_seed(0)
+    hubs = torch.randint(20, (60_000,), generator=random) * 200
+    src = torch.cat([torch.randint(num_nodes, (60_000,), generator=random), hubs])
+    ptr, col, _ = gpnn.Graph(src, src.roll(60_000), num_nodes).in_edges(with_edge=False)
+    graph = gpnn.Graph.from_csr(torch.from_numpy(ptr), torch.from_numpy(col), symmetric=True)
+    plan = gpnn.lower(gpnn.schedule.held_cut(graph, torch.arange(num_nodes) % 2, 1, intra=3))
+    model, x = gpnn.nn.GPNN(8, 8, 3, cell="gru", num_rounds=1, concat="none"), torch.randn(num_nodes, 8)
+    train = torch.arange(1, num_nodes, 401)
+
+    def choose(memory: float | None) -> EngineChoice:
+        return choose_engine(model, x, plan, RECIPE, engine="streamed", memory=memory, rows=len(train), train=train)
+
+    roomy = choose(None)
+    assert roomy.runner == "streamed"
+    tight = choose(roomy.estimate.peak - 1)
+    assert isinstance(tight.runner, Streamed)
+    assert tight.runner.part_edges < 1
+    assert tight.estimate.plan < roomy.estimate.plan

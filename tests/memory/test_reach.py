@@ -1,5 +1,7 @@
 """What a loss will reach, counted before anything is built, is what it then reaches."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,8 +9,9 @@ from torch import Tensor
 import gpnn
 from gpnn.engine import Plan
 from gpnn.engine.reach import Reach, follow
-from gpnn.engine.recompute import Recomputation
-from gpnn.memory.reach import count_reach
+from gpnn.engine.recompute import Recomputation, round_steps
+from gpnn.engine.rows import RowsByBlock
+from gpnn.memory.reach import count_parts, count_reach
 
 NUM_NODES, PARTS = 400, 5
 
@@ -87,3 +90,28 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
     assert counted is not None
     assert counted.within(counted.reach.num_held) == counted
     assert counted.within(1) is None
+
+
+@pytest.mark.parametrize("part_edges", [1.0, 0.2, 0.0])
+@pytest.mark.parametrize("count", [2, 10, NUM_NODES])
+def test_bytes_of_parts_are_those_that_blocks_keep(count: int, part_edges: float, monkeypatch: Any) -> None:
+    """Of all steps of a held phase: parts of parts as far as they have few rows, and few edges."""
+    monkeypatch.setattr("gpnn.engine.recompute.FEW", 2)
+    graph, random = skewed(directed=False), torch.Generator().manual_seed(1)
+    part = gpnn.Partition(torch.randint(2, (NUM_NODES,), generator=random), 2)
+    plan = gpnn.lower(gpnn.schedule.held_cut(graph, part, 1, intra=3))
+    rows = plan.rows_of(some_nodes(count)).sort().values
+    recomputation = Recomputation(gpnn.nn.GPNN(3, 8, 2).cell, plan, None, part_edges)
+    ((phase, steps),) = round_steps(plan.rounds[0], 0)
+    by_block, expected = RowsByBlock(rows), 0
+    for number, block in enumerate(phase.chunks):
+        _, wanted = by_block.of(block.rows)
+        recomputation.advance(block, number, torch.randn(block.num_inputs, 8), steps, None, wanted)
+        while wanted is not None and len(wanted):
+            taken = block._parts.get(wanted)
+            if taken is None:
+                break
+            made, wanted = taken.block, taken.own
+            expected += 8 * made.num_entries + 12 * (made.num_inputs + made.num_rows)
+    assert count_parts(plan, rows, part_edges) == expected
+    assert (expected == 0) == (count == NUM_NODES)

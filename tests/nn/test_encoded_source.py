@@ -21,6 +21,7 @@ RUNNERS = {
     "features on the host": Streamed(features="cpu"),
     "states on the host": Streamed(device="cpu", features="cpu"),
     "the last state near": Streamed(device="cpu", features="cpu", near=1),
+    "parts of few edges": Streamed(part_edges=0.1),
 }
 MODELS = {
     "gru": {"concat": "features", "dropout": 0.3, "input_dropout": 0.2, "state_dropout": 0.1, "drop_node": 0.1},
