@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gpnn import Graph
-from gpnn.memory.runner import resident_bytes
+from gpnn.memory.available import resident_bytes
 from gpnn.nn.layers import states_in
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.train import Recipe, fit

@@ -21,9 +21,9 @@ from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
 from gpnn.kernels.execution import choose_device
+from gpnn.memory.available import available_bytes, limit_device
 from gpnn.memory.engine import ENGINES, EngineChoice, build_within_memory, check_memory, choose_engine
 from gpnn.memory.estimate import estimate_columns
-from gpnn.memory.runner import available_bytes, limit_device
 from gpnn.nn import GPNN, ColumnModel, NodeModel, build_model
 from gpnn.nn.soft_schedule import make_soft_schedule
 from gpnn.partition import Partition, partition_graph

@@ -22,8 +22,8 @@ from gpnn.distributed import ShardedPlan, group_of, number_parts
 from gpnn.distributed.plan import own_names
 from gpnn.distributed.schedules import recall_of_shards
 from gpnn.graph import as_graph
+from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import SOLVER_EDGE, SOLVER_ENTRY
-from gpnn.memory.runner import available_bytes
 from gpnn.race.halving import Limit
 from gpnn.run.folder import RunFolder
 from gpnn.run.known_nodes import RowDigests

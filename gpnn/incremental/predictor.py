@@ -16,7 +16,7 @@ from gpnn.incremental.live_graph import LiveGraph
 from gpnn.incremental.region import Region, Tape
 from gpnn.incremental.rows import distinct
 from gpnn.kernels.execution import choose_device, one_thread
-from gpnn.memory.runner import available_bytes
+from gpnn.memory.available import available_bytes
 from gpnn.nn import GPNN, NodeModel
 from gpnn.nn.column_model import ColumnModel
 from gpnn.pipeline import Pipeline

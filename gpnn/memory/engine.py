@@ -16,8 +16,8 @@ from gpnn.engine import Plan, Streamed
 from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.recompute import PART_DEVICES
+from gpnn.memory.available import available_bytes
 from gpnn.memory.estimate import Estimate, estimate_memory
-from gpnn.memory.runner import available_bytes
 from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 import gpnn
 from gpnn.data.features import csr_tensor
-from gpnn.memory.estimate import estimate_memory, probe
+from gpnn.memory.estimate import estimate_memory
+from gpnn.memory.probe import probe
 from gpnn.nn import GPNN, UPDATES, MaskKey, row_chunks
 from gpnn.nn.gpnn import CONCATENATIONS, INPUTS, PREDICTIONS
 from gpnn.nn.row_chunks import map_rows
