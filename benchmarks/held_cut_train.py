@@ -2,13 +2,14 @@
 
     python benchmarks/held_cut_train.py --out benchmarks/results/held_cut_train.md
 
-The planted graph of benchmarks/stored_train.py, converted, features of 32 columns; a gated graph network, d = 64, K
-subgraphs by `partition.method=clustered`, of the automatic number unless `--parts` has others. Each training is a
-process of its own, and trainings take turns. Seconds are wall and CPU seconds of an epoch, its validation pass
-included, the least of those after the first; ratios are taken turn by turn, and the median is shown. "Peak" is the most
-resident memory that the process ever has, the prediction of all nodes at the end included. The trainings run on the
-cores that this process may use: `taskset -c 0,1` for two. Streamed, blocks of the last round take the last step for the
-rows that are wanted alone: in training 60 % of the nodes, in validation 20 %; the fused runner takes it for all.
+The planted graph of benchmarks/stored_train.py, converted, features of 32 columns; a gated graph network, or networks
+of other `--cells`, d = 64, K subgraphs by `partition.method=clustered`, of the automatic number unless `--parts` has
+others. Each training is a process of its own, and trainings take turns. Seconds are wall and CPU seconds of an epoch,
+its validation pass included, the least of those after the first; ratios are taken turn by turn, and the median is
+shown. "Peak" is the most resident memory that the process ever has, the prediction of all nodes at the end included.
+The trainings run on the cores that this process may use: `taskset -c 0,1` for two. Streamed, blocks of the last round
+take the last step for the rows that are wanted alone: in training 60 % of the nodes, in validation 20 %; the fused
+runner takes it for all.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import json
 import os
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -24,16 +26,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from process import cpu_seconds, describe_machine, peak_bytes, run_alone
 
-SETTINGS = ("model.cell=gru", "model.hidden_channels=64", "model.dropout=0", "train.passes=1", "train.consistency=0")
+SETTINGS = ("model.hidden_channels=64", "model.dropout=0", "train.passes=1", "train.consistency=0")
 SETTINGS += ("data.scale_features=none", "device=cpu")
 
 
-def trainings(rounds: int, intra: int, parts: list[str]) -> dict[str, list[str]]:
+def trainings(rounds: int, intra: int, parts: list[str], cell: str = "gru") -> dict[str, list[str]]:
     """The settings of each training, the one that others are measured by first."""
     held = ["schedule.name=held_cut", f"schedule.rounds={rounds}", f"schedule.intra={intra}"]
     held += ["partition.method=clustered", "engine=streamed"]
     found = {"synchronous, fused": ["schedule.name=synchronous", f"schedule.rounds={rounds * intra}", "engine=fused"]}
-    return found | {f"held cut, streamed, K {k}": [*held, f"partition.k={k}"] for k in parts}
+    found |= {f"held cut, streamed, K {k}": [*held, f"partition.k={k}"] for k in parts}
+    return {name: [f"model.cell={cell}", *settings] for name, settings in found.items()}
 
 
 class Clock:
@@ -77,11 +80,11 @@ def write_graph(folder: Path, num_nodes: int) -> Path:
     return graph
 
 
-def table(options: argparse.Namespace, graph: Path, rounds: int, intra: int) -> list[str]:
-    """A line for each training of one depth."""
+def table(options: argparse.Namespace, graph: Path, rounds: int, intra: int, cell: str) -> list[str]:
+    """A line for each training of one depth and cell."""
     found: dict[str, list[dict]] = {}
     for _ in range(options.turns):
-        for name, settings in trainings(rounds, intra, options.parts).items():
+        for name, settings in trainings(rounds, intra, options.parts, cell).items():
             words = [f"--graph={graph}", f"--epochs={options.epochs}", f"--settings={json.dumps(settings)}"]
             found.setdefault(name, []).append(run_alone(__file__, words))
             print(name, found[name][-1], flush=True)
@@ -107,6 +110,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--cases", nargs="+", default=["1x4", "2x8"], help="rounds x steps per round")
+    parser.add_argument("--cells", nargs="+", default=["gru"], help="such as linear, residual")
     parser.add_argument("--parts", nargs="+", default=["auto"], help="numbers of subgraphs, auto among them")
     parser.add_argument("--out", type=Path, help="write the tables to this file, after each case")
     parser.add_argument("--graph", help=argparse.SUPPRESS)
@@ -117,14 +121,15 @@ def main() -> None:
         return
     command = f"python benchmarks/held_cut_train.py --nodes {options.nodes} --epochs {options.epochs}"
     command += f" --turns {options.turns} --cases {' '.join(options.cases)} --parts {' '.join(options.parts)}"
+    command += f" --cells {' '.join(options.cells)}"
     lines = [f"# {__doc__.splitlines()[0]}", *__doc__.splitlines()[1:], "", f"Here: `{command}`."]
     lines.append(f"{options.nodes:,} nodes. Machine: {describe_machine()}.")
     with tempfile.TemporaryDirectory() as folder:
         graph = write_graph(Path(folder), options.nodes)
-        for case in options.cases:
+        for case, cell in product(options.cases, options.cells):
             rounds, intra = (int(number) for number in case.split("x"))
-            lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}", ""]
-            lines += table(options, graph, rounds, intra)
+            lines += ["", f"## Depth {rounds * intra} in {rounds} round{'s' if rounds > 1 else ''}, {cell}", ""]
+            lines += table(options, graph, rounds, intra, cell)
             if options.out:
                 options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

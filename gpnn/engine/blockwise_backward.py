@@ -129,6 +129,7 @@ class BlockwiseBackward:
         grad: Tensor,
     ) -> None:
         self.recomputation, self.parameters, self.initial, self.grad = recomputation, parameters, initial, grad
+        self.needs_states = not getattr(recomputation.cell, "is_linear", False)
         self._buffer: Tensor | None = None
         self.state: Tensor | Rows = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
@@ -146,6 +147,11 @@ class BlockwiseBackward:
         """Turn the gradient after a round into that before it; `previous`, the state a round before, is prefetched."""
         phases = list(round_steps(self.recomputation.rounds[number], number))
         known = self.kept.pop() if number < len(self.kept) else None
+        if not self.needs_states:
+            for phase, steps in reversed(phases):
+                self._through_phase(phase, steps)
+            boundary.drop()
+            return
         if not phases:
             return
         overwritten: list[Tensor] = []
@@ -267,6 +273,10 @@ class BlockwiseBackward:
             for grads in self.recomputation.each(phase, partial(self._through_lone_block, steps)):
                 self._add_to_parameters(grads)
             return
+        if not self.needs_states:
+            for step in reversed(steps):
+                self._through_joint_step(phase, step)
+            return
         overwritten = []
         for step in steps[:-1]:
             overwritten.append(read_rows(self.state, phase.row_index))
@@ -331,7 +341,7 @@ class BlockwiseBackward:
     ) -> tuple[Tensor | None, list[Tensor | None]]:
         """Gradients of the rows that a block reads, `[m, s]`, and of the parameters, by that of the rows it writes."""
         with torch.enable_grad():
-            inputs = read_rows(self.state, block.inputs).detach().requires_grad_()
+            inputs = self._inputs(block).detach().requires_grad_()
             initial = own_rows(self.initial, block)
             initial = None if initial is None else initial.detach().requires_grad_()
             with self._only_gradients():
@@ -342,6 +352,12 @@ class BlockwiseBackward:
         if self.initial_grad is not None:
             add_rows(self.initial_grad, block.rows, grads.pop(0))
         return grad_inputs, grads
+
+    def _inputs(self, block: Block) -> Tensor:
+        """What a block reads, `[m, s]`; where no gradient follows from states, any numbers."""
+        if self.needs_states:
+            return read_rows(self.state, block.inputs)
+        return self.grad.new_zeros(1, 1).expand(block.num_inputs, self.grad.shape[1])
 
     def _add_to_parameters(self, grads: list[Tensor | None]) -> None:
         for position, grad in enumerate(grads):

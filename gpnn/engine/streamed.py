@@ -167,7 +167,9 @@ class _Run:
         rounds, settings = self.recomputation.rounds, self.settings
         wanted = settings.phases or step.round + 1 == len(rounds)
         second = step.phase == 1 and len(rounds[step.round]) == 2
-        return self.saves and wanted and second and settings.device is None and settings.folder is None
+        if not self.saves or getattr(self.recomputation.cell, "is_linear", False):  # whose gradients need no states
+            return False
+        return wanted and second and settings.device is None and settings.folder is None
 
     def select(self, state: Tensor, *, last: bool) -> Tensor:
         """What the caller gets of a state."""

@@ -82,7 +82,7 @@ def _weighted_sum(operator: Operator, x: Tensor) -> Tensor:
         parts = (operator.ptr, operator.col, None, operator.weight, x.detach().contiguous())
         return weighted_sum(*parts, source_scale=operator.col_scale, row_scale=operator.row_scale)
     entries = (operator.ptr, operator.col, operator.col[:0], operator.weight)
-    return _sum_on_cpu(*entries, x, scale=operator.col_scale, row_scale=operator.row_scale)
+    return sum_on_cpu(*entries, x, scale=operator.col_scale, row_scale=operator.row_scale)
 
 
 def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
@@ -92,10 +92,10 @@ def _weighted_sum_transposed(operator: Operator, grad: Tensor) -> Tensor:
 
         scales = operator.row_scale, operator.col_scale
         return weighted_sum(*entries, grad.contiguous(), source_scale=scales[0], row_scale=scales[1])
-    return _sum_on_cpu(*entries, grad, scale=operator.row_scale, row_scale=operator.col_scale)
+    return sum_on_cpu(*entries, grad, scale=operator.row_scale, row_scale=operator.col_scale)
 
 
-def _sum_on_cpu(
+def sum_on_cpu(
     ptr: Tensor,
     index: Tensor,
     entry: Tensor,
@@ -104,14 +104,20 @@ def _sum_on_cpu(
     *,
     scale: Tensor | None = None,
     row_scale: Tensor | None = None,
+    base: Tensor | None = None,
 ) -> Tensor:
-    from gpnn.kernels.cpu import factors, launch, weighted_sum
+    """row_scale · (base + Σ weight[entry] · scale[index] · x[index]) over the entries of each row, `[R, d]`.
+
+    None stands for factors of one, and for no base, `[R, d]`; an empty `entry` for the entry itself.
+    """
+    from gpnn.kernels.cpu import add_weighted_sum, factors, launch
 
     dtype, x = x.dtype, x.detach().contiguous()
     x = x.float() if dtype == torch.float16 else x
     out = empty_large(ptr.numel() - 1, x.shape[1], dtype=x.dtype)
     values = (factors(each, x) for each in (weight, scale, row_scale))
-    launch(weighted_sum, len(out), index.numel() * x.shape[1], ptr, index, entry, *values, x, out)
+    added = out[:0] if base is None else base
+    launch(add_weighted_sum, len(out), index.numel() * x.shape[1], ptr, index, entry, *values, x, added, out)
     return out.to(dtype)
 
 

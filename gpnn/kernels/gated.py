@@ -60,6 +60,11 @@ def for_gradients(alone: bool = True) -> AbstractContextManager[None]:
     return setting(_for_gradients, alone)
 
 
+def wants_values() -> bool:
+    """Whether the values of a step are wanted, not its gradients alone."""
+    return not _for_gradients.get()
+
+
 def differentiated_at_once() -> AbstractContextManager[None]:
     """The backward pass of a step inside, or of all steps of a block, follows before this thread takes another."""
     return setting(_at_once, True)
@@ -149,4 +154,4 @@ def gated_blocks(
 
 def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
-    return StepUse(not _for_gradients.get(), gradients, kept, at_once=_at_once.get(), stored=_stored.get())
+    return StepUse(wants_values(), gradients, kept, at_once=_at_once.get(), stored=_stored.get())

@@ -14,8 +14,9 @@ from gpnn.engine import Block, CellLike, Plan, Step, aggregate_messages
 from gpnn.kernels import Operator, hash_key
 from gpnn.kernels.autograd import affine, is_plain
 from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
+from gpnn.kernels.linear import linear_steps
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
-from gpnn.nn.update import UPDATES, GRUUpdate, Update
+from gpnn.nn.update import UPDATES, GRUUpdate, LinearUpdate, Update
 from gpnn.schedule.partitioned import KINDS
 
 
@@ -133,6 +134,12 @@ class Cell(nn.Module):
         """Whether `advance` hands on what its kernel gives; a subclass may do more with it."""
         return type(self) is Cell
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether a step is a linear map without parameters, so that its gradient does not follow from the states."""
+        sums = isinstance(self.message, IdentityMessage) and self.aggregate in ("mean", "sum")
+        return sums and isinstance(self.update, LinearUpdate) and self.returns_kernel_output
+
     def start(self, state: Tensor) -> Tensor:
         return self.update.start(state)
 
@@ -164,7 +171,10 @@ class Cell(nn.Module):
 
         With `rows`, `[w]`, that of those among the rows of the block, `[w, s]`.
         """
-        return advance_gated_steps(self, block, inputs, len(steps), rows) if self.returns_kernel_output else None
+        if not self.returns_kernel_output:
+            return None
+        advance = advance_linear_steps if self.is_linear else advance_gated_steps
+        return advance(self, block, inputs, len(steps), rows)
 
     @property
     def takes_blocks(self) -> bool:
@@ -331,6 +341,23 @@ def advance_gated_steps(
     return gated_steps(*_arguments(cell, block, inputs), repeat, rows) if _applies(cell, block, inputs) else None
 
 
+def advance_linear_steps(
+    cell: Cell, block: Block, inputs: Tensor, repeat: int, rows: Tensor | None = None
+) -> Tensor | None:
+    """The same of a linear cell without teleport, by :func:`gpnn.kernels.linear.linear_steps`."""
+    if cell.residual or not _takes(block, inputs):
+        return None
+    whole = linear_steps(*_adjacency(cell, block, inputs), inputs, repeat)
+    return whole if whole is None or rows is None else whole.index_select(0, rows)
+
+
+def _adjacency(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tensor | None]:
+    """The operator that sums a block's messages, and the weights of those to oneself."""
+    if cell.aggregate == "sum":
+        return block.raw_operators[0], None
+    return block.operators_for(inputs.dtype)[0], block.diagonal
+
+
 def _arguments(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tensor | None, Tensor, tuple[Tensor, ...]]:
     """Adjacency, diagonal, states and parameters of the kernel.
 
@@ -342,11 +369,8 @@ def _arguments(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tens
     weight: Tensor = update.weight_ih
     if isinstance(message, LinearMessage):
         weight = weight @ message.weight[0].T
-    operator, diagonal = block.operators_for(inputs.dtype)[0], block.diagonal
-    if cell.aggregate == "sum":
-        operator, diagonal = block.raw_operators[0], None
     parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
-    return operator, diagonal, inputs, parameters
+    return *_adjacency(cell, block, inputs), inputs, parameters
 
 
 def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:
@@ -360,11 +384,16 @@ def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], fl
     return partial(work_bytes, inputs)
 
 
-def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
+def _takes(block: Block, inputs: Tensor) -> bool:
+    """Whether kernels of whole steps take a block and its states."""
     device = inputs.device.type
     if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
-    if len(block.operators) != 1 or (device == "cpu" and block.operators[0].col_scale is not None):
+    return len(block.operators) == 1
+
+
+def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
+    if not _takes(block, inputs) or (not inputs.is_cuda and block.operators[0].col_scale is not None):
         return False
     if not _is_gated(cell):
         return False

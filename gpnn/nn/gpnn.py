@@ -30,7 +30,6 @@ from gpnn.nn.layers import (
     state_type,
 )
 from gpnn.nn.row_chunks import RowFunction, map_rows
-from gpnn.nn.update import LinearUpdate
 
 INPUTS = ("features", "embedding", "both")
 CONCATENATIONS = ("none", "features", "initial")
@@ -266,8 +265,7 @@ class GPNN(nn.Module):
         kept = whole and 4 * x.shape[0] * x.shape[1] <= KEPT_SPREAD
         if self.norm != "none" or width >= x.shape[1] or kept:
             return False
-        plain = isinstance(cell, Cell) and isinstance(cell.update, LinearUpdate) and cell.aggregate in ("mean", "sum")
-        return plain and next(cell.parameters(), None) is None and not isinstance(self.readout, LargestState)
+        return isinstance(cell, Cell) and cell.is_linear and not isinstance(self.readout, LargestState)
 
     def recomputes_initial_states(self, x: Tensor | None, plan: Plan, runner: str | Runner | None = None) -> bool:
         """Whether a runner, None: the model's own, has initial states made of `x` whenever they are needed."""

@@ -11,8 +11,9 @@ from torch import Tensor
 import gpnn
 from gpnn.engine import Streamed
 from gpnn.engine.blockwise_backward import without_hooks
+from gpnn.engine.recompute import Recomputation
 from gpnn.nn import GPNN, row_chunks
-from tests.oracle.engine_cases import make_schedule, multigraph, states
+from tests.oracle.engine_cases import make_cell, make_schedule, multigraph, states
 
 RUNNERS = ["streamed", Streamed(features="cpu")]
 
@@ -74,3 +75,23 @@ def test_hooks_are_set_aside_and_back():
     assert torch.autograd.grad(weight.sum(), weight)[0].tolist() == [2, 2]
     handle.remove()
     assert torch.autograd.grad(weight.sum(), weight)[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+@pytest.mark.parametrize("schedule", ["synchronous", "partitioned", "held_cut"])
+def test_the_gradient_of_a_linear_cell_computes_no_state_again(monkeypatch, schedule, alpha):
+    """And reads none; it is that of the fused runner."""
+    plan, cell = plan_of(schedule), make_cell("linear", num_edge_types=1, alpha=alpha)
+    leaves = [states().requires_grad_() for _ in range(2)]
+    out = [
+        gpnn.engine.propagate(cell, plan, leaf, runner=runner) for leaf, runner in zip(leaves, ("fused", "streamed"))
+    ]
+
+    def forbidden(*arguments: object) -> None:
+        raise AssertionError("A state is computed again, or read.")
+
+    monkeypatch.setattr(Recomputation, "do_phase", forbidden)
+    monkeypatch.setattr("gpnn.engine.blockwise_backward.BlockwiseBackward._load_state", forbidden)
+    for each in out:
+        (each**2).sum().backward()
+    torch.testing.assert_close(*(leaf.grad for leaf in leaves), rtol=0, atol=1e-12)
