@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 Auto = Literal["auto"]
 MOST_TYPES = 8  # of edges, that have a map of their own where that is chosen for the graph
-ROOMY, MOST_KEPT = 0.4, 4e9  # of the memory there is, and bytes: a training that takes less keeps what it frees
+ROOMY = 0.4  # of the memory there is: a training that takes less keeps what it frees
 GIVEN = ("kinds", "num_rounds", "num_edge_types", "num_nodes", "nodes", "features", "seed")  # by graph and plan
 MODEL_OPTIONS = [name for name in [*signature(GPNN).parameters][3:] if name not in GIVEN]
 LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
@@ -407,8 +407,8 @@ class Pipeline:
             train=train,
         )
         room = available_bytes(sharing=sharing) if self.memory is None else self.memory
-        model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= min(ROOMY * room, MOST_KEPT)
-        return choice
+        model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= ROOMY * room
+        return replace(choice, keeps_freed=model.keeps_freed)
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -263,4 +264,14 @@ def test_a_small_assembly_may_keep_what_it_frees() -> None:
     data = Data(x=torch.eye(4), y=ring % 2, edge_index=torch.stack([ring, ring.roll(1)]), train_mask=ring < 4)
     made = gpnn.pipeline.Pipeline(k=1, rounds=1).assemble(data, gpnn.train.Recipe(epochs=1))
     assert made.model.keeps_freed
+    assert made.engine.keeps_freed
     assert not pages._kept
+
+
+def test_an_assembly_that_takes_much_of_the_memory_returns_what_it_frees() -> None:
+    ring = torch.arange(4)
+    data = Data(x=torch.eye(4), y=ring % 2, edge_index=torch.stack([ring, ring.roll(1)]), train_mask=ring < 4)
+    pipeline = gpnn.pipeline.Pipeline(k=1, rounds=1)
+    need = pipeline.assemble(data, gpnn.train.Recipe(epochs=1)).engine.estimate.peak
+    made = replace(pipeline, memory=2 * need).assemble(data, gpnn.train.Recipe(epochs=1))
+    assert not made.model.keeps_freed
