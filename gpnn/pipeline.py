@@ -5,6 +5,7 @@ The command line, the estimators, the experiments and the processes of torchrun 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 Auto = Literal["auto"]
 MOST_TYPES = 8  # of edges, that have a map of their own where that is chosen for the graph
 ROOMY = 0.4  # of the memory there is: a training that takes less keeps what it frees
+MOST_KEPT = 4e9  # bytes of one whose steps kernels take: these use their memory again themselves
 GIVEN = ("kinds", "num_rounds", "num_edge_types", "num_nodes", "nodes", "features", "seed")  # by graph and plan
 MODEL_OPTIONS = [name for name in [*signature(GPNN).parameters][3:] if name not in GIVEN]
 LEARNED = "learned"  # the partition that is trained, beside those of gpnn.partition.PARTITIONERS
@@ -407,7 +409,8 @@ class Pipeline:
             train=train,
         )
         room = available_bytes(sharing=sharing) if self.memory is None else self.memory
-        model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= ROOMY * room
+        most = min(ROOMY * room, MOST_KEPT if getattr(model.cell, "steps_by_kernel", False) else math.inf)
+        model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= most
         return replace(choice, keeps_freed=model.keeps_freed)
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:

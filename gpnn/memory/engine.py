@@ -101,7 +101,7 @@ class EngineChoice:
 
     def __str__(self) -> str:
         text = f"{ENGINES[self.name].words}; estimated memory {self.estimate}"
-        return f"{text}, and about half as much that is kept for speed" if self.keeps_more else text
+        return f"{text}, and up to 0.7 of it that is kept for speed" if self.keeps_more else text
 
     @property
     def keeps_more(self) -> bool:

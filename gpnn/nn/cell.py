@@ -140,6 +140,11 @@ class Cell(nn.Module):
         sums = isinstance(self.message, IdentityMessage) and self.aggregate in ("mean", "sum")
         return sums and isinstance(self.update, LinearUpdate) and self.returns_kernel_output
 
+    @property
+    def steps_by_kernel(self) -> bool:
+        """Whether kernels take its steps on a CPU, not torch's operations one after the other."""
+        return self.takes_blocks or self.is_linear
+
     def start(self, state: Tensor) -> Tensor:
         return self.update.start(state)
 
@@ -242,6 +247,11 @@ class CellBank(nn.Module):
     def returns_kernel_output(self) -> bool:
         """As :attr:`Cell.returns_kernel_output`, of all cells."""
         return all(cell.returns_kernel_output for cell in self.cells)
+
+    @property
+    def steps_by_kernel(self) -> bool:
+        """As :attr:`Cell.steps_by_kernel`, of all cells."""
+        return all(cell.steps_by_kernel for cell in self.cells)
 
     def start(self, state: Tensor) -> Tensor:
         return self.cells[0].start(state)  # type: ignore[operator]

@@ -199,7 +199,7 @@ def test_several_processes_choose_by_memory_too(processes):
 def test_it_is_told_that_a_large_training_keeps_what_it_frees() -> None:
     found = estimate.Estimate(1e8, 0, 0, 0, 6e9, 0, 0)
     text = str(EngineChoice("fused", "fused", found, keeps_freed=True))
-    assert text.endswith(", and about half as much that is kept for speed")
+    assert text.endswith(", and up to 0.7 of it that is kept for speed")
     assert "kept" not in str(EngineChoice("fused", "fused", found))
     assert "kept" not in str(EngineChoice("fused", "fused", estimate.Estimate(1e8, 0, 0, 0, 1e9, 0, 0), True))
 
