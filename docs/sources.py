@@ -41,13 +41,6 @@ def spread(experiment: str, row: str, *columns: str, measure: str | None = None)
     return values
 
 
-def first_seed(experiment: str, row: str) -> list[float]:
-    """What each column has with the first seed alone."""
-    found, results = _results(experiment)
-    own = {each.column: each.metrics for each in results.outcomes.values() if (each.row, each.seed) == (row, 0)}
-    return [scale(found.measure) * own[column.name][found.measure] for column in found.columns]
-
-
 def printed(experiment: str, row: str, *columns: str) -> list[float]:
     """The paper's numbers, by column."""
     (found,) = (each for each in _results(experiment)[0].rows if each.name == row)
@@ -181,4 +174,4 @@ def _tables(benchmark: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
         title = line.strip("# ") if line.startswith("#") else title
 
 
-SOURCES = (mean, spread, first_seed, printed, rows, gap, p_value, leads, cell, sentence, phrase)
+SOURCES = (mean, spread, printed, rows, gap, p_value, leads, cell, sentence, phrase)

@@ -129,7 +129,7 @@ class BlockwiseBackward:
         grad: Tensor,
     ) -> None:
         self.recomputation, self.parameters, self.initial, self.grad = recomputation, parameters, initial, grad
-        self.needs_states = not getattr(recomputation.cell, "is_linear", False)
+        self.needs_states = not getattr(recomputation.cell, "is_linear", False)  # for gradients
         self._buffer: Tensor | None = None
         self.state: Tensor | Rows = grad[:0]  # where the pass stands, `[N + V, s]`
         self.initial_grad = None if initial is None else torch.zeros_like(initial)
