@@ -409,9 +409,12 @@ class Pipeline:
             train=train,
         )
         room = available_bytes(sharing=sharing) if self.memory is None else self.memory
-        most = min(ROOMY * room, MOST_KEPT if getattr(model.cell, "steps_by_kernel", False) else math.inf)
+        by_kernel = getattr(model.cell, "steps_by_kernel", False)
+        most = min(ROOMY * room, MOST_KEPT if by_kernel else math.inf)
         model.keeps_freed = plan.device.type == "cpu" and choice.estimate.peak <= most
-        return replace(choice, keeps_freed=model.keeps_freed)
+        if model.keeps_freed and not by_kernel and choice.name == "fused":
+            choice = replace(choice, estimate=choice.estimate.keeping_freed())
+        return choice
 
     def _map_features(self, data: Data, choice: EngineChoice) -> Data:
         """The data, its features in files where the engine has them there."""

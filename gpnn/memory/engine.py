@@ -25,7 +25,6 @@ MARGIN = 0.85  # of what is free, for an estimate that may be a little short
 DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
 MANY_NODES = 1 << 22  # from here on a GPU is busy with one block for longer than the CPU takes to start its kernels
 FEW_EDGES = 0.1  # of a block's edges: parts that have no more take little memory
-MUCH = 4e9  # bytes, from where on it is told that freed memory is kept
 MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
 
 Result = TypeVar("Result")
@@ -91,22 +90,14 @@ class EngineChoice:
         name: a name of `ENGINES`.
         runner: what :func:`gpnn.engine.propagate` takes.
         estimate: its memory.
-        keeps_freed: whether memory that it frees is kept for its next tensors, which takes more where these differ.
     """
 
     name: str
     runner: str | Runner
     estimate: Estimate
-    keeps_freed: bool = False
 
     def __str__(self) -> str:
-        text = f"{ENGINES[self.name].words}; estimated memory {self.estimate}"
-        return f"{text}, and up to 0.7 of it that is kept for speed" if self.keeps_more else text
-
-    @property
-    def keeps_more(self) -> bool:
-        """Whether what is kept may be much beside what there is."""
-        return self.keeps_freed and self.estimate.peak > MUCH
+        return f"{ENGINES[self.name].words}; estimated memory {self.estimate}"
 
 
 class DoesNotFit(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,6 +54,8 @@ _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
 _SCORE_COPIES = 6  # of the outputs of all splits: those of each, probabilities, and what metrics make of them
+_SPARE = 0.65  # of what a training takes: freed memory that is kept, as measured
+_MUCH = 1e9  # bytes, from where on it is: smaller tensors are kept anyway
 _HELD = 2  # states that a CPU's allocator still holds when they are free, as measured
 
 
@@ -75,6 +77,7 @@ class Estimate:
         host: where the plan is on a GPU, what is in host memory: taken already, and features and states put there.
         piece: of the peak, what follows the size of the largest subgraph.
         buffers: of chunks, compiled kernels, and the allocator's slack.
+        spare: freed memory that the C library keeps for later tensors.
     """
 
     resident: float
@@ -90,13 +93,19 @@ class Estimate:
     piece: float = 0.0
     host: float = 0.0
     buffers: float = _BUFFERS["cpu"]
+    spare: float = 0.0
 
     @property
     def peak(self) -> float:
         """The most at any time, bytes."""
         training = self.kept + max(self.work - self.after, self.outside)
         passes = self.features + self.parameters + max(training, self.scoring)
-        return self.resident + self.plan + max(self.lowering, passes) + self.buffers
+        return self.resident + self.plan + max(self.lowering, passes) + self.buffers + self.spare
+
+    def keeping_freed(self) -> Estimate:
+        """The same where freed memory is kept, and what torch frees of one size is too small for the next."""
+        grown = self.peak - self.resident
+        return replace(self, spare=_SPARE * grown if grown > _MUCH else 0.0)
 
     def __str__(self) -> str:
         """In GB, the largest parts named.
@@ -106,6 +115,7 @@ class Estimate:
         """
         parts = {"data and program": self.resident, "plan": self.plan, "features": self.features}
         parts |= {"parameters": self.parameters, "activations": self.kept, "backward pass": self.work}
+        parts |= {"freed memory": self.spare}
         largest = sorted(parts.items(), key=lambda part: -part[1])[:3]
         host = f" on the GPU and {self.host / 1e9:.1f} GB on the host" if self.host else ""
         return f"{self.peak / 1e9:.1f} GB{host} ({', '.join(f'{name} {size / 1e9:.1f}' for name, size in largest)})"

@@ -196,14 +196,6 @@ def test_several_processes_choose_by_memory_too(processes):
         assert "bf16" not in refusal
 
 
-def test_it_is_told_that_a_large_training_keeps_what_it_frees() -> None:
-    found = estimate.Estimate(1e8, 0, 0, 0, 6e9, 0, 0)
-    text = str(EngineChoice("fused", "fused", found, keeps_freed=True))
-    assert text.endswith(", and up to 0.7 of it that is kept for speed")
-    assert "kept" not in str(EngineChoice("fused", "fused", found))
-    assert "kept" not in str(EngineChoice("fused", "fused", estimate.Estimate(1e8, 0, 0, 0, 1e9, 0, 0), True))
-
-
 def test_parts_of_few_edges_are_taken_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: a hub's edges are copied for the step before the last where there is room for them."""
     monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))

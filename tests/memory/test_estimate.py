@@ -151,3 +151,10 @@ def test_outputs_of_all_nodes_count():
     )
     assert many.scoring - few.scoring >= graph.num_nodes * 498 * 4
     assert many.peak - few.peak >= graph.num_nodes * 498 * 4
+
+
+def test_freed_memory_that_is_kept_counts_where_it_is_much() -> None:
+    large, small = (estimate.Estimate(1e8, 0, 0, 0, kept, 0, 0) for kept in (6e9, 5e8))
+    assert large.keeping_freed().peak == pytest.approx(large.peak + 0.65 * (large.peak - 1e8))
+    assert "freed memory 4.0" in str(large.keeping_freed())
+    assert small.keeping_freed() == small
