@@ -89,15 +89,17 @@ def count_parts(plan: Plan, rows: Tensor, part_edges: float) -> float:
     if not isinstance(phase, LoweredRows) or not phase.independent:
         return 0.0
     rows, total = rows.to(phase.layout.ptr.device).sort().values, 0.0
+    per_entry = _ENTRY + (_WEIGHT if phase.weighted else 0)
     for number, (first, last) in enumerate(pairwise(phase.layout.ends)):
         ends = torch.searchsorted(rows, torch.tensor([first, last], device=rows.device)).tolist()
         wanted = rows[slice(*ends)]
         senders = _senders(phase, wanted, first, last)
-        for _ in range(phase.repeat if len(wanted) < last - first else 0):
+        for steps_before in reversed(range(phase.repeat if len(wanted) < last - first else 0)):
             read = torch.zeros(plan.num_nodes, dtype=torch.bool, device=rows.device)
             read[wanted], read[senders] = True, True
-            per_entry = _ENTRY + (_WEIGHT if phase.weighted else 0)
             total += per_entry * len(senders) + _ROW * (int(read.sum()) + len(wanted))
+            if not steps_before:
+                break
             wanted = read[first:last].nonzero().flatten() + first
             senders = _senders(phase, wanted, first, last)
             edges = len(senders) / max(1, _num_entries(phase, number))
