@@ -26,7 +26,7 @@ test-slow: $(SETUP)
 # The kernels' tests: on a GPU, or with triton installed and TRITON_INTERPRET=1 on a CPU.
 test-gpu: $(SETUP)
 	$(BIN)/python -m pytest tests/kernels/test_gpu.py tests/kernels/test_gpu_rows.py tests/kernels/test_gpu_gru.py \
-		tests/kernels/test_gpu_masks.py \
+		tests/kernels/test_gpu_convolution.py tests/kernels/test_gpu_masks.py \
 		tests/engine/test_gpu.py tests/engine/test_lower_csr.py tests/partition/test_clustered.py \
 		tests/trust/test_agreement.py tests/trust/test_determinism.py
 

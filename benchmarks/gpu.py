@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # states are large, blocks are not
 
 PARTS = (
-    *("check", "step", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes"),
-    *("record", "synchronous", "held_cut", "held_capped", "rmat", "rmat_large", "capped", "wide_check", "eight_bit"),
-    "full",
+    *("check", "step", "convolutions", "profile", "rounds", "pyg_rounds", "sizes", "held_sizes"),
+    *("record", "synchronous", "held_cut", "cells", "held_capped", "rmat", "rmat_large", "capped"),
+    *("wide_check", "eight_bit", "full"),
 )
 LIMITS = {"float32": 1e-5, "bf16": 3e-2}  # relative errors that a check allows
 
@@ -84,6 +84,13 @@ def step(options: argparse.Namespace) -> dict[str, object]:
     nodes, edges, width = 1_000_000, 10_000_000, 128
     rows = compare_steps(nodes, edges, width)
     return {"copy TB/s": round(rate, 2), "floor ms": round(floor_ms(nodes, edges, width, rate), 2), "rows": rows}
+
+
+def convolutions(options: argparse.Namespace) -> dict[str, object]:
+    """One step of convolutions beside their peers."""
+    from gpu_step import compare_convolutions
+
+    return {"rows": compare_convolutions(1_000_000, 10_000_000, 128)}
 
 
 def bare(options: argparse.Namespace) -> dict[str, object]:
@@ -162,7 +169,8 @@ def sizes(options: argparse.Namespace) -> dict[str, object]:
 
 def held_sizes(options: argparse.Namespace) -> dict[str, object]:
     """Three steps with the cut held, 16M nodes, by the number of subgraphs, down to those that fit the L2 cache."""
-    return {"rows": [train(16_000_000, 232_800_000, k, "held_cut", epochs=5) for k in (28, 56, 112)]}
+    sizes = ((16_000_000, 232_800_000, k, "held_cut") for k in (28, 56, 112))
+    return {"rows": [train(*each, epochs=5, graph=options.graph) for each in sizes]}
 
 
 HOST = 112e9  # bytes that a training may take of a host of 126 GiB, of which others take little
@@ -181,6 +189,13 @@ def synchronous(options: argparse.Namespace) -> dict[str, object]:
 def held_cut(options: argparse.Namespace) -> dict[str, object]:
     """The record's graph with the cut held: three steps in one round."""
     return _large(options, "held_cut")
+
+
+def cells(options: argparse.Namespace) -> dict[str, object]:
+    """The same with convolutions, and with the linear cell, in the place of the gated unit."""
+    variants = tuple({"model_options": {"cell": name, "concat": "none"}} for name in options.cells.split(","))
+    sizes, facts = (options.nodes, options.edges, options.k or "auto", ("held_cut",)), {"memory": HOST}
+    return {"rows": train_each(*sizes, epochs=options.epochs, graph=options.graph, variants=variants, **facts)}
 
 
 def _large(options: argparse.Namespace, name: str) -> dict[str, object]:
@@ -306,6 +321,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--engine", default="auto", help="of the largest graphs, where another is wanted")
     parser.add_argument("--graph", choices=("planted", "rmat"), default="planted", help="of the largest ones")
     parser.add_argument("--schedules", default="synchronous,held_cut,partitioned", help="of `rmat_large`")
+    parser.add_argument("--cells", default="residual,sage,gcn,linear", help="of `cells`")
     parser.add_argument("--eight", action="store_true", help="features of `full` in 8 bits")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

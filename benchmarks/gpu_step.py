@@ -1,4 +1,4 @@
-"""One step of a gated graph network forward and backward, ours and others', on the same graph."""
+"""One step of a gated graph network, or of a convolution, forward and backward, ours and others', on the same graph."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from gpnn.schedule import partitioned_phases, synchronous_phases
 Method = tuple[str, torch.dtype, str, Callable[[], Callable[[Tensor], Tensor]]]
 
 
+CONVOLUTIONS = ("gcn", "sage", "residual")
 LARGER = ("rmat", 8_000_000, 120_000_000)  # a graph whose degrees are as skewed as those of real ones
 
 
@@ -34,6 +35,18 @@ def compare_steps(num_nodes: int, num_edges: int, width: int, *, repeats: int = 
         graph = planted(nodes, edges, "cuda", graph=name)
         title = name if nodes == num_nodes else f"{name}, {nodes / 1e6:g}M nodes, {edges / 1e6:g}M edges"
         rows += [_row(title, method, nodes, width, repeats) for method in _on_planted(graph.ptr, graph.col, width)]
+        del graph
+    return rows
+
+
+def compare_convolutions(num_nodes: int, num_edges: int, width: int, *, repeats: int = 20) -> list[dict[str, object]]:
+    """The same for convolutions, on a planted graph and on a larger one of skewed degrees."""
+    rows = []
+    for name, nodes, edges in (("planted", num_nodes, num_edges), LARGER):
+        graph = planted(nodes, edges, "cuda", graph=name)
+        title = f"{name}, {nodes / 1e6:g}M nodes, {edges / 1e6:g}M edges"
+        methods = (method for update in CONVOLUTIONS for method in _of_convolution(graph.ptr, graph.col, width, update))
+        rows += [_row(title, method, nodes, width, repeats) for method in methods]
         del graph
     return rows
 
@@ -224,14 +237,35 @@ def _on_planted(ptr: Tensor, col: Tensor, width: int) -> Iterator[Method]:
     yield "PyG GatedGraphConv, TF32", single, "high", partial(_pyg, ptr, col, width)
 
 
-def _cell(width: int, message: str) -> nn.Module:
-    return build_cell(message, "gru", "mean", {}, width, 1, torch.Generator().manual_seed(0)).cuda()
+def _of_convolution(ptr: Tensor, col: Tensor, width: int, update: str) -> Iterator[Method]:
+    """By our kernels; by torch's operations after our aggregation; and by others."""
+    half, single = torch.bfloat16, torch.float32
+    ours = partial(_synchronous, ptr, col, width, update=update)
+    yield f"{update}: gpnn", half, "high", ours
+    yield f"{update}: gpnn, the update by torch's operations", half, "high", partial(ours, kernels=False)
+    yield f"{update}: gpnn, TF32 products", single, "high", ours
+    for dtype in (half, single):
+        yield f"{update}: CSR matmul + torch, TF32", dtype, "high", partial(_plain_convolution, ptr, col, width, update)
+    for dtype in (half, single):
+        yield f"{update}: PyG SAGEConv, TF32", dtype, "high", partial(_pyg_convolution, ptr, col, width, update)
+
+
+def _cell(width: int, message: str, update: str = "gru") -> nn.Module:
+    return build_cell(message, update, "mean", {}, width, 1, torch.Generator().manual_seed(0)).cuda()
 
 
 def _synchronous(
-    ptr: Tensor, col: Tensor, width: int, message: str = "identity", order: Tensor | None = None
+    ptr: Tensor,
+    col: Tensor,
+    width: int,
+    message: str = "identity",
+    order: Tensor | None = None,
+    update: str = "gru",
+    kernels: bool = True,
 ) -> Callable[[Tensor], Tensor]:
-    num_nodes, cell = ptr.numel() - 1, _cell(width, message)
+    num_nodes, cell = ptr.numel() - 1, _cell(width, message, update)
+    if not kernels:
+        cell.update.form = None  # type: ignore[union-attr]
     order = torch.arange(num_nodes, device="cuda") if order is None else order
     (phase,) = lower_csr(ptr, col, order, torch.tensor([0, num_nodes]), synchronous_phases(), rounds=1).rounds[0]
     return lambda x: cell.advance(phase.blocks[0], x, Step(0, "all", 0))
@@ -244,22 +278,56 @@ def _partitioned(ptr: Tensor, col: Tensor, width: int, found: Parts) -> Callable
 
 
 def _plain(ptr: Tensor, col: Tensor, width: int) -> Callable[[Tensor], Tensor]:
+    matrix, cell = _csr_matrix(ptr, col), nn.GRUCell(width, width).cuda()
+    return lambda x: cell(matrix @ x, x)
+
+
+def _plain_convolution(ptr: Tensor, col: Tensor, width: int, update: str) -> Callable[[Tensor], Tensor]:
+    by_message, by_state = (nn.Linear(width, width, bias=bias).cuda() for bias in (True, False))
+    matrices: dict[torch.dtype, Tensor] = {}
+
+    def convolve(x: Tensor) -> Tensor:
+        if x.dtype not in matrices:
+            matrices[x.dtype] = _csr_matrix(ptr, col).to(x.dtype)
+            by_message.to(x.dtype), by_state.to(x.dtype)
+        sums = by_message(matrices[x.dtype] @ x)
+        return sums if update == "gcn" else sums + by_state(x)
+
+    return partial(_around, convolve, update)
+
+
+def _around(convolve: Callable[[Tensor], Tensor], update: str, x: Tensor) -> Tensor:
+    """What a network has around its convolution."""
+    if update == "residual":
+        return x + convolve(nn.functional.layer_norm(x, x.shape[1:])).relu()
+    return convolve(x).relu()
+
+
+def _csr_matrix(ptr: Tensor, col: Tensor) -> Tensor:
     scale = 1 / ptr.diff().clamp(min=1).float()
     values = torch.repeat_interleave(scale, ptr.diff())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        matrix = torch.sparse_csr_tensor(ptr, col.long(), values, (ptr.numel() - 1,) * 2)
-    cell = nn.GRUCell(width, width).cuda()
-    return lambda x: cell(matrix @ x, x)
+        return torch.sparse_csr_tensor(ptr, col.long(), values, (ptr.numel() - 1,) * 2)
 
 
 def _pyg(ptr: Tensor, col: Tensor, width: int) -> Callable[[Tensor], Tensor]:
     from torch_geometric.nn import GatedGraphConv
 
-    row = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device="cuda"), ptr.diff())
-    edge_index = torch.stack([col.long(), row])
-    conv = GatedGraphConv(width, num_layers=1, aggr="mean").cuda()
+    conv, edge_index = GatedGraphConv(width, num_layers=1, aggr="mean").cuda(), _edge_index(ptr, col)
     return lambda x: conv(x, edge_index)
+
+
+def _pyg_convolution(ptr: Tensor, col: Tensor, width: int, update: str) -> Callable[[Tensor], Tensor]:
+    from torch_geometric.nn import SAGEConv
+
+    conv, edge_index = SAGEConv(width, width, root_weight=update != "gcn").cuda(), _edge_index(ptr, col)
+    return partial(_around, lambda x: conv.to(x.dtype)(x, edge_index), update)
+
+
+def _edge_index(ptr: Tensor, col: Tensor) -> Tensor:
+    row = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device="cuda"), ptr.diff())
+    return torch.stack([col.long(), row])
 
 
 def floor_ms(num_nodes: int, num_edges: int, width: int, terabytes: float) -> float:

@@ -24,6 +24,7 @@ def table(results: dict[str, Any]) -> str:
     titles = {
         "check": _check,
         "step": _step,
+        "convolutions": _convolutions,
         "bare": _bare,
         "tune": _tune,
         "profile": _profile,
@@ -34,6 +35,7 @@ def table(results: dict[str, Any]) -> str:
         "record": _record,
         "synchronous": _other_schedule("synchronous"),
         "held_cut": _other_schedule("the cut held, three steps in one round"),
+        "cells": _cells,
         "held_capped": _held_capped,
         "rmat": _rmat,
         "capped": _capped,
@@ -57,7 +59,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 _LARGEST = ("record", "synchronous", "held_cut")  # which R-MAT's table has behind the smaller ones
-_BESIDE = ("capped", "full")  # whose table has a row for each graph
+_BESIDE = ("held_sizes", "cells", "capped", "full")  # whose table has a row for each graph
 
 
 def _grid(columns: list[str], rows: list[list[Any]]) -> str:
@@ -79,6 +81,12 @@ def _step(result: dict[str, Any]) -> str:
     head = "### One step forward and backward, 1M nodes, 10M edges, d = 128\n\n"
     note = f"\n\nA copy moves {result['copy TB/s']} TB/s; the bytes of a bf16 step alone take {result['floor ms']} ms."
     return head + _grid(["graph", "method", "states", "ms", "GiB"], rows) + note
+
+
+def _convolutions(result: dict[str, Any]) -> str:
+    rows = [[r["graph"], r["method"], r["states"], r["ms"], r.get("GiB", "")] for r in result["rows"]]
+    head = "### One step of a convolution forward and backward, d = 128\n\n"
+    return head + _grid(["graph", "method", "states", "ms", "GiB"], rows)
 
 
 def _bare(result: dict[str, Any]) -> str:
@@ -130,9 +138,16 @@ def _sizes(result: dict[str, Any]) -> str:
     return "### The sizes between, three rounds, d = 128, bf16\n\n" + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
 
 
-def _held_sizes(result: dict[str, Any]) -> str:
+def _held_sizes(results: list[dict[str, Any]]) -> str:
     head = "### Three steps with the cut held, one round, d = 128, bf16, by the number of subgraphs\n\n"
-    return head + _grid(_COLUMNS, [_row(r) for r in result["rows"]])
+    rows = [[r.get("graph", "planted"), *_row(r)] for result in results for r in result["rows"]]
+    return head + _grid(["graph", *_COLUMNS], rows)
+
+
+def _cells(results: list[dict[str, Any]]) -> str:
+    head = "### Three steps with the cut held, one round, d = 128, bf16, by the cell\n\n"
+    rows = [[r["graph"], r["model_options"]["cell"], *_row(r)] for result in results for r in result["rows"]]
+    return head + _grid(["graph", "cell", *_COLUMNS], rows)
 
 
 _COLUMNS = ["nodes", "edges", "K", "partition and lower s", "engine", "s per epoch", "GiB", "estimated GiB"]

@@ -20,7 +20,7 @@ from torch import Tensor
 from gpnn.kernels.cpu import as_array
 from gpnn.kernels.simd import narrow, widen
 
-_FAST = {"contract", "nsz", "arcp"}  # products and sums may fuse; not-a-number and infinity keep their meaning
+FAST = {"contract", "nsz", "arcp"}  # products and sums may fuse; not-a-number and infinity keep their meaning
 CHUNK_ROWS, CHUNK_BYTES = 2048, 1 << 20  # at most, of the buffer of four gates, which fits a core's cache
 
 
@@ -199,16 +199,16 @@ def add_up(parts: list[GateGradients]) -> GateGradients:
     return first
 
 
-def _tanh(x):  # type: ignore[no-untyped-def]
-    raise NotImplementedError("`_tanh` runs inside compiled kernels.")
+def tanh(x):  # type: ignore[no-untyped-def]
+    raise NotImplementedError("`tanh` runs inside compiled kernels.")
 
 
-@overload(_tanh)
+@overload(tanh)
 def _choose_tanh(x):  # type: ignore[no-untyped-def]
     return (lambda x: _rational_tanh(x)) if x == types.float32 else (lambda x: math.tanh(x))
 
 
-@njit(fastmath=_FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy")
 def _rational_tanh(x):  # type: ignore[no-untyped-def]
     """tanh in single precision by a ratio of polynomials, which loops over columns can use vectors for.
 
@@ -231,12 +231,12 @@ def _rational_tanh(x):  # type: ignore[no-untyped-def]
     return x * p / q
 
 
-@njit(fastmath=_FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy")
 def _sigmoid(x, half):  # type: ignore[no-untyped-def]
-    return half + half * _tanh(half * x)
+    return half + half * tanh(half * x)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def update_rows(gates, bias, state, out):  # type: ignore[no-untyped-def]
     """out = (1 − z) n + z h for the rows of a chunk: gates `[c, 4d]`, bias `[4d]`, state and out `[c, d]`."""
     width = state.shape[1]
@@ -245,11 +245,11 @@ def update_rows(gates, bias, state, out):  # type: ignore[no-untyped-def]
         for j in range(width):
             r = _sigmoid(gates[i, width + j] + bias[width + j], half)
             z = _sigmoid(gates[i, 2 * width + j] + bias[2 * width + j], half)
-            n = _tanh(gates[i, j] + bias[j] + r * (gates[i, 3 * width + j] + bias[3 * width + j]))
+            n = tanh(gates[i, j] + bias[j] + r * (gates[i, 3 * width + j] + bias[3 * width + j]))
             out[i, j] = narrow(n + z * (widen(state[i, j]) - n), out[i, j])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def differentiate_rows(gates, bias, state, out, grad, passed, totals):  # type: ignore[no-untyped-def]
     """Put the gradients of the four parts of `gates` in their place, and what goes straight to the state in `passed`.
 
@@ -273,7 +273,7 @@ def differentiate_rows(gates, bias, state, out, grad, passed, totals):  # type: 
                 n[j] = max(-one, min(one, n[j]))
         else:
             for j in range(width):
-                n[j] = _tanh(gates[i, j] + bias[j] + r[j] * (gates[i, 3 * width + j] + bias[3 * width + j]))
+                n[j] = tanh(gates[i, j] + bias[j] + r[j] * (gates[i, 3 * width + j] + bias[3 * width + j]))
         for j in range(width):
             passed[i, j] = widen(grad[i, j]) * z[j]
         for j in range(width):

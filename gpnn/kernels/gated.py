@@ -93,10 +93,12 @@ def gated_step(
         kept: whether the result is kept until the backward pass in any case, which can then make use of it.
     """
     if inputs.is_cuda:
-        from gpnn.kernels.gpu_gru import GatedStep
+        from gpnn.kernels.gpu_gru import GRURule
+        from gpnn.kernels.gpu_steps import WholeStep
     else:
-        from gpnn.kernels.cpu_gru import GatedStep  # type: ignore[assignment]
-    return GatedStep.apply(operator, diagonal, _use(inputs, parameters, kept), inputs, *parameters)
+        from gpnn.kernels.cpu_gru import GRURule  # type: ignore[assignment]
+        from gpnn.kernels.cpu_step import WholeStep  # type: ignore[assignment]
+    return WholeStep.apply(GRURule(), operator, diagonal, step_use(inputs, parameters, kept), inputs, *parameters)
 
 
 def gated_steps(
@@ -113,20 +115,20 @@ def gated_steps(
     kernel takes all steps in one go: on a GPU where the operator is not split, on a CPU in half precision and where a
     block is too large.
     """
-    use = _use(inputs, parameters, kept=False)
+    use = step_use(inputs, parameters)
     if inputs.is_cuda:
         if operator.split is None:
             return None
-        from gpnn.kernels.gpu_steps import GatedSteps
+        from gpnn.kernels.gpu_gru import GRURule
+        from gpnn.kernels.gpu_steps import WholeSteps
 
-        whole = GatedSteps.apply(operator, diagonal, use, repeat, inputs, *parameters)
+        whole = WholeSteps.apply(GRURule(), operator, diagonal, use, repeat, inputs, *parameters)
         return whole if rows is None else whole.index_select(0, rows)
-    from gpnn.kernels.cpu_steps import GatedSteps as StepsOnCPU
-    from gpnn.kernels.cpu_steps import fits
+    from gpnn.kernels.cpu_steps import GatedSteps, fits
 
     if inputs.dtype != parameters[0].dtype or not fits(inputs, operator.shape[0], repeat):
         return None
-    return StepsOnCPU.apply(operator, diagonal, use._replace(rows=rows), repeat, inputs, *parameters)
+    return GatedSteps.apply(operator, diagonal, use._replace(rows=rows), repeat, inputs, *parameters)
 
 
 def gated_blocks(
@@ -148,10 +150,11 @@ def gated_blocks(
     """
     from gpnn.kernels.cpu_steps import GatedBlocks
 
-    use = _use(state, parameters, kept=False)
+    use = step_use(state, parameters)
     return GatedBlocks.apply(tuple(pieces), use, repeat, state.contiguous(), begun, *parameters)
 
 
-def _use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool) -> StepUse:
+def step_use(inputs: Tensor, parameters: tuple[Tensor, ...], kept: bool = False) -> StepUse:
+    """What a step from these states is to compute, here and now."""
     gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (inputs, *parameters))
     return StepUse(wants_values(), gradients, kept, at_once=_at_once.get(), stored=_stored.get())

@@ -5,10 +5,6 @@ kernel forward; at 128 in bf16 a Hopper GPU has its own kernels (:mod:`gpnn.kern
 types take torch's products, a chunk of rows at a time, and a kernel for the gates. Backward, the gradients of the gates
 of one chunk are kept long enough for their matrix products. Gradients of weights are summed in float32 or better, in a
 fixed order, in bf16 by one kernel that reads the gates' once.
-
-A whole step of a gated graph network (:class:`GatedStep`) aggregates and updates as one function of the states. Besides
-the states and their gradients it holds one tensor of the messages' size: in the backward pass their gradient takes
-their place, unless they are one chunk, and the transposed sum adds to the gradient of the states where that stands.
 """
 
 from __future__ import annotations
@@ -20,11 +16,8 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.autograd import Function
 
-from gpnn.kernels.autograd import first_order, sum_products
-from gpnn.kernels.gated import StepUse
-from gpnn.kernels.gpu import weighted_sum
+from gpnn.kernels.autograd import sum_products
 from gpnn.kernels.gpu_gates import (
     gate_products,
     gates_backward,
@@ -32,7 +25,7 @@ from gpnn.kernels.gpu_gates import (
     gru_backward,
     gru_forward,
 )
-from gpnn.kernels.operator import Operator
+from gpnn.kernels.update_rule import Hints, Parameters, RowUpdate
 
 CHUNK_BYTES = 1 << 30  # of the gradients of the gates of one chunk
 WIDTHS = (16, 32, 64, 128)  # for which a tile of rows and a gate's weights fit on the chip
@@ -54,23 +47,25 @@ def gru_update(
 
     Parameters may be float32 beside a state in bf16: products are taken in the state's type.
     """
-    return _GRU.apply(messages.to(state.dtype), state, weight_ih, weight_hh, bias_ih, bias_hh)
+    return RowUpdate.apply(GRURule(), messages.to(state.dtype), state, weight_ih, weight_hh, bias_ih, bias_hh)
 
 
-class _GRU(Function):
-    @staticmethod
-    def forward(ctx: Any, messages: Tensor, state: Tensor, *parameters: Tensor) -> Tensor:
-        messages, state = messages.contiguous(), state.contiguous()
-        ctx.save_for_backward(messages, state, *parameters)
+class GRURule:
+    """:class:`gpnn.kernels.update_rule.UpdateRule` of the gated recurrent unit."""
+
+    def visible(self, inputs: Tensor) -> Tensor:
+        return inputs
+
+    def update(self, messages: Tensor, state: Tensor, parameters: Parameters) -> Tensor:
         return update_all(messages, state, parameters)
 
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        messages, state, *parameters = ctx.saved_tensors
-        grad_state = torch.empty_like(state)
-        grad_messages, totals = differentiate_all(messages, state, grad.contiguous(), tuple(parameters), grad_state)
-        return grad_messages, grad_state, *totals
+    def differentiate(
+        self, messages: Tensor, state: Tensor, grad: Tensor, parameters: Parameters, sent: Tensor, hints: Hints
+    ) -> tuple[Tensor, list[Tensor]]:
+        return differentiate_all(messages, state, grad, parameters, sent, spent=True, scale=hints.scale)
+
+    def finish(self, inputs: Tensor, grad: Tensor | None, sent: Tensor) -> None:
+        """A node sends its state."""
 
 
 def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) -> Tensor:
@@ -79,7 +74,7 @@ def update_all(messages: Tensor, state: Tensor, parameters: tuple[Tensor, ...]) 
     if _stays_on_chip(state, len(state)):
         _hopper().update_rows(messages, state, _narrow(state, parameters), out, _processors(state.device)[1])
         return out
-    if _on_chip(state):
+    if on_chip(state):
         options = FORWARD if state.element_size() == 2 else SINGLE
         _launch(gru_forward, (messages, state, *_narrow(state, parameters), out, len(state)), state, options)
         return out
@@ -113,7 +108,7 @@ def differentiate_all(
     for rows in _chunks(state):
         gates, arrays = buffer[: rows.stop - rows.start], (messages[rows], state[rows], grad[rows])
         places = grad_messages[rows] if early is None else early[: len(gates)], grad_state[rows]
-        factors = None if scale is None else scale[rows].to(_sum_type(state))
+        factors = None if scale is None else scale[rows].to(sum_type(state))
         if on_chip:
             how = (_narrow(state, parameters), (gates, *places), factors, _processors(state.device)[1])
             _hopper().differentiate_rows(*arrays, *how)
@@ -131,7 +126,7 @@ def differentiate_all(
 
 def work_bytes(state: Tensor, num_rows: int) -> float:
     """Bytes that :func:`differentiate_all` takes besides its results, for so many rows of states like these."""
-    gates = 4 if _on_chip(state) else 10  # of the state's width: gradients, and the sums where torch makes them
+    gates = 4 if on_chip(state) else 10  # of the state's width: gradients, and the sums where torch makes them
     gates += _stays_on_chip(state, num_rows)  # the messages' gradient of a chunk
     return gates * min(_chunk_rows(state), num_rows) * state.shape[1] * state.element_size()
 
@@ -140,7 +135,7 @@ def _gate_gradients(
     messages: Tensor, state: Tensor, grad: Tensor, parameters: tuple[Tensor, ...], gates: Tensor, out: Tensor
 ) -> None:
     """Fill `gates`, `[c, 4d]`, and `out`, what goes straight to the state, `[c, d]`."""
-    if _on_chip(state):
+    if on_chip(state):
         options = BACKWARD if state.element_size() == 2 else SINGLE
         filled = (messages, state, grad, *_narrow(state, parameters), gates, out, len(state))
         _launch(gru_backward, filled, state, options)
@@ -162,14 +157,14 @@ class _Totals:
     """The gradients of the parameters, summed over chunks in float32 or better."""
 
     def __init__(self, state: Tensor) -> None:
-        width, dtype = state.shape[1], _sum_type(state)
+        width, dtype = state.shape[1], sum_type(state)
         self.by_messages, self.by_state = (state.new_zeros(3 * width, width, dtype=dtype) for _ in range(2))
         self.biases = state.new_zeros(4 * width, dtype=dtype)
 
     def add(self, gates: Tensor, messages: Tensor, state: Tensor) -> None:
         """Add those of one chunk."""
         width = state.shape[1]
-        if _on_chip(state) and state.element_size() in ONE_PASS:
+        if on_chip(state) and state.element_size() in ONE_PASS:
             self._add_shares(gates, messages, state)
             return
         self.by_messages += sum_products(gates[:, : 3 * width], messages)
@@ -197,11 +192,11 @@ class _Totals:
         return by_messages, self.by_state, bias, self.biases[width:]
 
 
-def _sum_type(state: Tensor) -> torch.dtype:
+def sum_type(state: Tensor) -> torch.dtype:
     return torch.float64 if state.dtype == torch.float64 else torch.float32
 
 
-def _on_chip(state: Tensor) -> bool:
+def on_chip(state: Tensor) -> bool:
     tf32 = state.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
 
@@ -271,56 +266,3 @@ def _chunks(state: Tensor) -> Iterator[slice]:
     step = _chunk_rows(state)
     for start in range(0, len(state), step):
         yield slice(start, min(start + step, len(state)))
-
-
-class GatedStep(Function):
-    """:func:`gpnn.kernels.gated.gated_step` on a GPU."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, operator: Operator, diagonal: Tensor | None, use: StepUse, inputs: Tensor, *parameters: Tensor
-    ) -> Tensor:
-        inputs = inputs.contiguous()
-        messages, own = _aggregate(operator, diagonal, inputs), inputs[: operator.shape[0]]
-        out = update_all(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
-        ctx.operator, ctx.diagonal, ctx.spent = operator, diagonal, False
-        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
-        return out
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, messages, *parameters = ctx.saved_tensors
-        operator, diagonal = ctx.operator, ctx.diagonal
-        messages = (
-            _aggregate(operator, diagonal, inputs) if ctx.spent else messages.data
-        )  # their gradient takes their place
-        ctx.spent = True
-        total, num_rows = torch.empty_like(inputs), operator.shape[0]
-        arrays = (messages, inputs[:num_rows], grad.contiguous(), tuple(parameters), total[:num_rows])
-        early, late = scale_of_gradient(operator, diagonal)
-        grad_messages, grads = differentiate_all(*arrays, spent=True, scale=early)
-        weighted_sum(
-            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, grad_messages),
-            source_scale=late,
-            row_scale=operator.col_scale,
-            diagonal=diagonal,
-            add=total[:num_rows],
-            out=total,
-        )
-        return None, None, None, total, *grads
-
-
-def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
-    """The aggregated messages of the first n rows, `[n, d]`."""
-    parts = (operator.ptr, operator.col, None, operator.weight)
-    scales = (operator.col_scale, operator.row_scale)
-    return weighted_sum(*parts, inputs, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal)
-
-
-def scale_of_gradient(operator: Operator, diagonal: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """Factors of rows, `[n]`: what the gradient of messages takes at once, and what its sum takes per entry.
-
-    A diagonal takes the gradient as it is.
-    """
-    return (operator.row_scale, None) if diagonal is None else (None, operator.row_scale)

@@ -1,4 +1,9 @@
-"""All steps of a block of a gated graph network in one go, on a GPU."""
+"""A whole step on a GPU, or all steps of a block in one go, as one function of the states, by any rule.
+
+A step aggregates and updates. Besides the states and their gradients it holds one tensor of the messages' size: in the
+backward pass their gradient may take their place, and the transposed sum adds to the gradient of what rows send where
+that stands.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,71 @@ from torch.autograd import Function
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
-from gpnn.kernels.gpu_gru import differentiate_all, scale_of_gradient, update_all
 from gpnn.kernels.operator import Operator
+from gpnn.kernels.update_rule import Hints, UpdateRule
 
 
-class GatedSteps(Function):
-    """`repeat` times :func:`gpnn.kernels.gated.gated_step` of the first rows; the others are held as they are.
+class WholeStep(Function):
+    """The rows that a step updates, `[n, d]`, by a rule, an operator, `[n, m]`, and the states of senders, `[m, d]`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rule: UpdateRule,
+        operator: Operator,
+        diagonal: Tensor | None,
+        use: StepUse,
+        inputs: Tensor,
+        *parameters: Tensor,
+    ) -> Tensor:
+        inputs = inputs.contiguous()
+        messages, own = _aggregate(operator, diagonal, rule.visible(inputs)), inputs[: operator.shape[0]]
+        out = rule.update(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
+        ctx.rule, ctx.operator, ctx.diagonal, ctx.spent = rule, operator, diagonal, False
+        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
+        return out
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, messages, *parameters = ctx.saved_tensors
+        rule, operator, diagonal, num_rows = ctx.rule, ctx.operator, ctx.diagonal, len(grad)
+        if ctx.spent:
+            messages = _aggregate(operator, diagonal, rule.visible(inputs))
+        ctx.spent = True  # their gradient takes their place, which autograd need not know
+        grad, total = grad.contiguous(), torch.empty_like(inputs)
+        early, late = scale_of_gradient(operator, diagonal)
+        arrays = (messages.data, inputs[:num_rows], grad, tuple(parameters), total[:num_rows])
+        grad_messages, grads = rule.differentiate(*arrays, Hints(scale=early))
+        weighted_sum(
+            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, grad_messages),
+            source_scale=late,
+            row_scale=operator.col_scale,
+            diagonal=diagonal,
+            add=total[:num_rows],
+            out=total,
+        )
+        rule.finish(inputs, grad, total)
+        return None, None, None, None, total, *grads
+
+
+def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
+    """The aggregated messages of the first n rows, `[n, d]`."""
+    parts = (operator.ptr, operator.col, None, operator.weight)
+    scales = (operator.col_scale, operator.row_scale)
+    return weighted_sum(*parts, inputs, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal)
+
+
+def scale_of_gradient(operator: Operator, diagonal: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of rows, `[n]`: what the gradient of messages takes at once, and what its sum takes per entry.
+
+    A diagonal takes the gradient as it is.
+    """
+    return (operator.row_scale, None) if diagonal is None else (None, operator.row_scale)
+
+
+class WholeSteps(Function):
+    """`repeat` times :class:`WholeStep` of the first rows; the others are held as they are.
 
     What held senders bring is summed once, and its gradient is sent back once. In between a step reads and writes the
     block's own rows alone: where they fit the L2 cache, they stay there.
@@ -25,6 +89,7 @@ class GatedSteps(Function):
     @staticmethod
     def forward(
         ctx: Any,
+        rule: UpdateRule,
         operator: Operator,
         diagonal: Tensor | None,
         use: StepUse,
@@ -32,17 +97,18 @@ class GatedSteps(Function):
         inputs: Tensor,
         *parameters: Tensor,
     ) -> Tensor:
-        inputs = inputs.detach().contiguous()
-        steps, state = _Steps(operator, diagonal, inputs), inputs[: operator.shape[0]]
+        state, others = inputs.detach().contiguous().tensor_split([operator.shape[0]])
+        steps = _Steps(operator, diagonal, rule.visible(others))
         states, received = [state], []
         for step in range(repeat):
-            messages = steps.aggregate(state)
+            messages = steps.aggregate(rule.visible(state))
             if use.gradients:
                 received.append(messages)
             if step + 1 < repeat or use.values:
-                state = update_all(messages, state, parameters)
+                state = rule.update(messages, state, parameters)
                 states.append(state)
-        ctx.steps, ctx.states, ctx.received, ctx.num_inputs = steps, states[:repeat], received, len(inputs)
+        ctx.rule, ctx.steps, ctx.states, ctx.received = rule, steps, states[:repeat], received
+        ctx.others = others
         ctx.save_for_backward(*parameters)
         return state if use.values else state.new_zeros(1, 1).expand_as(state)
 
@@ -51,38 +117,40 @@ class GatedSteps(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.received is None:
             raise RuntimeError("Steps taken in one go can be differentiated once. Got a second backward pass.")
-        steps, states, received = ctx.steps, ctx.states, ctx.received
-        ctx.states = ctx.received = None  # gradients of messages take the messages' place
-        grad, total, held = grad.contiguous(), grad.new_empty(ctx.num_inputs, grad.shape[1]), None
+        rule, steps, states, received, others = ctx.rule, ctx.steps, ctx.states, ctx.received, ctx.others
+        ctx.states = ctx.received = ctx.others = None  # gradients of messages take the messages' place
+        grad = grad.contiguous()
+        total, held = grad.new_empty(len(grad) + len(others), grad.shape[1]), None
         sums: list[Tensor] = []
         while received:
             state, messages = states.pop(), received.pop()
             passed = torch.empty_like(grad) if received else total[: len(grad)]
             arrays = (messages, state, grad, ctx.saved_tensors, passed)
-            back, grads = differentiate_all(*arrays, spent=True, scale=steps.early)
+            back, grads = rule.differentiate(*arrays, Hints(scale=steps.early))
             sums = grads if not sums else [a.add_(b) for a, b in zip(sums, grads)]
             steps.send_inside(back, passed)
+            rule.finish(state, grad, passed)
             held, grad = back if held is None else held.add_(back), passed
         assert held is not None
         steps.send_held(held, total[len(grad) :])
-        return None, None, None, None, total, *sums
+        rule.finish(others, None, total[len(grad) :])
+        return None, None, None, None, None, total, *sums
 
 
 class _Steps:
     """A block's messages: from its own rows, `[n, n]`, and from held senders, `[n, m − n]`, summed once."""
 
-    def __init__(self, operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> None:
+    def __init__(self, operator: Operator, diagonal: Tensor | None, others: Tensor) -> None:
         self.scale, self.diagonal = operator.row_scale, diagonal
         self.early, self.late = scale_of_gradient(operator, diagonal)
         self.inside, self.cut = operator.by_column
         self.held: Tensor | None = None
         if self.cut.num_entries:
             parts = (self.cut.ptr, self.cut.col, None, self.cut.weight)
-            others, source_scale = inputs[operator.shape[0] :], self.cut.col_scale
-            self.held = weighted_sum(*parts, others, source_scale=source_scale, row_scale=self.scale)
+            self.held = weighted_sum(*parts, others, source_scale=self.cut.col_scale, row_scale=self.scale)
 
     def aggregate(self, state: Tensor) -> Tensor:
-        """The messages to rows in these states, `[n, d]`."""
+        """The messages to rows that send these, `[n, d]`."""
         parts = (self.inside.ptr, self.inside.col, None, self.inside.weight)
         scales = (self.inside.col_scale, self.scale)
         diagonal, held = self.diagonal, self.held

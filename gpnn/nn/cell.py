@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from gpnn.check import check_choice
 from gpnn.engine import Block, CellLike, Plan, Step, aggregate_messages
 from gpnn.kernels import Operator, hash_key
-from gpnn.kernels.autograd import affine, is_plain
+from gpnn.kernels.autograd import affine
+from gpnn.kernels.convolution import Convolution, convolution_step, convolution_steps
 from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
 from gpnn.kernels.linear import linear_steps
+from gpnn.kernels.update_rule import has_kernels
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
-from gpnn.nn.update import UPDATES, GRUUpdate, LinearUpdate, Update
+from gpnn.nn.update import UPDATES, ConvolutionUpdate, GRUUpdate, LinearUpdate, Update
 from gpnn.schedule.partitioned import KINDS
 
 
@@ -143,7 +145,7 @@ class Cell(nn.Module):
     @property
     def steps_by_kernel(self) -> bool:
         """Whether kernels take its steps on a CPU, not torch's operations one after the other."""
-        return self.takes_blocks or self.is_linear
+        return self.returns_kernel_output and (_has_kernel(self) or self.is_linear)
 
     def start(self, state: Tensor) -> Tensor:
         return self.update.start(state)
@@ -156,14 +158,14 @@ class Cell(nn.Module):
 
         States that are narrower than the parameters are multiplied by them in their own type.
         """
-        narrow = state.dtype in (torch.bfloat16, torch.float16) and not isinstance(self.update, GRUUpdate)
+        narrow = state.dtype in (torch.bfloat16, torch.float16) and not self.update.has_kernels(state)
         if not narrow or torch.is_autocast_enabled(state.device.type):
             return self.update(state, messages, step)
         with torch.autocast(state.device.type, dtype=state.dtype, cache_enabled=False):
             return self.update(state, messages, step).to(state.dtype)
 
     def advance(self, block: Block, inputs: Tensor, step: Step) -> Tensor:
-        whole = advance_gated(self, block, inputs, step)
+        whole = advance_by_kernel(self, block, inputs, step)
         if whole is not None:
             return whole
         own, visible = inputs[: block.num_rows], self.update.visible(inputs)
@@ -178,7 +180,7 @@ class Cell(nn.Module):
         """
         if not self.returns_kernel_output:
             return None
-        advance = advance_linear_steps if self.is_linear else advance_gated_steps
+        advance = advance_linear_steps if self.is_linear else advance_steps_by_kernel
         return advance(self, block, inputs, len(steps), rows)
 
     @property
@@ -337,25 +339,33 @@ def share_cells(
     return CellBank([make() for _ in range(num_rounds)])
 
 
-def advance_gated(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
-    """The rows that `block` writes, `[n, d]`, by :func:`gpnn.kernels.gated.gated_step`; None where it cannot."""
+def advance_by_kernel(cell: Cell, block: Block, inputs: Tensor, step: Step) -> Tensor | None:
+    """The rows that `block` writes, `[n, d]`, where one kernel takes the whole step; None where none does."""
     if not _applies(cell, block, inputs):
         return None
-    return gated_step(*_arguments(cell, block, inputs), kept=step.synchronous)
+    arguments = _arguments(cell, block, inputs)
+    if isinstance(cell.update, GRUUpdate):
+        return gated_step(*arguments, kept=step.synchronous)
+    return convolution_step(_form(cell), *arguments)
 
 
-def advance_gated_steps(
+def advance_steps_by_kernel(
     cell: Cell, block: Block, inputs: Tensor, repeat: int, rows: Tensor | None = None
 ) -> Tensor | None:
-    """The same after `repeat` steps, by :func:`gpnn.kernels.gated.gated_steps`; None where it cannot."""
-    return gated_steps(*_arguments(cell, block, inputs), repeat, rows) if _applies(cell, block, inputs) else None
+    """The same after `repeat` steps; with `rows`, `[w]`, those alone, `[w, d]`."""
+    if not _applies(cell, block, inputs):
+        return None
+    arguments = _arguments(cell, block, inputs)
+    if isinstance(cell.update, GRUUpdate):
+        return gated_steps(*arguments, repeat, rows)
+    return convolution_steps(_form(cell), *arguments, repeat, rows)
 
 
 def advance_linear_steps(
     cell: Cell, block: Block, inputs: Tensor, repeat: int, rows: Tensor | None = None
 ) -> Tensor | None:
     """The same of a linear cell without teleport, by :func:`gpnn.kernels.linear.linear_steps`."""
-    if cell.residual or not _takes(block, inputs):
+    if cell.residual or len(block.operators) != 1 or not has_kernels(inputs, inputs):
         return None
     whole = linear_steps(*_adjacency(cell, block, inputs), inputs, repeat)
     return whole if whole is None or rows is None else whole.index_select(0, rows)
@@ -371,53 +381,67 @@ def _adjacency(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tens
 def _arguments(cell: Cell, block: Block, inputs: Tensor) -> tuple[Operator, Tensor | None, Tensor, tuple[Tensor, ...]]:
     """Adjacency, diagonal, states and parameters of the kernel.
 
-    A sum is linear, so that a linear message's map W moves behind it and into the gates: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
+    A sum is linear, so that a linear message's map W moves behind it and into the update: W_ih (Σ h W) = (W_ih Wᵀ) Σ h.
     A product of [d, d] then takes the place of one of [m, d].
     """
     message, update = cell.message, cell.update
-    assert isinstance(update, GRUUpdate)
-    weight: Tensor = update.weight_ih
-    if isinstance(message, LinearMessage):
-        weight = weight @ message.weight[0].T
-    parameters = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
+    before = message.weight[0] if isinstance(message, LinearMessage) else None
+    if isinstance(update, GRUUpdate):
+        weight: Tensor = update.weight_ih
+        weight = weight if before is None else weight @ before.T
+        parameters: tuple[Tensor, ...] = (weight, update.weight_hh, update.bias_ih, update.bias_hh)
+    else:
+        assert isinstance(update, ConvolutionUpdate)
+        weight, *others = update.ordered_parameters()
+        parameters = (weight if before is None else before @ weight, *others)
     return *_adjacency(cell, block, inputs), inputs, parameters
 
 
 def kernel_bytes(cell: Cell, block: Block, inputs: Tensor) -> Callable[[int], float] | None:
-    """Bytes that the kernel's backward pass takes for a number of rows, its results aside; None where it has none."""
-    if not _applies(cell, block, inputs):
+    """Bytes that the kernel's backward pass takes for a number of rows, its results aside; None where it has none.
+
+    A convolution on a CPU has chunks in a core's cache as gated units have, but not all steps of a block in one go.
+    """
+    gated = isinstance(cell.update, GRUUpdate)
+    if not _applies(cell, block, inputs) or not (gated or inputs.is_cuda):
         return None
     if not inputs.is_cuda:
         return lambda num_rows: 0.0  # chunks in a core's cache
-    from gpnn.kernels.gpu_gru import work_bytes
+    if gated:
+        from gpnn.kernels.gpu_gru import work_bytes
+    else:
+        from gpnn.kernels.gpu_convolution import work_bytes
 
     return partial(work_bytes, inputs)
 
 
-def _takes(block: Block, inputs: Tensor) -> bool:
-    """Whether kernels of whole steps take a block and its states."""
-    device = inputs.device.type
-    if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
-        return False
-    return len(block.operators) == 1
-
-
 def _applies(cell: Cell, block: Block, inputs: Tensor) -> bool:
-    if not _takes(block, inputs) or (not inputs.is_cuda and block.operators[0].col_scale is not None):
+    if len(block.operators) != 1 or (not inputs.is_cuda and block.operators[0].col_scale is not None):
         return False
-    if not _is_gated(cell):
+    if not _has_kernel(cell):
         return False
-    assert isinstance(cell.update, GRUUpdate)
-    kind = cell.update.weight_ih.dtype
-    return kind in (torch.float32, torch.float64) and inputs.dtype in (kind, torch.bfloat16)
+    return has_kernels(inputs, next(iter(cell.update.parameters())))  # type: ignore[attr-defined]
+
+
+def _has_kernel(cell: Cell) -> bool:
+    """Whether a step of the cell is a gated unit, or a convolution, of sums of states."""
+    update, message = cell.update, cell.message
+    if cell.aggregate not in ("mean", "sum"):
+        return False
+    if not (isinstance(message, IdentityMessage) or (isinstance(message, LinearMessage) and len(message.weight) == 1)):
+        return False
+    convolution = isinstance(update, ConvolutionUpdate) and update.form is not None
+    return convolution or (isinstance(update, GRUUpdate) and update.reset == "after")
 
 
 def _is_gated(cell: Cell) -> bool:
-    """Whether a step of the cell is a gated unit of sums of states."""
-    update, message = cell.update, cell.message
-    if cell.aggregate not in ("mean", "sum") or not isinstance(update, GRUUpdate) or update.reset != "after":
-        return False
-    return isinstance(message, IdentityMessage) or (isinstance(message, LinearMessage) and len(message.weight) == 1)
+    return isinstance(cell.update, GRUUpdate) and _has_kernel(cell)
+
+
+def _form(cell: Cell) -> Convolution:
+    assert isinstance(cell.update, ConvolutionUpdate)
+    assert cell.update.form is not None
+    return cell.update.form
 
 
 class DroppedCell:

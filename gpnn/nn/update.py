@@ -16,6 +16,8 @@ from torch.nn.functional import layer_norm
 from gpnn.check import check_choice, check_range
 from gpnn.engine import Step
 from gpnn.kernels.autograd import affine, is_plain
+from gpnn.kernels.convolution import Convolution, convolution_update
+from gpnn.kernels.update_rule import has_kernels
 from gpnn.nn.layers import BatchNorm, glorot
 
 RESETS = ("after", "before")
@@ -26,6 +28,10 @@ class StateUpdate(nn.Module):
 
     residual = False
     local = True
+
+    def has_kernels(self, state: Tensor) -> bool:
+        """Whether a kernel takes such states, which may be narrower than the parameters."""
+        return False
 
     def start(self, state: Tensor) -> Tensor:
         return state
@@ -61,6 +67,9 @@ class GRUUpdate(StateUpdate):
         bias[channels : 2 * channels] = update_bias
         self.bias_ih = nn.Parameter(bias)
         self.bias_hh = nn.Parameter(torch.zeros(3 * channels))
+
+    def has_kernels(self, state: Tensor) -> bool:
+        return True
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         parameters = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
@@ -128,8 +137,50 @@ class LSTMUpdate(StateUpdate):
         return torch.cat(torch.lstm_cell(messages, (hidden, memory), *parameters), dim=1)
 
 
-class MLPUpdate(StateUpdate):
-    """h' = tanh(W₁ h + W₂ m + b)."""
+class ConvolutionUpdate(StateUpdate):
+    """An update function of a sum of products: σ(W m + …), in one kernel where :attr:`form` says what it computes."""
+
+    form: Convolution | None = None
+    weight_message: Tensor
+    bias: Tensor
+
+    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
+        if self.has_kernels(state):
+            assert self.form is not None
+            return convolution_update(self.form, messages, state, self.ordered_parameters())
+        return self._activate(state, affine(self._own(state), messages, self.weight_message))
+
+    def has_kernels(self, state: Tensor) -> bool:
+        return self.form is not None and has_kernels(state, self.bias)
+
+    def ordered_parameters(self) -> tuple[Tensor, ...]:
+        """Those of :class:`gpnn.kernels.convolution.Convolution`."""
+        return self.weight_message, self.bias
+
+    def _own(self, state: Tensor) -> Tensor:
+        """What is added to W m, `[d]` or `[n, d]`."""
+        return self.bias
+
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        """The next state, given the sums, `[n, d]`."""
+        return sums.relu()
+
+
+class GCNUpdate(ConvolutionUpdate):
+    """h' = ReLU(W m + b): the graph convolution of Kipf and Welling (2017); self-loops are the plan's."""
+
+    form = Convolution("relu")
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight_message = nn.Parameter(glorot(channels, channels, generator))
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+
+class SAGEUpdate(ConvolutionUpdate):
+    """h' = ReLU(W₁ h + W₂ m + b): GraphSAGE (Hamilton et al. 2017), whose messages are averaged."""
+
+    form: Convolution | None = Convolution("relu")
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -137,12 +188,23 @@ class MLPUpdate(StateUpdate):
         self.weight_message = nn.Parameter(glorot(channels, channels, generator))
         self.bias = nn.Parameter(torch.zeros(channels))
 
-    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = affine(self.bias, state, self.weight_state)
-        return affine(own, messages, self.weight_message).tanh()
+    def ordered_parameters(self) -> tuple[Tensor, ...]:
+        return self.weight_message, self.bias, self.weight_state
+
+    def _own(self, state: Tensor) -> Tensor:
+        return affine(self.bias, self.visible(state), self.weight_state)
 
 
-class ResidualUpdate(MLPUpdate):
+class MLPUpdate(SAGEUpdate):
+    """h' = tanh(W₁ h + W₂ m + b)."""
+
+    form = Convolution("tanh")
+
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        return sums.tanh()
+
+
+class ResidualUpdate(SAGEUpdate):
     """h' = h + ReLU(W₁ n(h) + W₂ m + b), where n standardises each node's state, and messages are of such states.
 
     A graph convolution behind a layer normalisation, inside a residual connection (Li et al. 2020): the form in which
@@ -150,21 +212,24 @@ class ResidualUpdate(MLPUpdate):
     own state and its messages alone, unlike under batch normalisation.
     """
 
+    form = Convolution("relu", norm=True, residual=True)
+
     def visible(self, working: Tensor) -> Tensor:
         return layer_norm(working, working.shape[1:])
 
-    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = affine(self.bias, self.visible(state), self.weight_state)
-        return state + affine(own, messages, self.weight_message).relu()
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        return state + sums.relu()
 
 
-class BatchResidualUpdate(MLPUpdate):
+class BatchResidualUpdate(SAGEUpdate):
     """h' = h + ReLU(n(W₁ h + W₂ m + b)), where n is a batch normalisation of the rows that a step updates.
 
     GraphSAGE's convolution with a norm inside a residual connection: the form in which tuned classic networks do as
     well as newer ones on most graphs (Luo et al. 2024). Share it "round" for a convolution and a norm per round. In
     training a row's change follows from all rows of its step, so that they must be together; later it is an affine map.
     """
+
+    form = None
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__(channels, generator)
@@ -174,9 +239,8 @@ class BatchResidualUpdate(MLPUpdate):
     def local(self) -> bool:  # type: ignore[override]
         return not self.training
 
-    def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        own = affine(self.bias, state, self.weight_state)
-        return state + self.norm(affine(own, messages, self.weight_message)).relu()
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        return state + self.norm(sums).relu()
 
 
 TELEPORTS = ("phase", "round")
@@ -289,6 +353,9 @@ class Update(Protocol):
     def local(self) -> bool:
         """Whether a row's next state follows from its own state and messages alone."""
 
+    def has_kernels(self, state: Tensor) -> bool:
+        """Whether a kernel takes such states, which may be narrower than the parameters."""
+
     def start(self, state: Tensor) -> Tensor:
         """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
 
@@ -303,6 +370,8 @@ class Update(Protocol):
 UPDATES: dict[str, Callable[..., Update]] = {
     "gru": GRUUpdate,
     "lstm": LSTMUpdate,
+    "gcn": GCNUpdate,
+    "sage": SAGEUpdate,
     "mlp": MLPUpdate,
     "linear": LinearUpdate,
     "gcnii": GCNIIUpdate,
@@ -315,11 +384,13 @@ __all__ = [
     "UPDATES",
     "BatchResidualUpdate",
     "GCNIIUpdate",
+    "GCNUpdate",
     "GRUUpdate",
     "LSTMUpdate",
     "LinearUpdate",
     "MLPUpdate",
     "MaxPlusUpdate",
     "ResidualUpdate",
+    "SAGEUpdate",
     "Update",
 ]

@@ -37,6 +37,16 @@ def test_cells(name):
                 torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["synchronous", "partitioned", "held_cut"])
+@pytest.mark.parametrize("update", ["gcn", "sage", "mlp", "residual", "linear"])
+def test_cells_of_one_kind_of_edge(update, name):
+    graph, cell = multigraph(num_types=1), make_cell(update, num_edge_types=1)
+    expected = results(cell, graph, name, "cpu", "fused")
+    for runner in RUNNERS:
+        for ours, theirs in zip(results(cell, graph, name, "cuda", runner), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("rule", NORMALIZATIONS)
 @pytest.mark.parametrize("num_types", [1, 3])
 def test_weights_are_as_exact_as_the_states(rule, num_types):

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit
 
-from gpnn.kernels.cpu_gates import _tanh
+from gpnn.kernels.cpu_gates import tanh
 
 
 @njit
 def fill_tanh(x, out):
     for i in range(len(x)):
-        out[i] = _tanh(x[i])
+        out[i] = tanh(x[i])
 
 
 def test_tanh_in_single_precision():

@@ -110,11 +110,18 @@ def scaled_operator(random: torch.Generator) -> tuple[Operator, Tensor]:
     return operator, scales[0][:, None] * dense * scales[1]
 
 
+def split_on_device(operator: Operator) -> Operator:
+    """The same on the device, its columns split in those of its rows and the others."""
+    inside, cut = operator.by_column
+    return replace(operator.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
+
+
 @pytest.mark.usefixtures("_tf32")
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_a_whole_step(diagonal: bool) -> None:
     from gpnn.kernels.gated import StepUse
-    from gpnn.kernels.gpu_gru import GatedStep
+    from gpnn.kernels.gpu_gru import GRURule
+    from gpnn.kernels.gpu_steps import WholeStep
 
     random = torch.Generator().manual_seed(1)
     operator, dense = scaled_operator(random)
@@ -127,7 +134,7 @@ def test_a_whole_step(diagonal: bool) -> None:
     expected = results(lambda h, *rest: torch.gru_cell(dense @ h, h[:40], *rest), tensors, grad)
     here = None if own is None else own.to(DEVICE)
     use = StepUse(values=True, gradients=True, kept=False)
-    step = lambda h, *rest: GatedStep.apply(operator, here, use, h, *rest)  # noqa: E731
+    step = lambda h, *rest: WholeStep.apply(GRURule(), operator, here, use, h, *rest)  # noqa: E731
     ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 2e-3
@@ -140,7 +147,8 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     """The gradient of messages takes their place, or has a place of its own until they are read for the last time."""
     from gpnn.kernels import gpu_gru
     from gpnn.kernels.gated import StepUse
-    from gpnn.kernels.gpu_steps import GatedSteps
+    from gpnn.kernels.gpu_gru import GRURule
+    from gpnn.kernels.gpu_steps import WholeStep, WholeSteps
 
     monkeypatch.setattr(gpu_gru, "TILES", tiles)
     monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", chunk)
@@ -150,8 +158,7 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     ones = torch.ones(4 * n, dtype=torch.float64)
     dense = scale[:, None] * torch.zeros(n, n, dtype=torch.float64).index_put_((rows, cols), ones, accumulate=True)
     whole = replace(Operator.from_edges(rows, cols, None, (n, n)), row_scale=scale)
-    inside, cut = whole.by_column
-    operator = replace(whole.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
+    operator = split_on_device(whole)
     shapes = [(n, d), (3 * d, d), (3 * d, d), (3 * d,), (3 * d,)]
     tensors = [torch.randn(*shape, generator=random, dtype=torch.float64) / len(shape) ** 2 for shape in shapes]
     grad = torch.randn(n, d, generator=random, dtype=torch.float64)
@@ -159,9 +166,9 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     ours = [tensors[0].to(DEVICE, torch.bfloat16), *(tensor.to(DEVICE, torch.float32) for tensor in tensors[1:])]
     one = lambda h, *rest: torch.gru_cell(dense @ h, h, *rest)  # noqa: E731
     for step, oracle in (
-        (lambda h, *rest: gpu_gru.GatedStep.apply(operator, None, use, h, *rest), one),
+        (lambda h, *rest: WholeStep.apply(GRURule(), operator, None, use, h, *rest), one),
         (
-            lambda h, *rest: GatedSteps.apply(operator, None, use, 2, h, *rest),
+            lambda h, *rest: WholeSteps.apply(GRURule(), operator, None, use, 2, h, *rest),
             lambda h, *rest: one(one(h, *rest), *rest),
         ),
     ):
@@ -193,12 +200,12 @@ def test_a_step_for_its_gradients_alone() -> None:
 @pytest.mark.parametrize(("diagonal", "repeat"), [(False, 3), (True, 2)])
 def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
     from gpnn.kernels.gated import StepUse
-    from gpnn.kernels.gpu_steps import GatedSteps
+    from gpnn.kernels.gpu_gru import GRURule
+    from gpnn.kernels.gpu_steps import WholeSteps
 
     random = torch.Generator().manual_seed(1)
     whole, dense = scaled_operator(random)
-    inside, cut = whole.by_column
-    operator = replace(whole.to(DEVICE), split=(inside.to(DEVICE), cut.to(DEVICE)))
+    operator = split_on_device(whole)
     own = torch.rand(40, generator=random) if diagonal else None
     if own is not None:
         dense[torch.arange(40), torch.arange(40)] += own
@@ -215,7 +222,7 @@ def test_several_steps_beside_held_senders(diagonal: bool, repeat: int) -> None:
     here = None if own is None else own.to(DEVICE)
     for values in (True, False):
         use = StepUse(values=values, gradients=True, kept=False)
-        step = lambda h, *rest: GatedSteps.apply(operator, here, use, repeat, h, *rest)  # noqa: E731, B023
+        step = lambda h, *rest: WholeSteps.apply(GRURule(), operator, here, use, repeat, h, *rest)  # noqa: E731, B023
         ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
         for mine, theirs in list(zip(ours, expected, strict=True))[not values :]:
             assert error(mine.cpu(), theirs) < 2e-3 * repeat  # what one step is allowed, once per step

@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from torch_geometric.nn import APPNP, GatedGraphConv, GCN2Conv
+from torch_geometric.nn import APPNP, GatedGraphConv, GCN2Conv, GCNConv, SAGEConv
 
 import gpnn
 from gpnn.engine import aggregate_messages, propagate
 from gpnn.engine.step import Step
+from gpnn.kernels.autograd import plain_operations
 from gpnn.nn import GPNN, Cell, CellBank, MaskKey
-from gpnn.nn.cell import DroppedCell, LinearMessage, advance_gated, build_cell
+from gpnn.nn.cell import DroppedCell, LinearMessage, advance_by_kernel, build_cell
 from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
@@ -70,6 +71,27 @@ def test_initial_residual_and_identity_map_are_pygs_gcn2():
     torch.testing.assert_close(propagate(cell, plan, x), state, rtol=0, atol=1e-6)
 
 
+def test_convolutions_are_pygs_given_their_weights():
+    graph, x = plain_graph(), states()
+    edge_index = torch.stack([graph.src, graph.dst])
+    rules = {"gcn": {"normalization": "symmetric", "self_loops": True}, "sage": {}}
+    for (name, rule), conv in zip(rules.items(), (GCNConv(3, 3), SAGEConv(3, 3))):
+        cell, conv = make_cell(name), conv.double()
+        ours = cell.update
+        with torch.no_grad():
+            ours.bias.copy_(torch.tensor([0.1, -0.2, 0.3]))
+            if name == "gcn":
+                conv.lin.weight.copy_(ours.weight_message.T)
+                conv.bias.copy_(ours.bias)
+            else:
+                conv.lin_l.weight.copy_(ours.weight_message.T)
+                conv.lin_r.weight.copy_(ours.weight_state.T)
+                conv.lin_l.bias.copy_(ours.bias)
+        plan = gpnn.lower(graph, gpnn.schedule.synchronous(graph, 2), **rule)
+        expected = conv(conv(x, edge_index).relu(), edge_index).relu()
+        torch.testing.assert_close(propagate(cell, plan, x), expected, rtol=0, atol=1e-6)
+
+
 def test_gru_starts_close_to_the_identity():
     update = GRUUpdate(3, generator())
     assert update.bias_ih.tolist() == [0.0] * 3 + [1.0] * 3 + [0.0] * 3
@@ -90,19 +112,22 @@ def test_a_bank_chooses_by_round_or_by_kind():
     assert bank.choose(step._replace(kind="level")) == 0
 
 
+@pytest.mark.parametrize("update", ["gru", "gcn", "sage", "mlp", "residual"])
 @pytest.mark.parametrize("message", ["identity", "linear"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum"])
 @pytest.mark.parametrize("rule", ["phase", "split"])
 @pytest.mark.parametrize("synchronous", [False, True])
-def test_a_step_equals_its_parts(message, aggregate, rule, synchronous):
+def test_a_step_equals_its_parts(update, message, aggregate, rule, synchronous):
     graph = multigraph(num_types=1)
     plan = gpnn.lower(graph, make_schedule("partitioned", graph), normalization=rule)
-    cell, state = make_cell(message=message, aggregate=aggregate, num_edge_types=1), states().requires_grad_()
+    cell, state = make_cell(update, message=message, aggregate=aggregate, num_edge_types=1), states().requires_grad_()
     for phase in plan.rounds[0]:
-        whole = advance_gated(cell, phase.whole, phase.whole.read(state), Step(0, "any", 0, synchronous=synchronous))
         inputs = phase.whole.read(state)
-        messages = aggregate_messages(phase.whole, inputs, cell.message, aggregate)
-        parts = cell(inputs[: phase.whole.num_rows], messages, Step(0, "inside", 0))
+        whole = advance_by_kernel(cell, phase.whole, inputs, Step(0, "any", 0, synchronous=synchronous))
+        inputs = phase.whole.read(state)
+        with plain_operations():
+            messages = aggregate_messages(phase.whole, cell.update.visible(inputs), cell.message, aggregate)
+            parts = cell(inputs[: phase.whole.num_rows], messages, Step(0, "inside", 0))
         torch.testing.assert_close(whole, parts)
         torch.testing.assert_close(gradients(cell, whole, [state]), gradients(cell, parts, [state]))
 
@@ -111,13 +136,13 @@ def test_a_step_equals_its_parts(message, aggregate, rule, synchronous):
 def test_other_cells_take_their_own_way(options):
     graph = multigraph(num_types=1)
     block = gpnn.lower(graph, make_schedule("synchronous", graph)).rounds[0][0].whole
-    assert advance_gated(make_cell(num_edge_types=1, **options), block, states(), Step(0, "all", 0)) is None
+    assert advance_by_kernel(make_cell(num_edge_types=1, **options), block, states(), Step(0, "all", 0)) is None
 
 
 def test_typed_edges_take_their_own_way():
     graph = multigraph()
     block = gpnn.lower(graph, make_schedule("synchronous", graph)).rounds[0][0].whole
-    assert advance_gated(make_cell(), block, states(), Step(0, "all", 0)) is None
+    assert advance_by_kernel(make_cell(), block, states(), Step(0, "all", 0)) is None
 
 
 @pytest.mark.parametrize("runner", ["fused", "streamed"])

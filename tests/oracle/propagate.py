@@ -102,6 +102,10 @@ def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
         else:
             candidate = from_m[2 * width :] + weight[2 * width :] @ (r * h) + bias[2 * width :]
         return (1 - z) * np.tanh(candidate) + z * h
+    if name == "GCNUpdate":
+        return np.maximum(m @ _array(unit.weight_message) + _array(unit.bias), 0)
+    if name == "SAGEUpdate":
+        return np.maximum(h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias), 0)
     if name == "MLPUpdate":
         return np.tanh(h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias))
     if name == "ResidualUpdate":
