@@ -88,9 +88,10 @@ def step(options: argparse.Namespace) -> dict[str, object]:
 
 def convolutions(options: argparse.Namespace) -> dict[str, object]:
     """One step of convolutions beside their peers."""
-    from gpu_step import compare_convolutions
+    from gpu_step import bare_step, compare_convolutions, kernel_times
 
-    return {"rows": compare_convolutions(1_000_000, 10_000_000, 128)}
+    sizes = 1_000_000, 10_000_000, 128
+    return {"kernels": kernel_times(bare_step(*sizes, "residual"), times=20), "rows": compare_convolutions(*sizes)}
 
 
 def bare(options: argparse.Namespace) -> dict[str, object]:

@@ -57,9 +57,9 @@ def _random_graph(num_nodes: int, num_edges: int) -> tuple[Tensor, Tensor]:
     return symmetric_csr(*ends, num_nodes, pieces=1)
 
 
-def bare_step(num_nodes: int, num_edges: int, width: int) -> Callable[[], None]:
+def bare_step(num_nodes: int, num_edges: int, width: int, update: str = "gru") -> Callable[[], None]:
     """Our step in bf16 on the graph without structure, forward and backward."""
-    step = _synchronous(*_random_graph(num_nodes, num_edges), width)
+    step = _synchronous(*_random_graph(num_nodes, num_edges), width, update=update)
     x = torch.randn(num_nodes, width, device="cuda").bfloat16().requires_grad_()
     grad = torch.randn_like(x)
 

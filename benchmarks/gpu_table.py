@@ -86,13 +86,16 @@ def _step(result: dict[str, Any]) -> str:
 def _convolutions(result: dict[str, Any]) -> str:
     rows = [[r["graph"], r["method"], r["states"], r["ms"], r.get("GiB", "")] for r in result["rows"]]
     head = "### One step of a convolution forward and backward, d = 128\n\n"
-    return head + _grid(["graph", "method", "states", "ms", "GiB"], rows)
+    kernels = "\n\nThe residual step by kernel, 1M nodes, 10M edges:\n\n" + _kernel_grid(result["kernels"])
+    return head + _grid(["graph", "method", "states", "ms", "GiB"], rows) + kernels
 
 
 def _bare(result: dict[str, Any]) -> str:
-    rows = [[f"`{r['kernel']}`", f"{r['calls']:g}", f"{r['ms']:.2f}"] for r in result["rows"]]
-    head = f"### The bf16 step by kernel, {min(result['ms']):.2f} ms in all\n\n"
-    return head + _grid(["kernel", "calls", "ms"], rows)
+    return f"### The bf16 step by kernel, {min(result['ms']):.2f} ms in all\n\n" + _kernel_grid(result["rows"])
+
+
+def _kernel_grid(rows: list[dict[str, Any]]) -> str:
+    return _grid(["kernel", "calls", "ms"], [[f"`{r['kernel']}`", f"{r['calls']:g}", f"{r['ms']:.2f}"] for r in rows])
 
 
 def _tune(result: dict[str, Any]) -> str:
@@ -115,12 +118,7 @@ def _profile(result: dict[str, Any]) -> str:
         "synchronous": "A pass there and back at 16M nodes, three synchronous rounds, by kernel",
         "held_cut": "A pass there and back at 16M nodes, three steps with the cut held, by kernel",
     }
-    columns = ["kernel", "calls", "ms"]
-    return "\n\n".join(
-        f"### {titles[part]}\n\n"
-        + _grid(columns, [[f"`{r['kernel']}`", f"{r['calls']:g}", f"{r['ms']:.2f}"] for r in rows])
-        for part, rows in result.items()
-    )
+    return "\n\n".join(f"### {titles[part]}\n\n{_kernel_grid(rows)}" for part, rows in result.items())
 
 
 def _rounds(result: dict[str, Any]) -> str:

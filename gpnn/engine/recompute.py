@@ -140,12 +140,16 @@ class Recomputation:
     ) -> Tensor:
         """The rows that `block`, the phase's piece of that number, writes after all `steps`, `[n, s]`.
 
-        With `wanted`, `[w]`, those of them alone, `[w, s]`: the last step need not be taken for others.
+        With `wanted`, `[w]`, those of them alone, `[w, s]`: the last step need not be taken for others. Where a cell
+        reads initial states and `initial` is None, they are those that the block starts from.
         """
+        if initial is None and self.cell.residual:
+            initial = inputs[: block.num_rows]
         if wanted is not None and takes_parts(self.cell, inputs.device):
             return self._advance_part(block, number, inputs, steps, initial, wanted)
         alone = wanted is not None and block.num_inputs == block.num_rows  # its operator need not be split
         together = getattr(self.cell, "advance_steps", None) if len(steps) > 1 or alone else None
+        steps = [step._replace(initial=initial) for step in steps]
         whole = None if together is None else together(block, inputs, steps, wanted)
         if whole is not None:
             return whole
@@ -156,7 +160,7 @@ class Recomputation:
                 inputs = torch.cat([rows, others]) if len(others) else rows
             last = position + 1 == len(steps)
             with self._seeded(step, number), nullcontext() if last else for_gradients(alone=False):
-                rows = self.cell.advance(block, inputs, step._replace(initial=initial))
+                rows = self.cell.advance(block, inputs, step)
             rows = rows.to(dtype)  # under autocast a step may compute in bf16; states keep their type
         return rows if wanted is None else rows.index_select(0, wanted)
 

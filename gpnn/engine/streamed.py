@@ -93,7 +93,7 @@ class Streamed:
             cell: how nodes send, aggregate and update.
             plan: which messages travel when.
             source: the working states before the first round.
-            initial: h0 for cells with an initial residual, `[N + V, d]`.
+            initial: h0 for cells with an initial residual, `[N + V, d]`; None: a lone round starts from it.
             collect: give the states after each round.
             rows: the plan rows whose states are wanted, distinct, `[n]`; None: all. The others are not kept.
         """
@@ -117,7 +117,8 @@ class Streamed:
         once. The value is a scalar whose backward pass hands on what was found.
 
         Args:
-            cell: how nodes send, aggregate and update; without initial residual and random numbers.
+            cell: how nodes send, aggregate and update; without random numbers, and without initial residual unless the
+                plan :func:`is_one_blockwise_round`.
             plan: which messages travel when.
             source: the working states before the first round, which are made again when they are needed again.
             loss: of the rows.

@@ -71,7 +71,8 @@ def convolution_backward(  # type: ignore[no-untyped-def]
     """The gradients of the sums, of the messages, each row times its scale, and of what rows send, `[n, d]` each."""
     row, column = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
     live = row < num_rows
-    place, narrow = row[:, None] * D + column[None, :], slopes.dtype.element_ty
+    place = row[:, None] * D + column[None, :]
+    narrow = slopes.dtype.element_ty
     m, h = _rows(messages, row, live, column, D), _rows(state, row, live, column, D)
     total = _sums(m, h, by_message, by_state, bias, epsilon, D, OWN, NORM, PRECISION)
     received = _rows(grad, row, live, column, D).to(tl.float32)

@@ -69,9 +69,10 @@ class RowUpdate(Function):
         return None, found[0], total, *found[1]
 
 
-def has_kernels(state: Tensor, parameter: Tensor) -> bool:
-    """Whether kernels of update functions take such states and parameters, here and now."""
-    device, kind = state.device.type, parameter.dtype
+def has_kernels(state: Tensor, parameter: Tensor | None = None) -> bool:
+    """Whether kernels of update functions take such states and parameters, None: no parameters, here and now."""
+    kind = torch.promote_types(state.dtype, torch.float32) if parameter is None else parameter.dtype
+    device = state.device.type
     if is_plain() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
     return kind in (torch.float32, torch.float64) and state.dtype in (kind, torch.bfloat16)

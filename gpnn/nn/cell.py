@@ -180,8 +180,9 @@ class Cell(nn.Module):
         """
         if not self.returns_kernel_output:
             return None
-        advance = advance_linear_steps if self.is_linear else advance_steps_by_kernel
-        return advance(self, block, inputs, len(steps), rows)
+        if self.is_linear:
+            return advance_linear_steps(self, block, inputs, steps, rows)
+        return advance_steps_by_kernel(self, block, inputs, len(steps), rows)
 
     @property
     def takes_blocks(self) -> bool:
@@ -362,12 +363,14 @@ def advance_steps_by_kernel(
 
 
 def advance_linear_steps(
-    cell: Cell, block: Block, inputs: Tensor, repeat: int, rows: Tensor | None = None
+    cell: Cell, block: Block, inputs: Tensor, steps: Sequence[Step], rows: Tensor | None = None
 ) -> Tensor | None:
-    """The same of a linear cell without teleport, by :func:`gpnn.kernels.linear.linear_steps`."""
-    if cell.residual or len(block.operators) != 1 or not has_kernels(inputs, inputs):
+    """The same of a linear cell, by :func:`gpnn.kernels.linear.linear_steps`."""
+    if len(block.operators) != 1 or not has_kernels(inputs):
         return None
-    whole = linear_steps(*_adjacency(cell, block, inputs), inputs, repeat)
+    assert isinstance(cell.update, LinearUpdate)
+    alpha = cell.update.alpha_of(steps[0])
+    whole = linear_steps(*_adjacency(cell, block, inputs), inputs, len(steps), steps[0].initial, alpha)
     return whole if whole is None or rows is None else whole.index_select(0, rows)
 
 

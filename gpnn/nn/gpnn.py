@@ -274,7 +274,8 @@ class GPNN(nn.Module):
             return False
         if x is None or self.encoder is None or self.embedding is not None or self.predict == "features":
             return False
-        whole = self.norm != "none" or self.cell.residual or self.cell.random
+        again = self.cell.residual and not is_one_blockwise_round(plan)  # later rounds read initial states again
+        whole = self.norm != "none" or again or self.cell.random
         return not whole and not x.requires_grad and is_dense(x)
 
     def _forward_from_features(self, x: Tensor, plan: Plan, key: MaskKey | None, rows: Tensor | None) -> Tensor:

@@ -266,11 +266,16 @@ class LinearUpdate(StateUpdate):
         self.teleport = teleport
         self.residual = alpha > 0
 
+    def alpha_of(self, step: Step) -> float:
+        """The probability of the teleport in a step."""
+        return 0.0 if not self.alpha or (self.teleport == "round" and step.closing) else self.alpha
+
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
-        if not self.alpha or (self.teleport == "round" and step.closing):
+        alpha = self.alpha_of(step)
+        if not alpha:
             return messages
         assert step.initial is not None
-        return torch.lerp(messages.to(step.initial.dtype), step.initial, self.alpha)  # bf16 under autocast
+        return torch.lerp(messages.to(step.initial.dtype), step.initial, alpha)  # bf16 under autocast
 
 
 class GCNIIUpdate(StateUpdate):

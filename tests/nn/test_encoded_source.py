@@ -27,6 +27,10 @@ MODELS = {
     "linear": {"predict": "before", "readout": "learned", "cell_options": {"alpha": 0.0}, "concat": "none"},
     "lstm": {"concat": "initial", "readout": "mean"},
 }
+RESIDUAL = {  # which read initial states in every step: blocks of a lone round have them
+    "linear": {"cell_options": {"alpha": 0.2}, "state_dropout": 0.1, "concat": "none"},
+    "gcnii": {"concat": "initial"},
+}
 
 
 def plan_of(name: str, rounds: int = 2, *, stored: bool = False, **lowering: Any) -> Plan:
@@ -101,6 +105,26 @@ def test_blocks_of_a_lone_round_make_what_they_read(cell: str, monkeypatch: pyte
             for nodes, piece in model.score_pieces(x, plan):
                 torch.testing.assert_close(piece, scores[nodes])
             made.clear()
+
+
+@pytest.mark.parametrize("cell", RESIDUAL)
+@pytest.mark.parametrize("parts", [False, True], ids=["blocks", "parts of blocks"])
+def test_initial_states_of_a_lone_round(cell: str, parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpnn.engine.blockwise_backward.MOST_HELD", 100)
+    monkeypatch.setitem(MODELS, cell, RESIDUAL[cell])
+    if parts:
+        monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
+    check_loss_by_rows("held_cut", cell, 1, monkeypatch)
+    plan, (x, rows) = plan_of("held_cut", 1), features()
+    expected = passes(GPNN(7, 8, 3, cell=cell, **MODELS[cell]), x, plan, rows, 1)
+    for runner in RUNNERS.values():
+        model = GPNN(7, 8, 3, cell=cell, runner=runner, **MODELS[cell])
+        assert model.recomputes_initial_states(x, plan)
+        assert not model.recomputes_initial_states(x, plan_of("held_cut", 2))
+        torch.testing.assert_close(passes(model, x, plan, rows), expected, rtol=1e-4, atol=1e-5)
+        with torch.no_grad():
+            scores = model.eval()(x, plan)
+            torch.testing.assert_close(model(x, plan, rows=rows), scores[rows])
 
 
 @pytest.mark.thorough
