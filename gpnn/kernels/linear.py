@@ -101,9 +101,9 @@ class _Map(Protocol):
 def _map(operator: Operator, diagonal: Tensor | None, alpha: float, inputs: Tensor) -> _Map:
     row_scale, kept = operator.row_scale, 1 - alpha
     if alpha:
-        ones = inputs.new_ones(operator.shape[0], dtype=torch.promote_types(inputs.dtype, torch.float32))
-        row_scale = kept * (ones if row_scale is None else row_scale)
-        diagonal = None if diagonal is None else kept * diagonal
+        wide = torch.promote_types(inputs.dtype, torch.float32)
+        row_scale = inputs.new_ones(operator.shape[0], dtype=wide) if row_scale is None else row_scale
+        row_scale, diagonal = (None if each is None else kept * each.to(wide) for each in (row_scale, diagonal))
     made = _OnGPU if inputs.is_cuda else _OnCPU
     return made(*operator.by_column, row_scale, diagonal, alpha)
 
