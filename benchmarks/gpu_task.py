@@ -170,7 +170,8 @@ def train(task: Task, parts: int | str, name: str, *, epochs: int, **arguments: 
         "with validation": round(result.history[-1]["seconds"], 3),
         "GiB": gib(peak),
         "reserved GiB": gib(torch.cuda.max_memory_reserved()),
-        "estimated GiB": gib(made.engine.estimate.peak),
+        "estimated GiB": gib(replace(made.engine.estimate, scoring=0.0).peak),  # no predictions are made here
+        "with predictions estimated GiB": gib(made.engine.estimate.peak),
         "host GiB": gib(resident_bytes("cpu")),
         "estimated host GiB": gib(made.engine.estimate.host),
         "val_accuracy": round(result.metrics["val_accuracy"], 4),

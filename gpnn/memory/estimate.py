@@ -235,7 +235,7 @@ class _Training:
     def at_once(self) -> bool:
         """Whether the loss is differentiated rows at a time, where states are made of features."""
         recipe = self.recipe
-        return not recipe.consistency and not self.model.readout.collects and recipe.precision != "bf16"
+        return not recipe.consistency and self.model.reads_rows(self.plan) and recipe.precision != "bf16"
 
     def reach(self, x: Tensor, train: Tensor | None) -> CountedReach | None:
         """What the nodes of a loss reach, where a pass goes through that."""

@@ -202,7 +202,7 @@ class EncodedSource:
 
     def new_state(self) -> Tensor:
         with torch.no_grad():
-            like = self._encode(self.features.first(), slice(0, 1))
+            like = self.encode(self.features.first(), slice(0, 1))
         return empty_like(like.expand(self.num_rows, -1))
 
     def release(self) -> None:
@@ -222,10 +222,10 @@ class EncodedSource:
     def by_rows(self) -> bool:
         """Whether single rows are at hand, and no wider than states: some are encoded more than once."""
         first = self.features.first()
-        return self.features.at_hand and first.shape[1] <= self._encode(first, slice(0, 1)).shape[1]
+        return self.features.at_hand and first.shape[1] <= self.encode(first, slice(0, 1)).shape[1]
 
     def make(self, rows: Tensor | slice) -> Tensor:
-        return self._encode(self.features.read(rows), rows)
+        return self.encode(self.features.read(rows), rows)
 
     @torch.no_grad()
     def read(self, rows: Tensor | slice) -> Tensor:
@@ -234,7 +234,7 @@ class EncodedSource:
         step = step_rows(self.device)
         if len(chosen) <= step:
             return self.make(rows)
-        out = empty_like(self._encode(self.features.first(), slice(0, 1)).expand(len(chosen), -1))
+        out = empty_like(self.encode(self.features.first(), slice(0, 1)).expand(len(chosen), -1))
         for part in slices(len(chosen), step):
             some = chosen[part]
             out[part] = self.make(slice(some.start, some.stop) if isinstance(some, range) else some)
@@ -243,21 +243,22 @@ class EncodedSource:
     @torch.no_grad()
     def load(self, into: Tensor) -> None:
         for rows, x in self.features.pieces(step_rows(self.device)):
-            into[rows] = self._encode(x, rows)
+            into[rows] = self.encode(x, rows)
 
     def gradients(self, grad: Tensor) -> list[Tensor | None]:
         """The gradients of the parameters, given that of the states, `[N, s]`."""
         totals: list[Tensor | None] = [None] * len(self.tensors)
         for rows, x in self.features.pieces(step_rows(self.device)):
             with torch.enable_grad():
-                out = self._encode(x, rows)
+                out = self.encode(x, rows)
             if not out.requires_grad:  # none of the parameters is used here
                 break
             grads = torch.autograd.grad(out, self.tensors, grad[rows], allow_unused=True)
             totals = [add_gradient(total, value) for total, value in zip(totals, grads)]
         return totals
 
-    def _encode(self, x: Tensor, rows: Tensor | slice) -> Tensor:
+    def encode(self, x: Tensor, rows: Tensor | slice) -> Tensor:
+        """The states of some rows, `[m, s]`, whose features are given, `[m, F]`."""
         key = self.key
         if key is not None:
             key = key._replace(nodes=self._nodes(rows))

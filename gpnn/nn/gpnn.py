@@ -52,6 +52,12 @@ def _identity(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": _identity, "relu": torch.relu, "tanh": torch.tanh}
 
 
+def _select(x: Tensor, nodes: Tensor | slice, device: torch.device) -> Tensor:
+    """The features of some nodes, `[n, F]`, on a device."""
+    own = x[nodes] if isinstance(nodes, slice) else x.index_select(0, nodes.to(x.device))
+    return mark_dense(own.to(device))
+
+
 def _at_once(function: RowFunction, rows: list[Tensor | None], key: MaskKey | None) -> Tensor:
     return function(*rows, key)
 
@@ -235,7 +241,7 @@ class GPNN(nn.Module):
         """
         runner, key = streamed_runner(self.runner), (key or MaskKey.random())._replace(nodes=plan.nodes)
         x = self._check_features(x, plan)
-        if x is None or runner is None or self.readout.collects or not self.recomputes_initial_states(x, plan):
+        if x is None or runner is None or not self.reads_rows(plan) or not self.recomputes_initial_states(x, plan):
             return None
         if not plan.num_rounds or torch.is_autocast_enabled(plan.device.type):
             return None
@@ -243,14 +249,15 @@ class GPNN(nn.Module):
 
         def of_states(states: Tensor, places: slice) -> Tensor:
             nodes = rows[order[places]]
-            final = self.readout([self.cell.finish(states).to(self.head.weights[0].dtype)])
+            final = self._read_out(states, source, x, nodes, placed.rows[places])
             if self.predict == "after":
                 own_key = key._replace(nodes=nodes) if self.training else None
                 final = self._score(final, self._beside_rows(x, nodes, plan, own_key), own_key)
             return share(final, order[places])
 
         source = self._source(x, plan, key if self.training else None, runner)
-        row_loss = RowLoss(placed.rows, of_states, tuple(self._row_parameters()), placed)
+        own = [each for each in self.readout.parameters() if each.requires_grad]
+        row_loss = RowLoss(placed.rows, of_states, (*self._row_parameters(), *own), placed)
         return runner.differentiate(self.masked_cell(plan, key if self.training else None), plan, source, row_loss)
 
     def maps_first(self, x: Tensor | None) -> bool:
@@ -278,15 +285,29 @@ class GPNN(nn.Module):
         whole = self.norm != "none" or again or self.cell.random
         return not whole and not x.requires_grad and is_dense(x)
 
+    def reads_rows(self, plan: Plan) -> bool:
+        """Whether the readout of a node follows from its features and its state after the last round."""
+        return not self.readout.collects or plan.num_rounds == 1
+
+    def _read_out(
+        self, state: Tensor, source: EncodedSource, x: Tensor, nodes: Tensor | slice, rows: Tensor | slice
+    ) -> Tensor:
+        """What the readout gives of nodes, which stand in these plan rows, whose last states are given, `[n, s]`."""
+        states = [state]
+        if self.readout.collects:
+            states = [source.encode(_select(x, nodes, source.device), rows), state]
+        return self.readout([self.cell.finish(each).to(self.head.weights[0].dtype) for each in states])
+
     def _forward_from_features(self, x: Tensor, plan: Plan, key: MaskKey | None, rows: Tensor | None) -> Tensor:
         """The scores of some nodes, `[n, C]`; states before the first round are never kept."""
         runner, own_key = streamed_runner(self.runner), key
         assert runner is not None
-        if rows is None and key is None and not torch.is_grad_enabled() and not self.readout.collects:
+        if rows is None and key is None and not torch.is_grad_enabled() and self.reads_rows(plan):
             return self._score_all(x, plan)
         wanted = None if rows is None else plan.rows_of(rows)
         source, collects = self._source(x, plan, key, runner), bool(self.readout.collects)
-        states = runner.run(self.masked_cell(plan, key), plan, source, collect=collects, rows=wanted)
+        each = collects and plan.num_rounds > 1
+        states = runner.run(self.masked_cell(plan, key), plan, source, collect=each, rows=wanted)
         states = [self.cell.finish(state).to(self.head.weights[0].dtype) for state in states]
         if rows is None:
             states, own = [plan.to_user_order(state) for state in states], x.to(plan.device)
@@ -304,12 +325,15 @@ class GPNN(nn.Module):
     def score_pieces(self, x: Tensor | None, plan: Plan) -> Iterator[tuple[slice, Tensor]]:
         """The scores of all nodes, `[n, C]`, a range at a time, in order, without gradients and random masks."""
         runner = streamed_runner(self.runner)
-        if x is None or runner is None or self.readout.collects or not self.recomputes_initial_states(x, plan):
+        if x is None or runner is None or not self.reads_rows(plan) or not self.recomputes_initial_states(x, plan):
             yield slice(0, plan.num_nodes), self(x, plan)
             return
-        (state,) = runner.run(self.cell, plan, self._source(x, plan, None, runner))
+        source = self._source(x, plan, None, runner)
+        (state,) = runner.run(self.cell, plan, source)
         for nodes in slices(plan.num_nodes, step_rows(state.device)):
-            yield nodes, self._score_rows(read_rows(state, plan.rows_of(nodes)), x, nodes, plan)
+            rows = plan.rows_of(nodes)
+            final = self._read_out(read_rows(state, rows), source, x, nodes, rows)
+            yield nodes, self._score_rows(final, x, nodes, plan)
 
     def _score_blocks(
         self, x: Tensor, plan: Plan, source: EncodedSource, runner: Streamed
@@ -318,11 +342,10 @@ class GPNN(nn.Module):
         for rows in slices(plan.num_nodes, step_rows(plan.device)):
             (state,) = runner.run(self.cell, plan, source, rows=torch.arange(rows.start, rows.stop))
             nodes = rows if plan.order is None else plan.order[rows]
-            yield nodes, self._score_rows(state, x, nodes, plan)
+            yield nodes, self._score_rows(self._read_out(state, source, x, nodes, rows), x, nodes, plan)
 
-    def _score_rows(self, state: Tensor, x: Tensor, nodes: Tensor | slice, plan: Plan) -> Tensor:
-        """The scores of some nodes after the last round, `[n, C]`, without random masks."""
-        final = self.readout([self.cell.finish(state).to(self.head.weights[0].dtype)])
+    def _score_rows(self, final: Tensor, x: Tensor, nodes: Tensor | slice, plan: Plan) -> Tensor:
+        """The scores of some nodes, `[n, C]`, by what the readout gave, `[n, d]`, without random masks."""
         return final if self.predict != "after" else self._score(final, self._beside_rows(x, nodes, plan, None), None)
 
     def _score_all(self, x: Tensor, plan: Plan) -> Tensor:
@@ -357,8 +380,7 @@ class GPNN(nn.Module):
         """The same of some nodes; features on the host are not read where nothing is concatenated."""
         if self.concat == "none":
             return None
-        own = x[nodes] if isinstance(nodes, slice) else x.index_select(0, nodes.to(x.device))
-        return self._beside(mark_dense(own.to(plan.device)), key)
+        return self._beside(_select(x, nodes, plan.device), key)
 
     def _source(self, x: Tensor, plan: Plan, key: MaskKey | None, runner: Streamed) -> EncodedSource:
         """The states before the first round, of nodes with these features."""
