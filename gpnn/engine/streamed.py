@@ -60,6 +60,8 @@ class Streamed:
         part_edges: of a block's edges, the share that one of its parts may have. A GPU takes the last steps of a block
             for the rows that a loss needs, by parts of it that have copies of these rows' edges. With hubs among them
             a part has most of the edges, and a step for all rows takes longer and less memory.
+        scored: of all nodes, the share whose states are held at one time when all are scored after a lone round, which
+            is done once for each share.
     """
 
     dtype: torch.dtype | None = None
@@ -69,6 +71,7 @@ class Streamed:
     features: str | None = None
     phases: bool = False
     part_edges: float = 1.0
+    scored: float = 1.0
     recomputes: ClassVar[bool] = True
 
     def __call__(

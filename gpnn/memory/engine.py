@@ -25,6 +25,7 @@ MARGIN = 0.85  # of what is free, for an estimate that may be a little short
 DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
 MANY_NODES = 1 << 22  # from here on a GPU is busy with one block for longer than the CPU takes to start its kernels
 FEW_EDGES = 0.1  # of a block's edges: parts that have no more take little memory
+FEW_SCORED = 0.125  # of all nodes, whose states predictions hold at one time where there is little room
 MOST_DIVISIONS = 4  # a graph is divided this often, to find a number of subgraphs that fits
 
 Result = TypeVar("Result")
@@ -230,8 +231,8 @@ def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> 
 def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[str, str | Runner]]:
     """The engines to try with their runners.
 
-    Of the states between rounds first few are on the host, then more; parts of blocks, which a GPU takes, have any
-    number of edges, then few.
+    Of the states between rounds first few are on the host, then more; predictions hold the states of all nodes, then of
+    few; parts of blocks, which a GPU takes, have any number of edges, then few.
     """
     for name in _names(engine, plan, folder):
         runner = ENGINES[name].runner(folder)
@@ -241,7 +242,9 @@ def _ways(engine: str, plan: Plan, folder: Path | str | None) -> Iterator[tuple[
         yield name, runner
         streamed = streamed_runner(runner)
         if streamed is not None and plan.device.type in PART_DEVICES and ends_independently(plan):
-            yield name, replace(streamed, part_edges=FEW_EDGES)
+            shares = (1.0, FEW_SCORED) if is_one_blockwise_round(plan) else (1.0,)
+            ways = [(edges, share) for edges in (1.0, FEW_EDGES) for share in shares]
+            yield from ((name, replace(streamed, part_edges=edges, scored=share)) for edges, share in ways[1:])
 
 
 def check_engine(engine: str, folder: Path | str | None) -> None:

@@ -274,7 +274,7 @@ class _Training:
             features=_moved(x, plan) if runner.features is None else 0.0,
             kept=kept * (1 if at_once else recipe.passes),
             work=work,
-            scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every),
+            scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every, share=runner.scored),
             piece=min(largest_piece_bytes(plan, self.sizes), work),
             host=resident_bytes("cpu") + _HOST_BUFFERS + on_host + elsewhere if self.on_gpu else 0.0,
         )

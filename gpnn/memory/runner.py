@@ -269,7 +269,9 @@ def _part_bytes(size: PartSize, sizes: StateBytes) -> float:
     return (2 * size.inputs + size.rows) * sizes.state + size.rows * sizes.kept + inside
 
 
-def scoring_bytes(plan: Plan, sizes: StateBytes, outputs: float, *, scored: float, every: bool) -> float:
+def scoring_bytes(
+    plan: Plan, sizes: StateBytes, outputs: float, *, scored: float, every: bool, share: float = 1.0
+) -> float:
     """Bytes that outputs take after the last epoch, without gradients.
 
     Args:
@@ -278,13 +280,15 @@ def scoring_bytes(plan: Plan, sizes: StateBytes, outputs: float, *, scored: floa
         outputs: bytes of those that stay on the plan's device.
         scored: bytes that a row takes while its outputs are made.
         every: whether all nodes are scored, not those of splits alone, of which one round in blocks needs no state.
+        share: of all nodes, whose states one round in blocks gives at one time.
     """
     states, chunk = 0.0, min(plan.num_nodes, step_rows(plan.device))
     for phase in plan.distinct_phases():
         joint = 0 if phase.independent else phase.num_rows  # new rows are held until all are computed
         joint = phase.num_halo if phase.num_held and plan.num_rounds > 1 else joint
         states = max(states, joint + 3 * phase.piece_rows + phase.piece_halo)
-    state = 0 if not every and is_one_blockwise_round(plan) else plan.num_nodes
+    share = share if every else 0.0
+    state = share * plan.num_nodes if is_one_blockwise_round(plan) else plan.num_nodes
     return state * sizes.state + max(states * sizes.state, outputs + chunk * scored)
 
 

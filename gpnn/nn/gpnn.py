@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -328,12 +329,18 @@ class GPNN(nn.Module):
         if x is None or runner is None or not self.reads_rows(plan) or not self.recomputes_initial_states(x, plan):
             yield slice(0, plan.num_nodes), self(x, plan)
             return
-        source = self._source(x, plan, None, runner)
-        (state,) = runner.run(self.cell, plan, source)
-        for nodes in slices(plan.num_nodes, step_rows(state.device)):
-            rows = plan.rows_of(nodes)
-            final = self._read_out(read_rows(state, rows), source, x, nodes, rows)
-            yield nodes, self._score_rows(final, x, nodes, plan)
+        source, count = self._source(x, plan, None, runner), plan.num_nodes
+        together = math.ceil(runner.scored * count) if is_one_blockwise_round(plan) else count
+        for some in slices(count, together):
+            few = torch.arange(some.start, some.stop, device=plan.device) if together < count else None
+            chosen = None if few is None else plan.rows_of(few)
+            (state,) = runner.run(self.cell, plan, source, rows=chosen)
+            for nodes in slices(some.stop, step_rows(state.device), some.start):
+                rows = plan.rows_of(nodes)
+                places = rows if chosen is None else slice(nodes.start - some.start, nodes.stop - some.start)
+                final = self._read_out(read_rows(state, places), source, x, nodes, rows)
+                yield nodes, self._score_rows(final, x, nodes, plan)
+            del state
 
     def _score_blocks(
         self, x: Tensor, plan: Plan, source: EncodedSource, runner: Streamed

@@ -196,6 +196,27 @@ def test_several_processes_choose_by_memory_too(processes):
         assert "bf16" not in refusal
 
 
+def test_predictions_hold_few_states_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: the states of all nodes count where predictions of all are made of them."""
+    for module in ("gpnn.engine.recompute", "gpnn.memory.engine"):
+        monkeypatch.setattr(f"{module}.PART_DEVICES", ("cpu",))
+    monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 256)  # of a piece of a pass
+    num_nodes = 40_000
+    nodes = torch.arange(num_nodes)
+    graph = gpnn.Graph(nodes, nodes.roll(1), num_nodes)
+    plan = gpnn.lower(gpnn.schedule.held_cut(graph, nodes // 200, 1, intra=2))
+    model, x = gpnn.nn.GPNN(64, 64, 3, cell="gru", num_rounds=1, concat="none"), torch.randn(num_nodes, 64)
+
+    def choose(memory: float | None) -> EngineChoice:
+        return choose_engine(model, x, plan, RECIPE, engine="streamed", memory=memory, rows=10, train=nodes[:10])
+
+    roomy = choose(None)
+    tight = choose(roomy.estimate.peak - 1)
+    assert isinstance(tight.runner, Streamed)
+    assert (tight.runner.scored, tight.runner.part_edges) == (0.125, 1.0)
+    assert roomy.estimate.scoring - tight.estimate.scoring == 0.875 * num_nodes * 64 * 4
+
+
 def test_parts_of_few_edges_are_taken_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: a hub's edges are copied for the step before the last where there is room for them."""
     monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))

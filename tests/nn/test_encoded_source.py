@@ -203,6 +203,21 @@ def test_scores_of_all_nodes_are_in_the_users_order(runner: str) -> None:
         torch.testing.assert_close(every, model(x, plan))
 
 
+@pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
+def test_scores_of_a_share_of_the_nodes_at_a_time(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a lone round, which gives the states of some nodes at a time, as a GPU takes it."""
+    monkeypatch.setattr("gpnn.engine.blockwise_backward.MOST_HELD", 100)
+    monkeypatch.setattr("gpnn.engine.recompute.PART_DEVICES", ("cpu",))
+    monkeypatch.setattr("gpnn.engine.rows.CPU_ROWS", 7)
+    plan, (x, _) = plan_of("held_cut", 1), features()
+    expected = GPNN(7, 8, 3, num_rounds=1, readout="mean").eval()(x, plan)
+    model = GPNN(7, 8, 3, num_rounds=1, readout="mean", runner=Streamed(scored=share)).eval()
+    pieces = list(model.score_pieces(x, plan))
+    assert [nodes.start for nodes, _ in pieces[1:]] == [nodes.stop for nodes, _ in pieces[:-1]]
+    torch.testing.assert_close(torch.cat([scores for _, scores in pieces]), expected)
+    assert not any(scores.requires_grad for _, scores in pieces)
+
+
 def test_pieces_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("gpnn.engine.saved_states", "gpnn.nn.encoded_source"):
         monkeypatch.setattr(f"{module}.PIECE_ROWS", 7)
