@@ -5,7 +5,7 @@
 The planted graph of benchmarks/held_cut_train.py, d = 64, synchronous, fused, eight steps. Every training is a process
 of its own. Seconds are the least of the epochs after the first, with their validation; "peak" is the most resident
 memory of the process. A training keeps what it frees where its estimate is at most 40 % of the memory there is and,
-where kernels take the cell's steps (gru, linear), 4 GB.
+where kernels take the cell's steps (all but gcnii here), 4 GB.
 """
 
 import argparse
@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from held_cut_train import measure, write_graph
 from process import describe_machine, run_alone
 
-CELLS = ("residual", "gcnii", "mlp", "gru")
+CELLS = ("residual", "gcnii", "mlp", "sage", "gru")
 SHARES = {"returned": 0.0, "kept": 0.4}  # of the memory there is, up to which a training keeps what it frees
 
 

@@ -73,7 +73,7 @@ class GPNN(nn.Module):
         in_channels: number of input features F; 0 with embeddings only.
         hidden_channels: width of the states, d.
         out_channels: number of classes C.
-        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, mlp, linear, gcnii, max_plus,
+        cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, gcn, sage, mlp, linear, gcnii, max_plus,
             residual, batch_residual.
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
