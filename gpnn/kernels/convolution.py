@@ -10,7 +10,6 @@ from gpnn.kernels.gated import step_use
 from gpnn.kernels.operator import Operator
 from gpnn.kernels.update_rule import Parameters, RowUpdate, UpdateRule
 
-ACTIVATIONS = ("relu", "tanh")
 EPSILON = 1e-5  # of the variance that a state is standardised by, as in :func:`torch.nn.functional.layer_norm`
 
 

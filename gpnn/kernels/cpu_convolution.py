@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
@@ -44,7 +45,7 @@ class ConvolutionRule:
         if not self.form.norm:
             return inputs
         out = empty_large(*inputs.shape, dtype=inputs.dtype)
-        launch(standardise_rows, len(inputs), inputs.numel(), inputs, out)
+        launch(standardise_rows, len(inputs), inputs.numel(), inputs, out, _constants(inputs))
         return out
 
     def update(self, messages: Tensor, state: Tensor, parameters: Parameters) -> Tensor:
@@ -81,7 +82,8 @@ class ConvolutionRule:
     def finish(self, inputs: Tensor, grad: Tensor | None, sent: Tensor) -> None:
         passed = grad if grad is not None and self.form.residual else sent[:0]
         if self.form.norm:
-            launch(through_standardised_rows, len(sent), 4 * sent.numel(), inputs, passed.contiguous(), sent)
+            arrays = (inputs, passed.contiguous(), sent, _constants(inputs))
+            launch(through_standardised_rows, len(sent), 4 * sent.numel(), *arrays)
         elif len(passed):
             sent[: len(passed)] += passed
 
@@ -92,7 +94,7 @@ class _Sums:
     def __init__(self, form: Convolution, parameters: Parameters, rows: int) -> None:
         self.form, (self.by_message, self.bias, *own) = form, (each.detach() for each in parameters)
         self.by_state = own[0] if own else None
-        self.width = self.bias.numel()
+        self.width, self.constants = self.bias.numel(), _constants(self.bias)
         self.values, self.own, self.received = (
             thread_buffer(use, rows * self.width, self.bias).view(rows, self.width)
             for use in ("sums", "own", "received")
@@ -106,7 +108,7 @@ class _Sums:
             return values, received, state
         own = self.own[: len(state)]
         if self.form.norm:
-            standardise_rows(0, len(state), as_array(state), own.numpy())
+            standardise_rows(0, len(state), as_array(state), own.numpy(), self.constants)
         else:
             own = self._widened(state, self.own)
         return values.addmm_(own, self.by_state), received, own
@@ -127,6 +129,12 @@ class _Sums:
 
     def _widened(self, values: Tensor, buffer: Tensor) -> Tensor:
         return values if values.dtype == buffer.dtype else buffer[: len(values)].copy_(values)
+
+
+def _constants(x: Tensor) -> tuple[np.floating, np.floating, np.floating]:
+    """1, 1 / width and ε in the type that sums over a row are taken in."""
+    number = np.float64 if x.dtype == torch.float64 else np.float32
+    return number(1), number(1 / x.shape[-1]), number(EPSILON)
 
 
 def _zeros(parameters: Parameters) -> Totals:
@@ -150,7 +158,7 @@ def activate_rows(sums, state, out, relu, residual):  # type: ignore[no-untyped-
     for i in range(sums.shape[0]):
         if relu:
             for j in range(sums.shape[1]):
-                sums[i, j] = max(sums[i, j], zero)
+                sums[i, j] = zero if sums[i, j] < zero else sums[i, j]  # not-a-number stays one
         else:
             for j in range(sums.shape[1]):
                 sums[i, j] = tanh(sums[i, j])
@@ -178,45 +186,41 @@ def slope_rows(sums, grad, totals, relu):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
-def standardise_rows(start, stop, x, out):  # type: ignore[no-untyped-def]
-    """out = (x − mean) / √(variance + ε) of each row, `[n, d]`."""
+def standardise_rows(start, stop, x, out, constants):  # type: ignore[no-untyped-def]
+    """out = (x − mean) / √(variance + ε) of each row, `[n, d]`; constants: 1, 1 / d and ε."""
     for i in range(start, stop):
-        mean, rate = _moments(x[i])
+        mean, rate = _moments(x[i], constants)
         for j in range(x.shape[1]):
             out[i, j] = narrow((widen(x[i, j]) - mean) * rate, out[i, j])
 
 
 @njit(fastmath=_SUMS, error_model="numpy")
-def _moments(row):  # type: ignore[no-untyped-def]
+def _moments(row, constants):  # type: ignore[no-untyped-def]
     """A row's mean and one over its standard deviation."""
-    width = len(row)
-    total = widen(row[0]) - widen(row[0])
-    for j in range(width):
+    one, share, epsilon = constants
+    total, squares = one - one, one - one
+    for j in range(len(row)):
         total += widen(row[j])
-    mean = total / width
-    total -= total
-    for j in range(width):
-        total += (widen(row[j]) - mean) * (widen(row[j]) - mean)
-    return mean, 1 / math.sqrt(total / width + EPSILON)
+    mean = total * share
+    for j in range(len(row)):
+        squares += (widen(row[j]) - mean) * (widen(row[j]) - mean)
+    return mean, one / math.sqrt(squares * share + epsilon)
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
-def through_standardised_rows(start, stop, x, passed, grad):  # type: ignore[no-untyped-def]
+def through_standardised_rows(start, stop, x, passed, grad, constants):  # type: ignore[no-untyped-def]
     """Turn the gradient of the standardised rows into that of the rows `x`, in its place; the first gain `passed`."""
-    width = x.shape[1]
+    width, share = x.shape[1], constants[1]
     for i in range(start, stop):
-        mean, rate = _moments(x[i])
-        total = mean - mean
-        along = mean - mean
+        mean, rate = _moments(x[i], constants)
+        total, along = mean - mean, mean - mean
         for j in range(width):
             total += widen(grad[i, j])
         for j in range(width):
             along += widen(grad[i, j]) * (widen(x[i, j]) - mean)
-        total /= width
-        along *= rate * rate / width
+        total *= share
+        along *= rate * rate * share
+        added = i < len(passed)
         for j in range(width):
             value = rate * (widen(grad[i, j]) - total - along * (widen(x[i, j]) - mean))
-            grad[i, j] = narrow(value, grad[i, j])
-        if i < len(passed):
-            for j in range(width):
-                grad[i, j] = narrow(widen(grad[i, j]) + widen(passed[i, j]), grad[i, j])
+            grad[i, j] = narrow(value + widen(passed[i, j]) if added else value, grad[i, j])

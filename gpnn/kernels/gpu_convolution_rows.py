@@ -9,6 +9,12 @@ from gpnn.kernels.gpu_gates import tanh
 
 
 @triton.jit
+def relu(x):  # type: ignore[no-untyped-def]
+    """The larger of x and 0; not-a-number stays one."""
+    return tl.where(x < 0, 0.0, x)
+
+
+@triton.jit
 def _rows(x, row, live, column, D: tl.constexpr):  # type: ignore[no-untyped-def]
     return tl.load(x + row[:, None] * D + column[None, :], mask=live[:, None], other=0)
 
@@ -56,7 +62,7 @@ def convolution_forward(  # type: ignore[no-untyped-def]
     live = row < num_rows
     m, h = _rows(messages, row, live, column, D), _rows(state, row, live, column, D)
     total = _sums(m, h, by_message, by_state, bias, epsilon, D, OWN, NORM, PRECISION)
-    total = tl.maximum(total, 0) if RELU else tanh(total, FAST)
+    total = relu(total) if RELU else tanh(total, FAST)
     if RESIDUAL:
         total += h.to(tl.float32)
     tl.store(out + row[:, None] * D + column[None, :], total.to(out.dtype.element_ty), mask=live[:, None])
@@ -131,7 +137,7 @@ def activate(  # type: ignore[no-untyped-def]
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = i < count
     value = tl.load(sums + i, mask=live, other=0).to(wide)
-    value = tl.maximum(value, 0) if RELU else tanh(value, False)
+    value = relu(value) if RELU else tanh(value, False)
     if RESIDUAL:
         value += tl.load(state + i, mask=live, other=0).to(wide)
     tl.store(out + i, value.to(out.dtype.element_ty), mask=live)

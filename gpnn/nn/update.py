@@ -138,11 +138,18 @@ class LSTMUpdate(StateUpdate):
 
 
 class ConvolutionUpdate(StateUpdate):
-    """An update function of a sum of products: σ(W m + …), in one kernel where :attr:`form` says what it computes."""
+    """An update function of a sum of products: σ(W m + …), in one kernel where :attr:`form` says what it computes.
+
+    A subclass that does not set it computes something else, by torch's operations.
+    """
 
     form: Convolution | None = None
     weight_message: Tensor
     bias: Tensor
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.form = vars(cls).get("form")
 
     def forward(self, state: Tensor, messages: Tensor, step: Step) -> Tensor:
         if self.has_kernels(state):
@@ -180,7 +187,7 @@ class GCNUpdate(ConvolutionUpdate):
 class SAGEUpdate(ConvolutionUpdate):
     """h' = ReLU(W₁ h + W₂ m + b): GraphSAGE (Hamilton et al. 2017), whose messages are averaged."""
 
-    form: Convolution | None = Convolution("relu")
+    form = Convolution("relu")
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -228,8 +235,6 @@ class BatchResidualUpdate(SAGEUpdate):
     well as newer ones on most graphs (Luo et al. 2024). Share it "round" for a convolution and a norm per round. In
     training a row's change follows from all rows of its step, so that they must be together; later it is an affine map.
     """
-
-    form = None
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__(channels, generator)

@@ -127,3 +127,13 @@ def test_it_is_differentiated_again():
     out = convolution_step(form, operator, diagonal, leaves[0], leaves[1:])
     first = torch.autograd.grad(out.sum(), leaves, retain_graph=True)
     torch.testing.assert_close(first, torch.autograd.grad(out.sum(), leaves), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("form", "own"), FORMS, ids=FORM_NAMES)
+def test_not_a_number_stays_one(form, own):
+    """So that a training that diverges is seen to."""
+    _, _, (inputs, *parameters) = problem(own)
+    messages = torch.ones(150, 5, dtype=torch.float64)
+    messages[7, 2] = torch.nan
+    out = convolution_update(form, messages, inputs[:150], tuple(parameters))
+    assert out.isnan().any(1).nonzero().flatten().tolist() == [7]

@@ -122,3 +122,14 @@ def test_whole_steps(form: Convolution, own: bool, diagonal: bool, repeat: int |
     )
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 1e-4
+
+
+@of_forms
+@pytest.mark.parametrize("width", [5, 16])
+def test_not_a_number_stays_one(form: Convolution, own: bool, width: int) -> None:
+    from gpnn.kernels.gpu_convolution import ConvolutionRule
+
+    (messages, state, *parameters), _ = draw(own, width, 40)
+    messages[7, 2] = torch.nan
+    given = [each.float().to(DEVICE) for each in (messages, state, *parameters)]
+    assert RowUpdate.apply(ConvolutionRule(form), *given).isnan().any(1).nonzero().flatten().tolist() == [7]

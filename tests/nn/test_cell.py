@@ -10,7 +10,7 @@ from gpnn.engine.step import Step
 from gpnn.kernels.autograd import plain_operations
 from gpnn.nn import GPNN, Cell, CellBank, MaskKey
 from gpnn.nn.cell import DroppedCell, LinearMessage, advance_by_kernel, build_cell
-from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate
+from gpnn.nn.update import GCNIIUpdate, GRUUpdate, LinearUpdate, LSTMUpdate, SAGEUpdate
 from tests.oracle.engine_cases import gradients, make_cell, make_schedule, multigraph, states
 
 
@@ -214,3 +214,16 @@ def test_masks_follow_the_node_not_its_row():
     assert not model(x, divided, MaskKey(0)).equal(model(x, divided, MaskKey(1)))
     model.eval()
     assert model(x, divided, MaskKey(0)).equal(model(x, divided, MaskKey(1)))
+
+
+def test_an_update_of_ones_own_is_computed_as_it_says():
+    class Halved(SAGEUpdate):
+        def _activate(self, state, sums):
+            return super()._activate(state, sums) / 2
+
+    graph = multigraph(num_types=1)
+    block = gpnn.lower(graph, make_schedule("synchronous", graph)).rounds[0][0].whole
+    cell, step = make_cell("sage", num_edge_types=1), Step(0, "all", 0)
+    own = Cell(cell.message, Halved(3, generator()).double())
+    own.update.load_state_dict(cell.update.state_dict())
+    torch.testing.assert_close(own.advance(block, states(), step), cell.advance(block, states(), step) / 2)
