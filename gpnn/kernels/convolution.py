@@ -9,6 +9,7 @@ from torch import Tensor
 from gpnn.kernels.gated import step_use
 from gpnn.kernels.operator import Operator
 from gpnn.kernels.update_rule import Parameters, RowUpdate, UpdateRule
+from gpnn.kernels.whole_step import whole_step
 
 EPSILON = 1e-5  # of the variance that a state is standardised by, as in :func:`torch.nn.functional.layer_norm`
 
@@ -41,12 +42,8 @@ def convolution_step(
         inputs: the states h, the updating rows first, `[m, d]`, in the parameters' type or in bfloat16.
         parameters: of :class:`Convolution`.
     """
-    if inputs.is_cuda:
-        from gpnn.kernels.gpu_steps import WholeStep
-    else:
-        from gpnn.kernels.cpu_step import WholeStep  # type: ignore[assignment]
     use = step_use(inputs, parameters)
-    return WholeStep.apply(rule_for(form, inputs), operator, diagonal, use, inputs, *parameters)
+    return whole_step(rule_for(form, inputs), operator, diagonal, use, inputs, parameters)
 
 
 def convolution_steps(

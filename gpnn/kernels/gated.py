@@ -92,13 +92,13 @@ def gated_step(
         parameters: weight_ih, weight_hh, bias_ih and bias_hh of :func:`torch.gru_cell`.
         kept: whether the result is kept until the backward pass in any case, which can then make use of it.
     """
+    from gpnn.kernels.whole_step import whole_step
+
     if inputs.is_cuda:
         from gpnn.kernels.gpu_gru import GRURule
-        from gpnn.kernels.gpu_steps import WholeStep
     else:
         from gpnn.kernels.cpu_gru import GRURule  # type: ignore[assignment]
-        from gpnn.kernels.cpu_step import WholeStep  # type: ignore[assignment]
-    return WholeStep.apply(GRURule(), operator, diagonal, step_use(inputs, parameters, kept), inputs, *parameters)
+    return whole_step(GRURule(), operator, diagonal, step_use(inputs, parameters, kept), inputs, parameters)
 
 
 def gated_steps(

@@ -1,9 +1,4 @@
-"""A whole step on a GPU, or all steps of a block in one go, as one function of the states, by any rule.
-
-A step aggregates and updates. Besides the states and their gradients it holds one tensor of the messages' size: in the
-backward pass their gradient may take their place, and the transposed sum adds to the gradient of what rows send where
-that stands.
-"""
+"""All steps of a block in one go, on a GPU, as one function of the states, by any rule."""
 
 from __future__ import annotations
 
@@ -16,71 +11,13 @@ from torch.autograd import Function
 from gpnn.kernels.autograd import first_order
 from gpnn.kernels.gated import StepUse
 from gpnn.kernels.gpu import weighted_sum
+from gpnn.kernels.gpu_adjacency import scale_of_gradient
 from gpnn.kernels.operator import Operator
 from gpnn.kernels.update_rule import Hints, UpdateRule
 
 
-class WholeStep(Function):
-    """The rows that a step updates, `[n, d]`, by a rule, an operator, `[n, m]`, and the states of senders, `[m, d]`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        rule: UpdateRule,
-        operator: Operator,
-        diagonal: Tensor | None,
-        use: StepUse,
-        inputs: Tensor,
-        *parameters: Tensor,
-    ) -> Tensor:
-        inputs = inputs.contiguous()
-        messages, own = _aggregate(operator, diagonal, rule.visible(inputs)), inputs[: operator.shape[0]]
-        out = rule.update(messages, own, parameters) if use.values else own.new_zeros(1, 1).expand_as(own)
-        ctx.rule, ctx.operator, ctx.diagonal, ctx.spent = rule, operator, diagonal, False
-        ctx.save_for_backward(inputs, messages if use.gradients else None, *parameters)
-        return out
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, messages, *parameters = ctx.saved_tensors
-        rule, operator, diagonal, num_rows = ctx.rule, ctx.operator, ctx.diagonal, len(grad)
-        if ctx.spent:
-            messages = _aggregate(operator, diagonal, rule.visible(inputs))
-        ctx.spent = True  # their gradient takes their place, which autograd need not know
-        grad, total = grad.contiguous(), torch.empty_like(inputs)
-        early, late = scale_of_gradient(operator, diagonal)
-        arrays = (messages.data, inputs[:num_rows], grad, tuple(parameters), total[:num_rows])
-        grad_messages, grads = rule.differentiate(*arrays, Hints(scale=early))
-        weighted_sum(
-            *(operator.t_ptr, operator.t_row, operator.t_entry, operator.weight, grad_messages),
-            source_scale=late,
-            row_scale=operator.col_scale,
-            diagonal=diagonal,
-            add=total[:num_rows],
-            out=total,
-        )
-        rule.finish(inputs, grad, total)
-        return None, None, None, None, total, *grads
-
-
-def _aggregate(operator: Operator, diagonal: Tensor | None, inputs: Tensor) -> Tensor:
-    """The aggregated messages of the first n rows, `[n, d]`."""
-    parts = (operator.ptr, operator.col, None, operator.weight)
-    scales = (operator.col_scale, operator.row_scale)
-    return weighted_sum(*parts, inputs, source_scale=scales[0], row_scale=scales[1], diagonal=diagonal)
-
-
-def scale_of_gradient(operator: Operator, diagonal: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """Factors of rows, `[n]`: what the gradient of messages takes at once, and what its sum takes per entry.
-
-    A diagonal takes the gradient as it is.
-    """
-    return (operator.row_scale, None) if diagonal is None else (None, operator.row_scale)
-
-
 class WholeSteps(Function):
-    """`repeat` times :class:`WholeStep` of the first rows; the others are held as they are.
+    """`repeat` times :func:`gpnn.kernels.whole_step.whole_step` of the first rows; the others are held as they are.
 
     What held senders bring is summed once, and its gradient is sent back once. In between a step reads and writes the
     block's own rows alone: where they fit the L2 cache, they stay there.

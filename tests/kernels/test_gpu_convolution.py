@@ -1,7 +1,5 @@
 """The Triton kernels of a convolution give what torch's operations give, gradients included."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -16,14 +14,6 @@ from tests.kernels.triton_device import DEVICE, INTERPRETED, needs_triton
 pytestmark = needs_triton
 needs_bf16 = pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter has no product of bf16")
 of_forms = pytest.mark.parametrize(("form", "own"), FORMS, ids=FORM_NAMES)
-
-
-@pytest.fixture
-def _tf32() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    yield
-    torch.set_float32_matmul_precision(before)
 
 
 @pytest.fixture(autouse=True, params=[set(), {2, 4}], ids=["products", "one pass"])
@@ -95,7 +85,8 @@ def test_bf16(form: Convolution, own: bool, width: int, monkeypatch: pytest.Monk
 def test_whole_steps(form: Convolution, own: bool, diagonal: bool, repeat: int | None) -> None:
     """Held senders, `[20]`, send what they sent before the first step."""
     from gpnn.kernels.gpu_convolution import ConvolutionRule
-    from gpnn.kernels.gpu_steps import WholeStep, WholeSteps
+    from gpnn.kernels.gpu_steps import WholeSteps
+    from gpnn.kernels.whole_step import WholeStep
 
     random = torch.Generator().manual_seed(1)
     operator, dense = scaled_operator(random)

@@ -1,6 +1,6 @@
 """The Triton recurrent unit gives what `torch.gru_cell` gives, gradients included."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,14 +11,6 @@ from gpnn.kernels import Operator
 from tests.kernels.triton_device import DEVICE, INTERPRETED, needs_triton
 
 pytestmark = needs_triton
-
-
-@pytest.fixture
-def _tf32() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    yield
-    torch.set_float32_matmul_precision(before)
 
 
 @pytest.fixture(autouse=True, params=[set(), {2, 4}], ids=["products", "one pass"])
@@ -120,8 +112,9 @@ def split_on_device(operator: Operator) -> Operator:
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_a_whole_step(diagonal: bool) -> None:
     from gpnn.kernels.gated import StepUse
+    from gpnn.kernels.gpu_adjacency import Adjacency
     from gpnn.kernels.gpu_gru import GRURule
-    from gpnn.kernels.gpu_steps import WholeStep
+    from gpnn.kernels.whole_step import WholeStep
 
     random = torch.Generator().manual_seed(1)
     operator, dense = scaled_operator(random)
@@ -134,7 +127,7 @@ def test_a_whole_step(diagonal: bool) -> None:
     expected = results(lambda h, *rest: torch.gru_cell(dense @ h, h[:40], *rest), tensors, grad)
     here = None if own is None else own.to(DEVICE)
     use = StepUse(values=True, gradients=True, kept=False)
-    step = lambda h, *rest: WholeStep.apply(GRURule(), operator, here, use, h, *rest)  # noqa: E731
+    step = lambda h, *rest: WholeStep.apply(GRURule(), Adjacency(operator, here), use, h, *rest)  # noqa: E731
     ours = results(step, [tensor.to(DEVICE) for tensor in tensors], grad.to(DEVICE))
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 2e-3
@@ -147,8 +140,10 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     """The gradient of messages takes their place, or has a place of its own until they are read for the last time."""
     from gpnn.kernels import gpu_gru
     from gpnn.kernels.gated import StepUse
+    from gpnn.kernels.gpu_adjacency import Adjacency
     from gpnn.kernels.gpu_gru import GRURule
-    from gpnn.kernels.gpu_steps import WholeStep, WholeSteps
+    from gpnn.kernels.gpu_steps import WholeSteps
+    from gpnn.kernels.whole_step import WholeStep
 
     monkeypatch.setattr(gpu_gru, "TILES", tiles)
     monkeypatch.setattr(gpu_gru, "CHUNK_BYTES", chunk)
@@ -166,7 +161,7 @@ def test_steps_of_many_rows(tiles: int, chunk: int, monkeypatch: pytest.MonkeyPa
     ours = [tensors[0].to(DEVICE, torch.bfloat16), *(tensor.to(DEVICE, torch.float32) for tensor in tensors[1:])]
     one = lambda h, *rest: torch.gru_cell(dense @ h, h, *rest)  # noqa: E731
     for step, oracle in (
-        (lambda h, *rest: WholeStep.apply(GRURule(), operator, None, use, h, *rest), one),
+        (lambda h, *rest: WholeStep.apply(GRURule(), Adjacency(operator, None), use, h, *rest), one),
         (
             lambda h, *rest: WholeSteps.apply(GRURule(), operator, None, use, 2, h, *rest),
             lambda h, *rest: one(one(h, *rest), *rest),
