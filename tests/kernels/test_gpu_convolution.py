@@ -84,6 +84,7 @@ def test_bf16(form: Convolution, own: bool, width: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("repeat", [None, 1, 3], ids=["a step", "one step", "steps"])
 def test_whole_steps(form: Convolution, own: bool, diagonal: bool, repeat: int | None) -> None:
     """Held senders, `[20]`, send what they sent before the first step."""
+    from gpnn.kernels.gpu_adjacency import Adjacency
     from gpnn.kernels.gpu_convolution import ConvolutionRule
     from gpnn.kernels.gpu_steps import WholeSteps
     from gpnn.kernels.whole_step import WholeStep
@@ -105,12 +106,12 @@ def test_whole_steps(form: Convolution, own: bool, diagonal: bool, repeat: int |
 
     expected = results(by_parts, [each.double() for each in tensors], grad.double())
     here, use = None if weight is None else weight.to(DEVICE), StepUse(values=True, gradients=True, kept=False)
-    how = (ConvolutionRule(form), operator, here, use)
-    step = WholeStep if repeat is None else WholeSteps
-    more = () if repeat is None else (repeat,)
-    ours = results(
-        lambda *leaves: step.apply(*how, *more, *leaves), [each.to(DEVICE) for each in tensors], grad.to(DEVICE)
-    )
+    rule, leaves = ConvolutionRule(form), [each.to(DEVICE) for each in tensors]
+    if repeat is None:
+        step = lambda *each: WholeStep.apply(rule, Adjacency(operator, here), use, *each)  # noqa: E731
+    else:
+        step = lambda *each: WholeSteps.apply(rule, operator, here, use, repeat, *each)  # noqa: E731
+    ours = results(step, leaves, grad.to(DEVICE))
     for mine, theirs in zip(ours, expected, strict=True):
         assert error(mine.cpu(), theirs) < 1e-4
 
