@@ -193,10 +193,12 @@ class _Totals:
 
 
 def sum_type(state: Tensor) -> torch.dtype:
+    """The type in which sums over rows of such states are taken."""
     return torch.float64 if state.dtype == torch.float64 else torch.float32
 
 
 def on_chip(state: Tensor) -> bool:
+    """Whether one kernel makes the sums of such states and never stores them."""
     tf32 = state.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     return state.shape[1] in WIDTHS and (tf32 or state.dtype in (torch.bfloat16, torch.float16))
 

@@ -18,7 +18,7 @@ from gpnn.kernels.gated import Piece, gated_blocks, gated_step, gated_steps
 from gpnn.kernels.linear import linear_steps
 from gpnn.kernels.update_rule import has_kernels
 from gpnn.nn.layers import MaskKey, drop_entries, glorot
-from gpnn.nn.update import UPDATES, ConvolutionUpdate, GRUUpdate, LinearUpdate, Update
+from gpnn.nn.update import UPDATES, ConvolutionUpdate, GRUUpdate, LinearUpdate, StateUpdate, Update
 from gpnn.schedule.partitioned import KINDS
 
 
@@ -158,7 +158,8 @@ class Cell(nn.Module):
 
         States that are narrower than the parameters are multiplied by them in their own type.
         """
-        narrow = state.dtype in (torch.bfloat16, torch.float16) and not self.update.has_kernels(state)
+        by_kernel = isinstance(self.update, StateUpdate) and self.update.has_kernels(state)
+        narrow = state.dtype in (torch.bfloat16, torch.float16) and not by_kernel
         if not narrow or torch.is_autocast_enabled(state.device.type):
             return self.update(state, messages, step)
         with torch.autocast(state.device.type, dtype=state.dtype, cache_enabled=False):

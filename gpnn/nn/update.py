@@ -363,9 +363,6 @@ class Update(Protocol):
     def local(self) -> bool:
         """Whether a row's next state follows from its own state and messages alone."""
 
-    def has_kernels(self, state: Tensor) -> bool:
-        """Whether a kernel takes such states, which may be narrower than the parameters."""
-
     def start(self, state: Tensor) -> Tensor:
         """The working state, `[N, s]`, of nodes whose visible state is `state`, `[N, d]`."""
 

@@ -227,3 +227,23 @@ def test_an_update_of_ones_own_is_computed_as_it_says():
     own = Cell(cell.message, Halved(3, generator()).double())
     own.update.load_state_dict(cell.update.state_dict())
     torch.testing.assert_close(own.advance(block, states(), step), cell.advance(block, states(), step) / 2)
+
+
+def test_an_update_needs_no_more_than_its_protocol_has():
+    class Mean(torch.nn.Module):
+        residual, local = False, True
+
+        def start(self, state):
+            return state
+
+        def visible(self, working):
+            return working
+
+        def forward(self, state, messages, step):
+            return (state + messages) / 2
+
+    graph = multigraph(num_types=1, weighted=False)
+    plan = gpnn.lower(graph, make_schedule("synchronous", graph))
+    cell, state = Cell(make_cell(num_edge_types=1).message, Mean()), states().float()
+    narrow = propagate(cell, plan, state.bfloat16())
+    torch.testing.assert_close(narrow.float(), propagate(cell, plan, state), atol=0.05, rtol=0.05)
