@@ -14,7 +14,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gpnn.data.splits import count_entries
 from gpnn.engine import Plan, Streamed, recomputes
-from gpnn.engine.blockwise_backward import ends_independently
+from gpnn.engine.blockwise_backward import ends_independently, is_one_blockwise_round
 from gpnn.engine.propagate import Runner, streamed_runner
 from gpnn.engine.reach import can_follow
 from gpnn.engine.recompute import Recomputation, takes_parts
@@ -22,8 +22,9 @@ from gpnn.engine.rows import step_rows
 from gpnn.graph import as_graph
 from gpnn.memory.available import resident_bytes
 from gpnn.memory.probe import NodeBytes, probe
-from gpnn.memory.reach import CountedReach, count_parts, count_reach
+from gpnn.memory.reach import CountedParts, CountedReach, count_parts, count_reach
 from gpnn.memory.runner import (
+    SourceBytes,
     StateBytes,
     largest_piece_bytes,
     lowering_bytes,
@@ -241,27 +242,36 @@ class _Training:
         """What the nodes of a loss reach, where a pass goes through that."""
         return _reach(self.model, x, self.plan, train) if self.at_once and train is not None else None
 
-    def _parts(self, runner: Streamed, train: Tensor | None) -> float:
-        """Bytes of the parts of blocks that the nodes of a loss need after the last round."""
+    def _parts(self, runner: Streamed, train: Tensor | None) -> CountedParts | None:
+        """The parts of blocks that the nodes of a loss need after the last round."""
         plan, most = self.plan, runner.part_edges
         parted = takes_parts(self.model.masked_cell(plan, MaskKey(0)), plan.device) and ends_independently(plan)
         if train is None or not (parted and self.at_once):
-            return 0.0
-        return float(_count_once(plan, train, f"parts {most}", lambda rows: count_parts(plan, rows, most)))
+            return None
+        found: CountedParts | None = _count_once(
+            plan, train, f"parts {most}", lambda rows: count_parts(plan, rows, most)
+        )
+        return found
 
     def from_features(self, x: Tensor, runner: Streamed, reach: CountedReach | None, train: Tensor | None) -> Estimate:
         """The same where initial states are made of features; through what a loss reaches, None: through all rows."""
         each, plan, recipe, model, at_once = self.each, self.plan, self.recipe, self.model, self.at_once
         width = 2 if recipe.precision == "bf16_states" else x.element_size()
-        copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
-        made = copies * width * (x.shape[1] + 3 * model.state_channels)  # input, product, activation and its gradient
         stored, fixed = stored_bytes(x, width), _fixed_bytes(model, plan, recipe, recomputes=True)
+        copies = 2 if model.input_dropout or model.state_dropout or model.drop_node else 1  # with masks, and without
+        read = copies * width * x.shape[1]
         if reach is None:
-            kept, work, on_host = self._through_all(x, runner, stored, made, width)
-            fixed["plan"] += self._parts(runner, train)
+            parts = self._parts(runner, train)
+            made = read + 3 * copies * width * model.state_channels  # product, activation and its gradient
+            found = source_bytes(
+                plan, self.sizes, runner, stored, read=read, made=made, whole=self._comes_whole(x), at_once=at_once,
+                parts=parts,
+            )  # fmt: skip
+            kept, work, on_host = found.kept, self._in_chunks(x, runner, found, width), found.host
+            fixed["plan"] += 0.0 if parts is None else parts.num_bytes
         else:
             on_host = stored if self.on_gpu and runner.features == "cpu" else 0.0  # of which all come at once
-            kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=copies * width * x.shape[1])
+            kept, work = 0.0, on_host + reach_bytes(reach, self.sizes, made=read)
             fixed["plan"] += reach.num_bytes
         wanted = self.rows if self.reads_some and self.rows is not None else plan.num_nodes
         kept += 0.0 if at_once else wanted * (each.by_model + 4 * self.num_outputs)
@@ -290,20 +300,22 @@ class _Training:
             return (whole if plan.num_nodes * self.num_outputs <= MAPPED_LOGITS else 0.0), 0.0, True
         return (0.0, whole, True) if whole > LARGE_SCORES else (whole, 0.0, True)
 
-    def _through_all(
-        self, x: Tensor, runner: Streamed, stored: float, made: float, width: int
-    ) -> tuple[float, float, float]:
-        """What a pass over all rows keeps on the device, what it takes there besides, and what it has on the host."""
-        plan, each, whole = self.plan, self.each, copied_at_once(x, self.model.state_channels)
-        found = source_bytes(plan, self.sizes, runner, stored, made=made, whole=whole, at_once=self.at_once)
+    def _comes_whole(self, x: Tensor) -> bool:
+        """Whether features on the host come to a GPU all at once."""
+        return copied_at_once(x, self.model.state_channels)
+
+    def _in_chunks(self, x: Tensor, runner: Streamed, found: SourceBytes, width: int) -> float:
+        """What a pass over all rows takes besides what it keeps, with features that are encoded a chunk at a time."""
+        plan, each, whole = self.plan, self.each, self._comes_whole(x)
+        if whole and is_one_blockwise_round(plan):
+            return found.work  # blocks encode what they read
         chunk, state = step_rows(plan.device), plan.num_nodes * each.state
-        work = found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
-        if self.on_gpu and runner.features == "cpu" and not whole:
-            # two pieces are here before the first round, beside two states, and after it beside a gradient
-            pieces = chunk * (x.shape[1] * 2 * width + 3 * each.state)
-            reading = max(state + pieces, pieces + chunk * x.shape[1] * 4)
-            work = max(found.work + chunk * 3 * each.state, state + reading - found.kept)
-        return found.kept, work, found.host
+        if not (self.on_gpu and runner.features == "cpu" and not whole):
+            return found.work + min(chunk * (x.shape[1] * 4 + 3 * each.state + each.chunk), state)
+        # two pieces are here before the first round, beside two states, and after it beside a gradient
+        pieces = chunk * (x.shape[1] * 2 * width + 3 * each.state)
+        reading = max(state + pieces, pieces + chunk * x.shape[1] * 4)
+        return max(found.work + chunk * 3 * each.state, state + reading - found.kept)
 
 
 _counted = WeakTensorKeyDictionary()  # nodes of a loss -> a plan and what was counted in it, for all engines

@@ -80,32 +80,51 @@ def count_reach(plan: Plan, rows: Tensor) -> CountedReach | None:
     return None if reach is None else CountedReach(reach, tuple(reversed(sizes)))
 
 
-def count_parts(plan: Plan, rows: Tensor, part_edges: float) -> float:
-    """Bytes of the parts in which blocks of the last phase take their last steps for plan rows, `[n]`, on a GPU.
+class CountedParts(NamedTuple):
+    """The parts in which blocks of a phase take their last steps.
 
-    They are made once and kept with the plan. `part_edges` is that of the runner.
+    Attributes:
+        num_bytes: of the arrays of all parts, which are made once and kept with the plan.
+        whole_steps: the most steps that a block takes whole, before its parts.
+        largest: for each step that is taken by parts, the last first, the most that one writes, reads and has entries.
+    """
+
+    num_bytes: float
+    whole_steps: int
+    largest: tuple[PartSize, ...]
+
+
+def count_parts(plan: Plan, rows: Tensor, part_edges: float) -> CountedParts | None:
+    """The parts in which blocks of the last phase take their last steps for plan rows, `[n]`, on a GPU; None: unknown.
+
+    `part_edges` is that of the runner.
     """
     phase = plan.rounds[-1][-1]
     if not isinstance(phase, LoweredRows) or not phase.independent:
-        return 0.0
-    rows, total = rows.to(phase.layout.ptr.device).sort().values, 0.0
+        return None
+    rows, total, whole_steps = rows.to(phase.layout.ptr.device).sort().values, 0.0, 0
+    largest = [PartSize(0, 0, 0)] * phase.repeat
     per_entry = _ENTRY + (_WEIGHT if phase.weighted else 0)
     for number, (first, last) in enumerate(pairwise(phase.layout.ends)):
         ends = torch.searchsorted(rows, torch.tensor([first, last], device=rows.device)).tolist()
-        wanted = rows[slice(*ends)]
-        senders = _senders(phase, wanted, first, last)
-        for steps_before in reversed(range(phase.repeat if len(wanted) < last - first else 0)):
+        wanted, position = rows[slice(*ends)], 0
+        senders, few = _senders(phase, wanted, first, last), 0 < len(wanted) < last - first
+        while few:
             read = torch.zeros(plan.num_nodes, dtype=torch.bool, device=rows.device)
             read[wanted], read[senders] = True, True
-            total += per_entry * len(senders) + _ROW * (int(read.sum()) + len(wanted))
-            if not steps_before:
+            size = PartSize(len(wanted), int(read.sum()), len(senders))
+            total += per_entry * size.entries + _ROW * (size.inputs + size.rows)
+            largest[position] = PartSize(*map(max, largest[position], size))
+            position += 1
+            if position == phase.repeat:
                 break
             wanted = read[first:last].nonzero().flatten() + first
             senders = _senders(phase, wanted, first, last)
             edges = len(senders) / max(1, _num_entries(phase, number))
-            if not is_part(len(wanted), last - first, edges, part_edges):
-                break
-    return total
+            few = is_part(len(wanted), last - first, edges, part_edges)
+        if len(wanted):
+            whole_steps = max(whole_steps, phase.repeat - position)
+    return CountedParts(total, whole_steps, tuple(size for size in largest if size.rows))
 
 
 def _some(*stages: tuple[PartSize, ...]) -> Iterator[PartSize]:

@@ -16,7 +16,7 @@ from gpnn.engine.reach import MANY
 from gpnn.engine.recompute import SHARED_ROWS
 from gpnn.engine.rows import step_rows
 from gpnn.kernels.cpu_steps import MOST_BYTES
-from gpnn.memory.reach import CountedReach, PartSize
+from gpnn.memory.reach import CountedParts, CountedReach, PartSize
 
 # Bytes of an operator and its transpose per edge: two columns (one where it is symmetric, which is not known before)
 # and edge id in 4 bytes each, and entry and weight likewise
@@ -161,8 +161,13 @@ def _block_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> fl
     return joint * sizes.state + piece_bytes(phase, sizes, device)
 
 
-def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> float:
-    """Bytes that differentiating the largest piece of a phase takes, or one per thread where pieces are small."""
+def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device, parts: CountedParts | None = None) -> float:
+    """Bytes that differentiating the largest piece of a phase takes, or one per thread where pieces are small.
+
+    With `parts`, it takes its last steps by them.
+    """
+    if parts is not None:
+        return _parted_bytes(phase, sizes, parts)
     rows = phase.piece_rows
     at_once = torch.get_num_threads() if rows <= SHARED_ROWS and device.type == "cpu" else 1
     inside = 0.0 if sizes.kernel is None else sizes.kernel(rows)
@@ -174,6 +179,18 @@ def piece_bytes(phase: AnyPhase, sizes: StateBytes, device: torch.device) -> flo
         split = sizes.kernel is not None and device.type == "cuda"  # what is held is read once for all steps
         inside += (2 if split else steps + 1) * (rows + phase.piece_halo) * sizes.state  # inputs, and their gradient
     return at_once * (rows * (steps * sizes.kept + 4 * sizes.state) + inside)
+
+
+def _parted_bytes(phase: AnyPhase, sizes: StateBytes, parts: CountedParts) -> float:
+    """The same where parts take the last steps: what the block reads, its whole steps, and the most of what follows.
+
+    That is what the parts read and keep, or, when these are done, gradients of what the block reads, one through its
+    parts and one through its whole steps, and of the rows that it writes.
+    """
+    rows, read = phase.piece_rows, phase.piece_rows + phase.piece_halo
+    forward = sum(2 * each.inputs * sizes.state + each.rows * sizes.kept for each in parts.largest)
+    backward = (2 * read + rows) * sizes.state + (0.0 if sizes.kernel is None else sizes.kernel(rows))
+    return read * sizes.state + parts.whole_steps * rows * sizes.kept + max(forward, backward)
 
 
 class SourceBytes(NamedTuple):
@@ -196,9 +213,11 @@ def source_bytes(
     runner: Streamed,
     features: float,
     *,
+    read: float = 0.0,
     made: float = 0.0,
     whole: bool = True,
     at_once: bool = True,
+    parts: CountedParts | None = None,
 ) -> SourceBytes:
     """What a pass takes.
 
@@ -207,10 +226,12 @@ def source_bytes(
         sizes: bytes per row.
         runner: where features and states are.
         features: bytes of all features as the runner stores them.
+        read: bytes of a row's features as its state is made of them.
         made: bytes that making a row's state of its features takes, and its gradient.
         whole: features on the host come to the device all at once; else a round begins from a state that is made of
             them.
         at_once: blocks of the last round are differentiated as they are done, where they do not read each other.
+        parts: those in which these blocks take their last steps.
     """
     state, rounds = plan.num_nodes * sizes.state, plan.num_rounds
     beside = plan.device.type == "cuda"
@@ -218,7 +239,8 @@ def source_bytes(
     fetched = on_host if whole else 0.0
     if whole and is_one_blockwise_round(plan):  # blocks make what they read; scores of all nodes are made of a state
         (phase,) = plan.rounds[0]
-        piece = piece_bytes(phase, sizes, plan.device) + (phase.piece_rows + phase.piece_halo) * made
+        num_read = phase.piece_rows + phase.piece_halo
+        piece = max(piece_bytes(phase, sizes, plan.device, parts) + num_read * read, num_read * made)
         return SourceBytes(0.0, fetched + piece, on_host)
     places = [_place(runner, number, rounds, beside) for number in range(rounds)]
     sizes_of = {"source": 0.0, "here": state, "rounded": state / 2, "host": 0.0, "disk": 0.0}
@@ -239,7 +261,7 @@ def source_bytes(
         ahead = fetched if number < 2 else state if places[number - 1] == "host" else 0.0
         if at_once and number + 1 == rounds and ends_independently(plan):  # what they receive is added where it stands
             here = fetched if rounds == 1 else 0.0  # what comes next is fetched later
-            backward = state + copied + here + piece_bytes(phases[0], sizes, plan.device)
+            backward = state + copied + here + piece_bytes(phases[0], sizes, plan.device, parts)
         else:
             backward = state + copied + _phases_bytes(plan, phases, sizes, state, ahead)
         peak = max(peak, sum(stored[: number + 1]) + backward)

@@ -94,7 +94,7 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
 
 @pytest.mark.parametrize("part_edges", [1.0, 0.2, 0.0])
 @pytest.mark.parametrize("count", [2, 10, NUM_NODES])
-def test_bytes_of_parts_are_those_that_blocks_keep(count: int, part_edges: float, monkeypatch: Any) -> None:
+def test_parts_are_those_that_blocks_keep(count: int, part_edges: float, monkeypatch: Any) -> None:
     """Of all steps of a held phase: parts of parts as far as they have few rows, and few edges."""
     monkeypatch.setattr("gpnn.engine.recompute.FEW", 2)
     graph, random = skewed(directed=False), torch.Generator().manual_seed(1)
@@ -103,15 +103,21 @@ def test_bytes_of_parts_are_those_that_blocks_keep(count: int, part_edges: float
     rows = plan.rows_of(some_nodes(count)).sort().values
     recomputation = Recomputation(gpnn.nn.GPNN(3, 8, 2).cell, plan, None, part_edges)
     ((phase, steps),) = round_steps(plan.rounds[0], 0)
-    by_block, expected = RowsByBlock(rows), 0
+    by_block, expected, whole, largest = RowsByBlock(rows), 0, 0, [(0, 0, 0)] * 3
     for number, block in enumerate(phase.chunks):
         _, wanted = by_block.of(block.rows)
         recomputation.advance(block, number, torch.randn(block.num_inputs, 8), steps, None, wanted)
+        taken_whole = 3
         while wanted is not None and len(wanted):
             taken = block._parts.get(wanted)
             if taken is None:
                 break
             made, wanted = taken.block, taken.own
             expected += 8 * made.num_entries + 12 * (made.num_inputs + made.num_rows)
-    assert count_parts(plan, rows, part_edges) == expected
+            size, position = (made.num_rows, made.num_inputs, made.num_entries), 3 - taken_whole
+            largest[position] = tuple(map(max, largest[position], size))
+            taken_whole -= 1
+        whole = max(whole, taken_whole)
+    parted = tuple(size for size in largest if size[0])
+    assert count_parts(plan, rows, part_edges) == (expected, whole, parted)
     assert (expected == 0) == (count == NUM_NODES)

@@ -7,6 +7,7 @@ import torch
 
 import gpnn
 from gpnn.engine import Plan, Streamed
+from gpnn.memory.reach import CountedParts, PartSize
 from gpnn.memory.runner import (
     StateBytes,
     lowering_bytes,
@@ -99,12 +100,16 @@ def test_features_that_come_from_the_host_take_room_while_they_are_used() -> Non
 
 
 def test_what_goes_back_through_a_round() -> None:
-    def work(name: str, made: float) -> float:
-        return source_bytes(on_a_gpu(plan_of(name, 1)), SIZES, Streamed(), FEATURES, made=made).work
+    def work(name: str, read: float, made: float = 0.0, parts: CountedParts | None = None) -> float:
+        plan = on_a_gpu(plan_of(name, 1))
+        return source_bytes(plan, SIZES, Streamed(), FEATURES, read=read, made=made, parts=parts).work
 
     gradient, block, rows = 40 * STATE, 10 * 4 * STATE, 10 + 2  # two rows of a block are of others
     inputs = 2 * rows * STATE  # a block's, and their gradient
     assert work("held_cut", 100) == block + inputs + rows * 100  # a lone round makes the states that it reads
+    assert work("held_cut", 100, 1000) == rows * 1000  # which are differentiated when the block is done
+    parts = CountedParts(0.0, 0, (PartSize(3, 9, 6),))
+    assert work("held_cut", 100, parts=parts) == (3 * rows + 10) * STATE + rows * 100  # two gradients of what is read
     assert work("partitioned", 100) == gradient + block + 40 * STATE  # the inside phase is done again in a copy
 
 
