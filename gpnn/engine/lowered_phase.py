@@ -312,10 +312,7 @@ def halo_of(blocks: Sequence[Block]) -> Halo:
     """The halo of blocks that read each other's rows as they were."""
     device = blocks[0].operators[0].ptr.device
     others = [join_rows([block.others], device) for block in blocks]
-    size = 1 + max((int(each.max()) for each in others if len(each)), default=-1)
-    read = torch.zeros(size, dtype=torch.bool, device=device)
-    for each in others:
-        read[each] = True
+    read = _marked(others, device)
     narrow = torch.int32 if device.type == "cuda" else torch.int64  # the CPU's kernels are compiled for one
     place = read.cumsum(0, dtype=narrow) - 1
     return Halo(read.nonzero().flatten(), tuple(place[each] for each in others))
@@ -323,7 +320,16 @@ def halo_of(blocks: Sequence[Block]) -> Halo:
 
 def rows_read(blocks: Sequence[Block]) -> Tensor:
     """The rows that any of the blocks reads, distinct, `[m]`."""
-    return join_rows([block.inputs for block in blocks], blocks[0].operators[0].ptr.device).unique()
+    return _marked([block.inputs for block in blocks], blocks[0].operators[0].ptr.device).nonzero().flatten()
+
+
+def _marked(rows: Sequence[Tensor | slice], device: torch.device) -> Tensor:
+    """Which rows are among these, bool `[r]`, r one more than the largest: blocks may read a row many times over."""
+    ends = (each.stop if isinstance(each, slice) else 1 + int(each.max()) if len(each) else 0 for each in rows)
+    marked = torch.zeros(max(ends, default=0), dtype=torch.bool, device=device)
+    for each in rows:
+        marked[each] = True
+    return marked
 
 
 def join_rows(rows: Sequence[Tensor | slice], device: torch.device | str) -> Tensor:

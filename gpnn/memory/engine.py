@@ -21,8 +21,9 @@ from gpnn.memory.estimate import Estimate, estimate_memory
 from gpnn.nn import GPNN
 from gpnn.train.recipe import Recipe
 
-MARGIN = 0.85  # of what is free, for an estimate that may be a little short
-DEVICE_MARGIN = 0.93  # of a GPU's memory, which nobody else takes and no allocator holds unseen
+MARGIN = 0.85  # of what is free, which others may take, for an estimate that may be a little short
+GIVEN_MARGIN = 0.95  # of what a process is given, which nobody else takes
+DEVICE_MARGIN = 0.93  # of a GPU's memory, the same; torch cannot use all of what it holds
 MANY_NODES = 1 << 22  # from here on a GPU is busy with one block for longer than the CPU takes to start its kernels
 FEW_EDGES = 0.1  # of a block's edges: parts that have no more take little memory
 FEW_SCORED = 0.125  # of all nodes, whose states predictions hold at one time where there is little room
@@ -106,7 +107,7 @@ class DoesNotFit(ValueError):
 
     Attributes:
         estimate: of the way that takes least.
-        budget: bytes that it may take.
+        budget: bytes that its estimate may have.
     """
 
     def __init__(self, message: str, estimate: Estimate, budget: float) -> None:
@@ -172,11 +173,10 @@ def choose_engine(
         ValueError: when the engine is unknown, lacks its folder, or is not for this plan.
         DoesNotFit: when nothing fits, with what would make it fit.
     """
-    host = MARGIN * available_bytes(sharing=sharing) if memory is None else memory
-    budget = host
+    budget = host = host_budget(memory, sharing=sharing)
     if plan.device.type == "cuda":
         free = available_bytes(plan.device, sharing=sharing) if device_memory is None else device_memory
-        budget = DEVICE_MARGIN * free  # torch is held to what is given, and an estimate may be a little short
+        budget = DEVICE_MARGIN * free  # torch is held to what is given
 
     def estimate(runner: str | Runner, how: Recipe = recipe) -> Estimate:
         return estimate_memory(model, x, plan, how, runner, rows=rows, train=train, budget=budget)
@@ -214,6 +214,16 @@ def _others(
         yield words, choice.runner, single
 
 
+def host_budget(memory: float | None = None, *, sharing: int = 1) -> float:
+    """Bytes that an estimate may have on a CPU, so that the process stays below what it may take.
+
+    Args:
+        memory: bytes that the process may take; None is what is free.
+        sharing: how many processes on this machine divide what is free.
+    """
+    return MARGIN * available_bytes(sharing=sharing) if memory is None else GIVEN_MARGIN * memory
+
+
 def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> None:
     """Raise DoesNotFit when something takes more than the process may.
 
@@ -222,7 +232,7 @@ def check_memory(what: str, estimate: Estimate, memory: float | None = None) -> 
         estimate: of what it takes.
         memory: bytes that the process may take; None is what is free.
     """
-    budget = MARGIN * available_bytes() if memory is None else memory
+    budget = host_budget(memory)
     if estimate.peak > budget:
         need = f"Got about {estimate}."
         raise DoesNotFit(f"{what} must fit in {budget / 1e9:.1f} GB of memory. {need}", estimate, budget)
@@ -284,7 +294,8 @@ def _refusal(least: EngineChoice, budget: float, plan: Plan, folder: Path | str 
     estimate = least.estimate
     fixed = estimate.resident + estimate.plan + estimate.features + estimate.parameters
     share = (budget - fixed) / max(1.0, estimate.peak - fixed)
-    ways = [f"{estimate.peak / 1e9:.1f} GB of memory", *others]
+    margin = DEVICE_MARGIN if plan.device.type == "cuda" else GIVEN_MARGIN
+    ways = [f"{estimate.peak / margin / 1e9:.1f} GB of memory", *others]
     if plan.num_nodes >= MANY_NODES and plan.runners is None and not is_one_blockwise_round(plan):
         ways.append("recipe=large, which keeps no state of the whole graph while it trains")
     if folder is None and plan.runners is None:

@@ -8,7 +8,7 @@ from gpnn.build import build, build_data, load_config, rebuild, resolve
 from gpnn.config import ModelConfig
 from gpnn.engine import NORMALIZATIONS
 from gpnn.memory import estimate
-from gpnn.memory.engine import DoesNotFit
+from gpnn.memory.engine import GIVEN_MARGIN, DoesNotFit
 from gpnn.nn import GPNN, READOUTS, UPDATES
 from gpnn.pipeline import Pipeline, Sizes
 from gpnn.schedule import SCHEDULES
@@ -65,7 +65,7 @@ def test_k_grows_where_subgraphs_are_what_does_not_fit(monkeypatch):
     with pytest.raises(DoesNotFit) as refusal:
         build(tiny(*large, "memory=0.001"))
     tightest = refusal.value.estimate
-    memory = f"memory={(tightest.peak - 0.3 * tightest.piece) / 1e9}"
+    memory = f"memory={(tightest.peak - 0.3 * tightest.piece) / GIVEN_MARGIN / 1e9}"
     asked = Pipeline().resolve(build_data(tiny(*large))).k
     built = build(tiny(*large, memory))
     assert built.config.partition.k == built.partition.num_parts >= 2 * asked
