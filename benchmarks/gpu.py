@@ -212,9 +212,8 @@ def full(options: argparse.Namespace) -> dict[str, object]:
     import torch
 
     sizes = {"planted": (269_346_174, 3_995_777_034), "rmat": (160_000_000, 2_400_000_000)}[options.graph]
-    engine, narrow = "streamed" if options.engine == "auto" else options.engine, torch.int8 if options.eight else None
-    facts = {"epochs": options.epochs, "engine": engine, "graph": options.graph, "feature_type": narrow}
-    return train(*sizes, options.k or 128, "held_cut", **facts)
+    facts = {"graph": options.graph, "feature_type": torch.int8 if options.eight else None, "memory": HOST}
+    return train(*sizes, options.k or "auto", "held_cut", epochs=options.epochs, engine=options.engine, **facts)
 
 
 def eight_bit(options: argparse.Namespace) -> dict[str, object]:
@@ -317,7 +316,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where `table` writes its page, and the picture beside it")
     parser.add_argument("--nodes", type=int, default=111_059_956, help="of the record")
     parser.add_argument("--edges", type=int, default=1_615_685_872, help="of the record, both directions counted")
-    parser.add_argument("--k", type=int, help="parts of the record (192), of `capped` (80) and of `full` (128)")
+    parser.add_argument("--k", type=int, help="parts of the record (192), of `capped` (80) and of `full` (chosen)")
     parser.add_argument("--epochs", type=int, default=10, help="of the record")
     parser.add_argument("--engine", default="auto", help="of the largest graphs, where another is wanted")
     parser.add_argument("--graph", choices=("planted", "rmat"), default="planted", help="of the largest ones")

@@ -14,8 +14,8 @@ makes the graphs of `gpu_graph.py` on a GPU and trains there, d = 128, three ste
 float16, one node in eighty labelled. Messages are weighed by the command's own rule, symmetric_split with self-loops.
 `--source` is another folder for the arrays, such as one in memory, and `--drop` deletes them after the conversion:
 a disk then need not hold features twice. `--written` writes the files that the conversion would, from rows that a GPU
-sorted, where trainings are to be measured and not the conversion. Several schedules (`--schedule held_cut,synchronous`)
-train one after the other from the same folder.
+sorted, where trainings are to be measured and not the conversion; with `--eight` their features have 8 bits. Several
+schedules (`--schedule held_cut,synchronous`) train one after the other from the same folder.
 """
 
 import argparse
@@ -108,12 +108,12 @@ def write_on_gpu(folder: Path, graph: str, num_nodes: int, num_edges: int, width
     (folder / "done").touch()
 
 
-def write_converted(folder: Path, graph: str, num_nodes: int, num_edges: int, width: int) -> None:
+def write_converted(folder: Path, graph: str, num_nodes: int, num_edges: int, width: int, eight: bool) -> None:
     """What `gpnn data convert` makes of these arrays, from rows that were sorted where they were drawn."""
     sys.path.insert(0, str(Path(__file__).parent))
     import torch
     from gpu_graph import PAIRS, symmetric_csr
-    from gpu_task import feature_centres, feature_pieces
+    from gpu_task import SCALE, feature_centres, feature_pieces
     from torch_geometric.data import Data
 
     from gpnn.data.labels import count_classes
@@ -136,9 +136,11 @@ def write_converted(folder: Path, graph: str, num_nodes: int, num_edges: int, wi
     del pairs, known
     torch.cuda.empty_cache()  # others may need a GPU's memory while features are written
     random, centre = feature_centres(width, device)
-    with NpyWriter(folder / "x.npy", np.float16, (width,)) as x:
-        for _, values in feature_pieces(label, centre, random, torch.float16):
+    with NpyWriter(folder / "x.npy", np.int8 if eight else np.float16, (width,)) as x:
+        for _, values in feature_pieces(label, centre, random, torch.int8 if eight else torch.float16):
             x.append(values.numpy())
+    if eight:
+        write_array(folder / "x_scale.npy", np.full(width, SCALE, np.float32))
     facts = {"num_nodes": num_nodes, "num_edges": num_edges, "symmetric": True, "num_features": width}
     facts |= {"edge_digest": digest, "num_edge_types": 1, "edge_type_names": None}
     facts |= {"feature_names": None, "task": None, "num_classes": data.num_classes, "class_names": None}
@@ -237,6 +239,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("scratch/stored"))
     parser.add_argument("--source", type=Path, help="folder of the arrays before the conversion (default: the same)")
     parser.add_argument("--written", action="store_true", help="write the graph's files without a conversion")
+    parser.add_argument("--eight", action="store_true", help="features that are written so have 8 bits")
     parser.add_argument("--drop", action="store_true", help="delete the arrays after the conversion")
     parser.add_argument("--profile", type=Path, help="a folder for kernels and their times; ends before the last epoch")
     parser.add_argument("--out", type=Path)
@@ -246,7 +249,7 @@ def main() -> None:
     rows, graph = [], folder / "graph"
     if given.written and not (graph / "graph.json").exists():
         start = time.perf_counter()
-        write_converted(graph, given.graph, int(given.nodes), int(given.edges), given.width)
+        write_converted(graph, given.graph, int(given.nodes), int(given.edges), given.width, given.eight)
         print(f"the files are written in {time.perf_counter() - start:.0f} s", flush=True)
     if not (graph / "graph.json").exists():
         if not (source / "done").exists():

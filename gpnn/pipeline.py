@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_options
 from gpnn.data.check import check_edge_attributes
-from gpnn.data.features import map_features
+from gpnn.data.features import feature_scale, float_features, map_features
 from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
@@ -336,10 +336,13 @@ class Pipeline:
             return build_model(arguments).to(plan.device), arguments
         width = int(self.hidden_channels)
         arguments = model_arguments(data, plan, width, self.model_options, seed=self.seed)
-        own: dict[str, Any] = {"features": data.get("x") if self.embedding_start == "features" else None}
+        own: dict[str, Any] = {"features": float_features(data) if self.embedding_start == "features" else None}
         if num_nodes is not None and "num_nodes" in arguments:
             arguments["num_nodes"], own["nodes"] = num_nodes, plan.nodes
-        return build_model(arguments, **own).to(plan.device), arguments
+        model = build_model(arguments, **own)
+        assert isinstance(model, GPNN)
+        model.set_feature_scale(feature_scale(data))
+        return model.to(plan.device), arguments
 
     def _column_options(self) -> dict[str, Any]:
         check_options("the model 'columns'", self.model_options, ("method", "labels"))

@@ -13,7 +13,7 @@ from gpnn.build.shard_data import num_outputs, shard_notes
 from gpnn.check import parse_memory
 from gpnn.config import Config
 from gpnn.data import load_dataset
-from gpnn.data.features import choose_scale, transform_data
+from gpnn.data.features import choose_scale, feature_scale, transform_data
 from gpnn.data.labels import check_trainable
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import SINGLE, ProcessGroup, Shard, ShardIndex, Totals, group_of
@@ -307,6 +307,7 @@ def rebuild(
     plan = pipeline_of(config).lower_again(data, partition)
     if isinstance(model, GPNN):
         model.runner = "fused" if config.engine in ("auto", "fused") else "streamed"  # a pass that keeps nothing
+        model.set_feature_scale(feature_scale(data))
     return model.to(device), plan
 
 

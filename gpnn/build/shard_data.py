@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpnn.data.check import check_columns, check_edge_attributes, digest_data, digest_labels
 from gpnn.data.diel import gold_pairs
+from gpnn.data.features import feature_scale
 from gpnn.data.tables.vocabulary import Vocabulary
 from gpnn.distributed import NodeOrder, ProcessGroup, Shard, ShardIndex, read_shard, write_shards
 from gpnn.graph import as_graph
@@ -48,6 +49,7 @@ def write_data(data: Data, part: Partition, num_shards: int, folder: Path, *, na
         "names": None,
         "graph": asdict(Facts.of(data, part)),
         "notes": data.get("notes"),
+        "x_scale": None if feature_scale(data) is None else data.x_scale.tolist(),
         "rows": RowDigests.of(data)._asdict() if names is None else None,
         "data_sha256": digest_data(data),
         "partition_sha256": digest_labels(part.labels),
@@ -88,6 +90,8 @@ def read_data(index: ShardIndex, columns: dict[str, Tensor], num_nodes: int) -> 
     for name in ("task", "num_classes", "class_names"):
         if index.facts.get(name) is not None:
             data[name] = index.facts[name]
+    if index.facts.get("x_scale") is not None:
+        data.x_scale = torch.tensor(index.facts["x_scale"], dtype=torch.float32)
     if index.facts.get("vocabulary") is not None:
         data.vocabulary = Vocabulary.from_mapping(index.facts["vocabulary"])
     if index.facts.get("rows") is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
 
-FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "y", *MASKS, "sample_weight")
+FIELDS = ("edge_index", "edge_type", "edge_weight", "x", "x_scale", "y", *MASKS, "sample_weight")
 WHOLE, NUM_BLOCKS, BLOCK = 1 << 30, 4096, 1 << 16  # bytes up to which all of an array counts; else evenly spaced blocks
 
 
@@ -72,7 +72,7 @@ def check_columns(data: Data, task: str = "auto") -> Data:
     """
     from copy import copy
 
-    _check_features(data.get("x"), data.num_nodes)
+    _check_features(data.get("x"), data.num_nodes, data.get("x_scale"))
     for name in ("y", *MASKS, "sample_weight"):
         check_dense(name, data.get(name))
     checked = copy(data)
@@ -126,7 +126,7 @@ def _check_class_names(names: Any, num_classes: int) -> None:
         raise ValueError(f"`class_names` must hold texts or numbers. Got {shorten(wrong[0])}.")
 
 
-def _check_features(x: Any, num_nodes: int) -> None:
+def _check_features(x: Any, num_nodes: int, scale: Any) -> None:
     if x is None:
         return
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
@@ -136,11 +136,22 @@ def _check_features(x: Any, num_nodes: int) -> None:
         raise ValueError(f"`x` must have shape [{num_nodes}, F]. Got {list(x.shape)}.")
     if x.shape[0] != num_nodes:
         raise ValueError(f"`x` must have one row for each of the {num_nodes} nodes. Got {x.shape[0]}.")
+    if x.dtype == torch.int8 and scale is not None:
+        _check_scale(scale, x.shape[1])
+        return
     if not x.is_floating_point():
-        raise ValueError(f"`x` must be floating point (`x.float()`). Got {kind_of(x)}.")
+        raise ValueError(f"`x` must be floating point (`x.float()`), or int8 with `x_scale`. Got {kind_of(x)}.")
     values = x if x.layout == torch.strided else x.values()
     if values.numel() and not all(bound.float().isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
         _name_infinite(x)
+
+
+def _check_scale(scale: Any, num_columns: int) -> None:
+    """Raise ValueError unless it has what one level of features of 8 bits stands for in each column."""
+    if not isinstance(scale, Tensor) or not scale.is_floating_point() or list(scale.shape) != [num_columns]:
+        raise ValueError(f"`x_scale` must hold a floating-point number for each of {num_columns} columns. Got {scale}.")
+    if not scale.isfinite().all():
+        raise ValueError(f"`x_scale` must be finite. Got {scale[~scale.isfinite()][0]}.")
 
 
 def _name_infinite(x: Tensor) -> None:

@@ -61,8 +61,8 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
         for name, values in (("edge_type", graph.edge_type), ("edge_weight", graph.edge_weight)):
             if values is not None:
                 data[name] = values
-    if scale_features == "rows" and data.get("x") is not None:
-        data.x = scale_rows(data.x)
+    if scale_features == "rows" and (x := float_features(data)) is not None:
+        data.x = scale_rows(x)
     return data
 
 
@@ -82,6 +82,23 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
         return "none"
     pieces = values.split(PIECE_ROWS) if values.numel() else ()
     return "none" if any(bool(piece.min() < 0) for piece in pieces) else "rows"  # the first piece tells most often
+
+
+def feature_scale(data: Data) -> Tensor | None:
+    """What one level of features of 8 bits stands for in each column, `[F]`; None where features are no int8."""
+    x = data.get("x")
+    return None if x is None or x.dtype != torch.int8 else data.x_scale
+
+
+def float_features(data: Data) -> Tensor | None:
+    """The features in their own units, `[N, F]`: those of 8 bits in float32.
+
+    >>> from torch_geometric.data import Data
+    >>> float_features(Data(x=torch.tensor([[2, 4]], dtype=torch.int8), x_scale=torch.tensor([0.5, 1.0]))).tolist()
+    [[1.0, 4.0]]
+    """
+    scale = feature_scale(data)
+    return data.get("x") if scale is None else data.x.float().mul_(scale)
 
 
 def scale_rows(x: Tensor) -> Tensor:

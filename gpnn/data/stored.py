@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gpnn.data.check import check_columns
-from gpnn.data.features import csr_tensor
+from gpnn.data.features import csr_tensor, float_features
 from gpnn.data.npy_file import map_array, read_header
 from gpnn.data.splits import MASKS
 from gpnn.data.tables.vocabulary import Vocabulary
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 INDEX, FORMAT, VERSION = "graph.json", "gpnn graph", 1
+WIDENED = 1 << 31  # features of 8 bits, up to so many, are read into memory in float32; others stay as they are, mapped
 KINDS: dict[str, type] = {  # of the facts that every graph has
     "num_nodes": int,
     "num_edges": int,
@@ -238,7 +239,13 @@ def _mapped_data(stored: StoredGraph) -> Data:
         if facts.get(name) is not None:
             data[name] = facts[name]
     data.vocabulary = Vocabulary.from_mapping(facts["vocabulary"])
-    return _checked(data, _features(stored))
+    if (scale := _mapped(stored, "x_scale")) is not None:
+        data.x_scale = scale
+    data = _checked(data, _features(stored))
+    if scale is not None and data.x.numel() <= WIDENED:
+        data.x = float_features(data)
+        del data.x_scale
+    return data
 
 
 def _checked(data: Data, x: Tensor | None) -> Data:
@@ -304,10 +311,7 @@ def _features(stored: StoredGraph) -> Tensor | None:
         claim = "`x_col` must hold columns"
         check_rows(torch.from_numpy(ptr), torch.from_numpy(columns), width, "entries of `x`", claim)
         return csr_tensor(ptr, columns, stored.array("x_value"), (stored.num_nodes, width))
-    x = _mapped(stored, "x")
-    if x is None or x.is_floating_point():
-        return x
-    return x.float().mul_(torch.from_numpy(stored.array("x_scale")))  # 8 bits a value: in memory, not mapped
+    return _mapped(stored, "x")
 
 
 def _mapped(stored: StoredGraph, name: str) -> Any:

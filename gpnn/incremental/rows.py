@@ -73,6 +73,8 @@ class FeatureStore:
     """
 
     def __init__(self, x: Tensor) -> None:
+        if x.dtype == torch.int8:
+            raise ValueError("Features of nodes that come and go must be floating point. Got features of 8 bits.")
         self.num_columns, self.dtype = x.shape[1], x.dtype
         self._dense: np.ndarray | None = None
         if x.layout == torch.strided:

@@ -52,7 +52,8 @@ def probe(model: GPNN, x: Tensor | None, plan: Plan, *, recomputes: bool = False
         plan: the lowered schedule.
         recomputes: whether the runner computes again what it does not keep (:func:`gpnn.engine.recomputes`).
     """
-    small, few = _ring(plan), None if x is None else widened(_few_rows(x)).to(plan.device)
+    small, few = _ring(plan), None if x is None else _few_rows(x).to(plan.device)
+    few = few if few is None or few.dtype == torch.int8 else widened(few)
     outside, standing = _outside(model, few, small, recomputes=False)
     inner = 0.0
     if recomputes:

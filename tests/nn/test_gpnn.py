@@ -216,6 +216,29 @@ def test_features_changed_in_place_are_read_anew(plan):
     assert not model(x, plan).equal(before)
 
 
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
+@pytest.mark.parametrize(
+    "options", [{}, {"predict": "before"}, {"concat": "features"}, {"input_dropout": 0.5}], ids=str
+)
+def test_features_of_8_bits_are_those_times_their_scale(runner, options, plan):
+    levels = torch.randint(-127, 128, (10, 6), generator=torch.Generator().manual_seed(0)).to(torch.int8)
+    scale = torch.linspace(0.01, 0.02, 6, dtype=torch.float64)
+    found = []
+    for x, own in ((levels, scale), (levels * scale, None)):
+        model = GPNN(6, 8, 3, num_rounds=plan.num_rounds, cell="gru", runner=runner, **options).double()
+        model.set_feature_scale(own)
+        scores = model(x, plan, MaskKey(1))
+        found.append([scores, *torch.autograd.grad(scores.square().sum(), list(model.parameters()))])
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs)
+    for x, own in ((levels, None), (levels.double(), scale)):
+        model.set_feature_scale(own)
+        with pytest.raises(ValueError, match=r"Features of 8 bits, and no others, have a scale .* Got torch\."):
+            model(x, plan)
+    with pytest.raises(ValueError, match="Features that propagate must be floating point"):
+        GPNN(6, 8, 3, predict="features").set_feature_scale(scale)
+
+
 def test_a_model_runs_on_another_graph(plan):
     """Inductive use: the plan is the graph's, the parameters are the model's."""
     model = GPNN(FEATURES, 4, 3)
