@@ -336,7 +336,8 @@ class Pipeline:
             return build_model(arguments).to(plan.device), arguments
         width = int(self.hidden_channels)
         arguments = model_arguments(data, plan, width, self.model_options, seed=self.seed)
-        own: dict[str, Any] = {"features": float_features(data) if self.embedding_start == "features" else None}
+        starts = arguments["input"] != "features" and self.embedding_start == "features"
+        own: dict[str, Any] = {"features": float_features(data) if starts else None}
         if num_nodes is not None and "num_nodes" in arguments:
             arguments["num_nodes"], own["nodes"] = num_nodes, plan.nodes
         model = build_model(arguments, **own)

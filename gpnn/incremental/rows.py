@@ -73,8 +73,6 @@ class FeatureStore:
     """
 
     def __init__(self, x: Tensor) -> None:
-        if x.dtype == torch.int8:
-            raise ValueError("Features of nodes that come and go must be floating point. Got features of 8 bits.")
         self.num_columns, self.dtype = x.shape[1], x.dtype
         self._dense: np.ndarray | None = None
         if x.layout == torch.strided:
@@ -91,6 +89,8 @@ class FeatureStore:
 
     def set(self, slots: np.ndarray, x: Tensor) -> None:
         """Give these slots the rows of `x`, dense or sparse, `[n, F]`."""
+        if self.dtype == torch.int8 != x.dtype:
+            raise ValueError(f"Features of 8 bits can be replaced by others of 8 bits. Got {x.dtype}.")
         most = int(slots.max(initial=-1)) + 1
         if self._dense is not None:
             self._dense = enlarge(self._dense, most)

@@ -17,6 +17,7 @@ from gpnn.build import (
     open_run,
     predict_tables,
     read_trained,
+    report_run,
     train_run,
 )
 from gpnn.data.convert import ConvertSettings, convert
@@ -161,6 +162,7 @@ def test_features_of_8_bits_stay_as_they_are_where_they_are_many(tmp_path, monke
     settings = (*settings, "data.scale_features=none")
     wanted = train(tmp_path / "graph", tmp_path / "wide", *settings)
     monkeypatch.setattr(import_module("gpnn.data.stored"), "WIDENED", 0)
+    monkeypatch.setattr("gpnn.pipeline.float_features", None)  # nothing makes a copy of them
     found = train(tmp_path / "graph", tmp_path / "narrow", *settings)
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-4)
     np.testing.assert_allclose(found[2]["confidence"], wanted[2]["confidence"], rtol=1e-3)
@@ -170,6 +172,8 @@ def test_features_of_8_bits_stay_as_they_are_where_they_are_many(tmp_path, monke
     assert (data.x.dtype, data.x_scale.shape) == (torch.int8, (data.x.shape[1],))
     again = concat_tables(predict_tables(trained, config, data))
     assert again["prediction"].to_pylist() == found[2]["prediction"]
+    report_run(run.path)  # with what carried some predictions
+    assert run.report.stat().st_size
     monkeypatch.setattr(import_module("gpnn.data.stored"), "WIDENED", 1 << 31)
     wide = concat_tables(predict_tables(trained, config, build_data(config)))  # what was learned has the user's units
     np.testing.assert_allclose(wide["confidence"], again["confidence"], rtol=1e-3)
