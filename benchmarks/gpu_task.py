@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gpnn import Graph
-from gpnn.memory.available import resident_bytes
+from gpnn.memory.available import anonymous_bytes
 from gpnn.nn.layers import states_in
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.train import Recipe, fit
@@ -174,7 +174,7 @@ def train(task: Task, parts: int | str, name: str, *, epochs: int, **arguments: 
         "reserved GiB": gib(torch.cuda.max_memory_reserved()),
         "estimated GiB": gib(replace(made.engine.estimate, scoring=0.0).peak),  # no predictions are made here
         "with predictions estimated GiB": gib(made.engine.estimate.peak),
-        "host GiB": gib(resident_bytes("cpu")),
+        "host GiB": gib(anonymous_bytes()),
         "estimated host GiB": gib(made.engine.estimate.host),
         "val_accuracy": round(result.metrics["val_accuracy"], 4),
         "history": [{key: _round(value) for key, value in record.items()} for record in result.history],

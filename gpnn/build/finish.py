@@ -132,18 +132,18 @@ def _tables(built: Built, task: Task, logits: Tensor | None) -> Iterator[pyarrow
     Without the logits of all nodes there is no column for the probability of each class.
     """
     plan, classes, subgraph = built.plan, built.data.get("class_names"), _subgraphs(built)
-    number = np.arange(plan.num_nodes) if plan.nodes is None else plan.nodes.cpu().numpy()
+    own = None if plan.nodes is None else plan.nodes.cpu().numpy()  # numbers of a shard's nodes
     for rows, some in _pieces(built, logits):
         columns = task.columns(task.predict(some), classes, each=logits is not None)
-        data = data_rows(built.data, rows)
+        data, number = data_rows(built.data, rows), np.arange(rows.start, rows.stop) if own is None else own[rows]
         also = node_types(data) | {"split": split_names(data)}
         if isinstance(plan, ShardedPlan):
-            also["row"] = number[rows]
+            also["row"] = number
         if subgraph is not None:
             also["subgraph"] = subgraph[rows]
         yield predictions_table(
             columns,
-            nodes=data.get("node_name", number[rows]),
+            nodes=data.get("node_name", number),
             labelled=known_labels(data),
             label=true_labels(data, classes),
             also=also,

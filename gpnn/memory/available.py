@@ -21,6 +21,16 @@ def resident_bytes(device: torch.device | str = "cpu") -> float:
     return float(status.read_text().split()[1]) * PAGE if status.exists() else 0.0
 
 
+def anonymous_bytes() -> float:
+    """Bytes of this process's memory that are not pages of files; 0 where the system does not report it.
+
+    Pages of a graph that is mapped are the system's to take back whenever it needs them.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return sum(float(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+
+
 def available_bytes(device: torch.device | str = "cpu", *, sharing: int = 1) -> float:
     """Bytes that this process could hold on a device: its own now and those that it may still take.
 

@@ -20,7 +20,7 @@ from gpnn.engine.reach import can_follow
 from gpnn.engine.recompute import Recomputation, takes_parts
 from gpnn.engine.rows import step_rows
 from gpnn.graph import as_graph
-from gpnn.memory.available import resident_bytes
+from gpnn.memory.available import anonymous_bytes, resident_bytes
 from gpnn.memory.probe import NodeBytes, probe
 from gpnn.memory.reach import CountedParts, CountedReach, count_parts, count_reach
 from gpnn.memory.runner import (
@@ -75,7 +75,8 @@ class Estimate:
         outside: what a pass takes besides `kept` outside the propagation.
         lowering: what lowering takes besides the plan, before the first pass.
         scoring: what the outputs of all nodes take after the last epoch, without gradients.
-        host: where the plan is on a GPU, what is in host memory: taken already, and features and states put there.
+        host: where the plan is on a GPU, what is in host memory: taken already, pages of mapped files aside, and
+            features and states put there.
         piece: of the peak, what follows the size of the largest subgraph.
         buffers: of chunks, compiled kernels, and the allocator's slack.
         spare: freed memory that the C library keeps for later tensors.
@@ -286,7 +287,7 @@ class _Training:
             work=work,
             scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every, share=runner.scored),
             piece=min(largest_piece_bytes(plan, self.sizes), work),
-            host=resident_bytes("cpu") + _HOST_BUFFERS + on_host + elsewhere if self.on_gpu else 0.0,
+            host=anonymous_bytes() + _HOST_BUFFERS + on_host + elsewhere if self.on_gpu else 0.0,
         )
 
     def _scores(self) -> tuple[float, float, bool]:
