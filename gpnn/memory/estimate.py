@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
-_BUFFERS = {"cpu": 3 << 25, "cuda": 1 << 26}
+_BUFFERS = {"cpu": 5 << 25, "cuda": 1 << 26}
 _HOST_BUFFERS = 3 << 27  # on the host beside a GPU: libraries and kernels that the first epoch loads, as measured
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
