@@ -63,6 +63,8 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
                 data[name] = values
     if scale_features == "rows" and (x := float_features(data)) is not None:
         data.x = scale_rows(x)
+        if "x_scale" in data:
+            del data.x_scale
     return data
 
 
@@ -87,7 +89,7 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
 def feature_scale(data: Data) -> Tensor | None:
     """What one level of features of 8 bits stands for in each column, `[F]`; None where features are no int8."""
     x = data.get("x")
-    return None if x is None or x.dtype != torch.int8 else data.x_scale
+    return None if x is None or x.dtype != torch.int8 else data.get("x_scale")
 
 
 def float_features(data: Data) -> Tensor | None:
