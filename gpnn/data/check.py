@@ -140,7 +140,8 @@ def _check_features(x: Any, num_nodes: int, scale: Any) -> None:
         _check_scale(scale, x.shape[1])
         return
     if not x.is_floating_point():
-        raise ValueError(f"`x` must be floating point (`x.float()`), or int8 with `x_scale`. Got {kind_of(x)}.")
+        other = ", or have `x_scale`" if x.dtype == torch.int8 else ""
+        raise ValueError(f"`x` must be floating point (`x.float()`){other}. Got {kind_of(x)}.")
     values = x if x.layout == torch.strided else x.values()
     if values.numel() and not all(bound.float().isfinite() for bound in torch.aminmax(values)):  # no mask of x's size
         _name_infinite(x)

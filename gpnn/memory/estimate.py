@@ -113,7 +113,7 @@ class Estimate:
         """In GB, the largest parts named.
 
         >>> str(Estimate(3e8, 2e8, 0, 1e8, 5e9, 1e9, 4e8))
-        '6.7 GB (activations 5.0, backward pass 1.0, data and program 0.3)'
+        '6.8 GB (activations 5.0, backward pass 1.0, data and program 0.3)'
         """
         parts = {"data and program": self.resident, "plan": self.plan, "features": self.features}
         parts |= {"parameters": self.parameters, "activations": self.kept, "backward pass": self.work}

@@ -150,7 +150,7 @@ def refuse() -> Assembly:
 def test_who_does_not_fit_in_memory_does_not_take_part(starts, tmp_path):
     record = run_race({"huge": refuse, **starts}, tmp_path, on_record=lambda record: None)
     assert list(record.costs) == list(starts)
-    assert record.too_large == {"huge": "3.1 GB (data and program 3.0, plan 0.0, features 0.0) where there are 2.0 GB"}
+    assert record.too_large == {"huge": "3.2 GB (data and program 3.0, plan 0.0, features 0.0) where there are 2.0 GB"}
     assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
     alone = run_race(starts, tmp_path / "alone", on_record=lambda record: None)
     assert untimed(replace(record, too_large={})) == untimed(alone)
