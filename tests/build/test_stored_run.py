@@ -172,8 +172,9 @@ def test_features_of_8_bits_stay_as_they_are_where_they_are_many(tmp_path, monke
     assert (data.x.dtype, data.x_scale.shape) == (torch.int8, (data.x.shape[1],))
     again = concat_tables(predict_tables(trained, config, data))
     assert again["prediction"].to_pylist() == found[2]["prediction"]
-    report_run(run.path)  # with what carried some predictions
-    assert run.report.stat().st_size
+    if "engine=fused" in settings:
+        report_run(run.path)  # with what carried some predictions
+        assert run.report.stat().st_size
     monkeypatch.setattr(import_module("gpnn.data.stored"), "WIDENED", 1 << 31)
     wide = concat_tables(predict_tables(trained, config, build_data(config)))  # what was learned has the user's units
     np.testing.assert_allclose(wide["confidence"], again["confidence"], rtol=1e-3)
