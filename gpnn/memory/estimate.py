@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _OPTIMIZER_COPIES = {"sgd": 1, "rmsprop": 2}  # of the parameters; others keep two moments
 _BUFFERS = {"cpu": 5 << 25, "cuda": 1 << 26}
 _HOST_BUFFERS = 3 << 27  # on the host beside a GPU: libraries and kernels that the first epoch loads, as measured
+_HOST_ROW = 6  # bytes of a node there, beside what is there already, until its prediction is written, as measured
 _COLUMN_COPIES = 9  # of a model's dense columns, as float32: as measured, trees growing on them
 SOLVER_ENTRY, SOLVER_EDGE = 100.0, 40.0  # bytes of a solver for each entry of many features, and for each edge
 _REVERSE = 140  # bytes for each edge that gets a reverse, as measured
@@ -277,6 +278,7 @@ class _Training:
         wanted = self.rows if self.reads_some and self.rows is not None else plan.num_nodes
         kept += 0.0 if at_once else wanted * (each.by_model + 4 * self.num_outputs)
         here, elsewhere, every = self._scores()
+        beside = _HOST_BUFFERS + _HOST_ROW * plan.num_nodes + on_host + elsewhere
         scored = (
             8 * self.num_outputs + 4 * model.state_channels + each.state
         )  # of a row: sums, outputs, its state twice
@@ -287,7 +289,7 @@ class _Training:
             work=work,
             scoring=scoring_bytes(plan, self.sizes, here, scored=scored, every=every, share=runner.scored),
             piece=min(largest_piece_bytes(plan, self.sizes), work),
-            host=anonymous_bytes() + _HOST_BUFFERS + on_host + elsewhere if self.on_gpu else 0.0,
+            host=anonymous_bytes() + beside if self.on_gpu else 0.0,
         )
 
     def _scores(self) -> tuple[float, float, bool]:
