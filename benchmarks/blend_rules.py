@@ -21,6 +21,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
@@ -63,6 +64,25 @@ def add_tuned() -> None:
     RECIPES[TUNED] = replace(one, pipeline=pipeline, train=train)
 
 
+def make_starts(data: Any, seed: int, device: str = "cpu", names: Sequence[str] = ()) -> dict[str, Any]:
+    """How a race builds the trainings of these recipes, or of those that suit a graph, by their names."""
+    from gpnn.data.features import choose_scale
+    from gpnn.race import Start, Variants, choose_members
+    from gpnn.recipes import RECIPES
+
+    variants = Variants(data)
+
+    def start(name: str) -> Any:
+        own = variants.settings(RECIPES[name])
+        scale = own.get("scale_features", "auto")
+        scale = choose_scale(data.x) if scale == "auto" else scale
+        given = variants.get(undirected=own.get("undirected", False), scale_features=scale)
+        pipeline = replace(RECIPES[name].pipeline, seed=seed, device=device)
+        return Start(lambda recipe: pipeline.assemble(given, recipe, keep_schedule=False), RECIPES[name].train)
+
+    return {name: start(name) for name in names or choose_members(variants.facts(scale_is_set=False))}
+
+
 def run(
     graph: str, split: int, folder: Path | None = None, with_tuned: bool = False, device: str = "cpu"
 ) -> dict[str, Any]:
@@ -76,9 +96,7 @@ def run(
         device: that trains.
     """
     from experiments.harness.machine import describe_machine
-    from gpnn.data.features import choose_scale
-    from gpnn.race import Finals, Start, Variants, choose_members, run_race
-    from gpnn.recipes import RECIPES
+    from gpnn.race import Finals, run_race
     from gpnn.train.blend import choose_blend
 
     if with_tuned:
@@ -86,17 +104,7 @@ def run(
     torch.set_num_threads(1)
     began = time.process_time()
     data = load(graph, split)
-    variants = Variants(data)
-
-    def start(name: str) -> Any:
-        own = variants.settings(RECIPES[name])
-        scale = own.get("scale_features", "auto")
-        scale = choose_scale(data.x) if scale == "auto" else scale
-        given = variants.get(undirected=own.get("undirected", False), scale_features=scale)
-        pipeline = replace(RECIPES[name].pipeline, seed=split, device=device)
-        return Start(lambda recipe: pipeline.assemble(given, recipe, keep_schedule=False), RECIPES[name].train)
-
-    starts = {name: start(name) for name in choose_members(variants.facts(scale_is_set=False))}
+    starts = make_starts(data, split, device)
     with tempfile.TemporaryDirectory() as scratch:
         record = run_race(starts, Path(scratch), on_record=lambda record: None)
         finals = Finals(starts, Path(scratch), record)

@@ -241,7 +241,7 @@ _NAMES = {
     "train": (
         "epochs optimizer learning_rate learning_rate_schedule warmup weight_decay decay_on clip class_weight "
         "label_smoothing passes batch labelled consistency consistency_warmup consistency_on consistency_threshold "
-        "temperature precision target_scale metric check_every patience tolerance checkpoint_every "
+        "temperature self_training precision target_scale metric check_every patience tolerance checkpoint_every "
         "checkpoint_seconds"
     ),
 }

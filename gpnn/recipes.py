@@ -98,6 +98,27 @@ _SPREAD = Pipeline(
     model_options={"cell": "linear", "input_dropout": 0.5, "dropout": 0.2, "drop_node": 0.5},
 )
 
+_AVERAGED = Pipeline(
+    partition="auto",
+    schedule="auto",
+    rounds=6,
+    normalization="symmetric_split",
+    self_loops=True,
+    hidden_channels=128,
+    model_options={
+        "cell": "linear",
+        "predict": "after",
+        "readout": "mean",
+        "cell_options": {"alpha": 0.0},
+        "input_dropout": 0.6,
+        "dropout": 0.7,
+        "drop_node": 0.5,
+    },
+)
+_SHARP = replace(
+    DEFAULT_RECIPE, epochs=500, patience=200, consistency=1.5, temperature=0.3, weight_decay=2e-4, clip=0.0
+)
+
 _SAMPLED = Pipeline(
     schedule="synchronous",
     rounds=10,
@@ -168,27 +189,17 @@ RECIPES: dict[str, NamedRecipe] = {
     ),
     "averaged": NamedRecipe(
         "states of the features, averaged over the rounds, with much dropout; random passes agree more sharply",
-        Pipeline(
-            partition="auto",
-            schedule="auto",
-            rounds=6,
-            normalization="symmetric_split",
-            self_loops=True,
-            hidden_channels=128,
-            model_options={
-                "cell": "linear",
-                "predict": "after",
-                "readout": "mean",
-                "cell_options": {"alpha": 0.0},
-                "input_dropout": 0.6,
-                "dropout": 0.7,
-                "drop_node": 0.5,
-            },
-        ),
-        replace(
-            DEFAULT_RECIPE, epochs=500, patience=200, consistency=1.5, temperature=0.3, weight_decay=2e-4, clip=0.0
-        ),
-        suits=_can_average,
+        _AVERAGED,
+        _SHARP,
+        suits=lambda facts: _can_average(facts) and not facts.can_self_train,
+        undirected=True,
+    ),
+    "self_trained": NamedRecipe(
+        "the same in three generations, each of which learns what the one before predicts of nodes without a label",
+        _AVERAGED,
+        replace(_SHARP, epochs=450, patience=150, self_training=150),
+        suits=lambda facts: _can_average(facts) and facts.can_self_train,
+        in_shards=False,
         undirected=True,
     ),
     "smoothed": NamedRecipe(

@@ -159,6 +159,7 @@ class GraphFacts:
             are too few such edges to tell, numbers are predicted, or nodes have several labels.
         rows_differ: whether scaling each row to sum one takes away what its length may tell: no feature is negative,
             and the standard deviation of the rows' sums is more than 0.4 of their mean.
+        can_self_train: whether a node has one class, and all nodes are in one process.
     """
 
     num_nodes: int
@@ -168,6 +169,7 @@ class GraphFacts:
     num_validation: int
     assortativity: float | None = None
     rows_differ: bool = False
+    can_self_train: bool = False
 
     @classmethod
     def of(cls, data: Data) -> GraphFacts:
@@ -175,15 +177,17 @@ class GraphFacts:
         x, y, graph = data.get("x"), data.y, as_graph(data)
         train = split_mask(data, "train")
         width, num_labels = 0 if x is None else x.shape[1], int(train.sum())
-        classes = 1 if are_numbers(y) else y.shape[1] if y.dim() == 2 else torch.unique(y[train]).numel()
+        one_class = not are_numbers(y) and y.dim() == 1
+        classes = torch.unique(y[train]).numel() if one_class else 1 if are_numbers(y) else y.shape[1]
         return cls(
             num_nodes=graph.num_nodes,
             num_columns=width,
             num_labels=num_labels,
             labels_per_class=count_labels(y, train) / max(1, classes),
             num_validation=int(split_mask(data, "val").sum()),
-            assortativity=None if are_numbers(y) or y.dim() == 2 else assortativity(y, graph, train),
+            assortativity=assortativity(y, graph, train) if one_class else None,
             rows_differ=_rows_differ(x),
+            can_self_train=one_class,
         )
 
 

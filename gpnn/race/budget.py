@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpnn.engine import Plan
 
 
-AVERAGES = ("spread", "raw", "averaged", "smoothed")
+AVERAGES = ("spread", "raw", "averaged", "self_trained", "smoothed")
 
 
 def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:

@@ -33,6 +33,8 @@ class Progress:
         seconds: time spent, over all resumed parts.
         history: one record per epoch.
         best_weights: the model's state at the best epoch.
+        labels: predicted classes that are learnt beside the training labels, `[N]`, −1 where there is none; None: none
+            were predicted yet.
     """
 
     epoch: int = 0
@@ -43,10 +45,11 @@ class Progress:
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    labels: Tensor | None = None
 
     def numbers(self) -> dict[str, Any]:
-        """All but the weights, as JSON holds it."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "best_weights"}
+        """All but the tensors, as JSON holds it."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _TENSORS}
 
     def check(self, model: nn.Module, value: float, loss: float) -> bool:
         """Count one validation and keep the weights if it is the best so far; return whether it is.
@@ -64,6 +67,9 @@ class Progress:
         return True
 
 
+_TENSORS = ("best_weights", "labels")
+
+
 def copy_weights(model: nn.Module) -> dict[str, Tensor]:
     """A copy of the model's state that later steps do not change."""
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
@@ -71,7 +77,7 @@ def copy_weights(model: nn.Module) -> dict[str, Tensor]:
 
 FORMAT = 1
 _TYPES: dict[Any, Any] = {"int": int, "float": int | float}  # all else is the history
-_KINDS = {each.name: _TYPES.get(each.type, list) for each in fields(Progress) if each.name != "best_weights"}
+_KINDS = {each.name: _TYPES.get(each.type, list) for each in fields(Progress) if each.name not in _TENSORS}
 
 
 def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
@@ -86,6 +92,8 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items() if value is not None}
+    if progress.labels is not None:
+        tensors["labels"] = progress.labels
     write_tensors(path, tensors, {"checkpoint": FORMAT, **progress.numbers()})
 
 
@@ -121,7 +129,8 @@ def load_checkpoint(
     state = _optimizer_state(path, _under(tensors, "optimizer/"), optimizer)
     model.load_state_dict(weights)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    return Progress(**header, best_weights={name: tensor.to(device) for name, tensor in best.items()})
+    kept = {name: tensor.to(device) for name, tensor in best.items()}
+    return Progress(**header, best_weights=kept, labels=tensors.get("labels"))
 
 
 class DamageWarning(UserWarning):

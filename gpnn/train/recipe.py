@@ -22,7 +22,8 @@ class Recipe:
             where "adam" moves them on along their old momentum; all else moves as with "adam".
         learning_rate: the step size after the warm-up.
         learning_rate_schedule: how it moves after the warm-up: "constant", "cosine" or "linear" (both towards
-            zero at the last epoch), or "step" (a tenth after one half and again after three quarters).
+            zero at the last epoch), or "step" (a tenth after one half and again after three quarters); the same in
+            every generation.
         warmup: epochs over which the learning rate rises linearly to `learning_rate`.
         weight_decay: wd, for wd·½‖w‖² added to the loss (decoupled with "adamw"); "auto" follows the number of columns:
             :func:`choose_weight_decay`.
@@ -39,6 +40,8 @@ class Recipe:
         consistency_on: the nodes it is taken over: "all" or "unlabelled" (those outside the training mask).
         consistency_threshold: the least confidence of a node's average prediction with which it counts.
         temperature: of the sharpening; below 1 is sharper.
+        self_training: epochs of a generation. After each the model starts anew, and learns beside the training labels
+            those that its best weights so far are surest of (:mod:`gpnn.train.self_training`); 0: there is one alone.
         precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), "bf16"
             (autocast; weights, loss and optimiser stay float32) or "bf16_states" (states and messages in bfloat16,
             sums in float32, by the fused kernels; encoder in bfloat16, head in float32).
@@ -77,6 +80,7 @@ class Recipe:
     consistency_on: Literal["all", "unlabelled"] = "all"
     consistency_threshold: float = 0.0
     temperature: float = 0.5
+    self_training: int = 0
     precision: Literal["float32", "tf32", "bf16", "bf16_states"] = "float32"
     target_scale: Literal["auto", "linear", "log"] = "auto"
     metric: str = "auto"
@@ -94,6 +98,17 @@ class Recipe:
         if problems:
             raise ValueError(" ".join(problems))
 
+    def generation(self, epoch: int) -> tuple[int, int]:
+        """The generation of an epoch and the epoch's number in it, both from 1.
+
+        >>> Recipe(self_training=200).generation(201)
+        (2, 1)
+        """
+        if not self.self_training:
+            return 1, epoch
+        number, before = divmod(epoch - 1, self.self_training)
+        return number + 1, before + 1
+
 
 _AT_LEAST = {
     "epochs": 1,
@@ -107,6 +122,7 @@ _AT_LEAST = {
     "consistency": 0,
     "consistency_warmup": 0,
     "consistency_threshold": 0,
+    "self_training": 0,
     "check_every": 1,
     "patience": 0,
     "tolerance": 0,

@@ -16,7 +16,7 @@ from gpnn.distributed import TRAFFIC, ProcessGroup, ShardedPlan, group_of
 from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.nn import MaskKey
-from gpnn.run.checkpoint import Progress
+from gpnn.run.checkpoint import Progress, copy_weights
 from gpnn.train.evaluate import (
     all_finite,
     autocast,
@@ -34,6 +34,7 @@ from gpnn.train.notes import divergence
 from gpnn.train.objective import SPLITS, Examples, Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe
+from gpnn.train.self_training import add_labels, check_labels, check_self_training, predict_labels
 from gpnn.train.solvers import Solver, make_solver
 from gpnn.train.task import Task, task_of
 
@@ -69,6 +70,7 @@ class Trainer:
     group: ProcessGroup
     num_validation: int
     solver: Solver | None
+    initial_weights: dict[str, Tensor]  # with which each generation starts; none where there is one alone
     progress: Progress = field(default_factory=Progress)
 
     @classmethod
@@ -79,29 +81,22 @@ class Trainer:
         counts = group.all_reduce(torch.tensor([len(target), examples.nodes["val"].numel()])).tolist()
         if not counts[0]:
             raise ValueError("`train_mask` must hold at least one labelled node. Got none.")
-        optimizer = make_optimizer(
-            model,
-            recipe.optimizer,
-            learning_rate=recipe.learning_rate,
-            weight_decay=float(recipe.weight_decay),
-            decay_on=recipe.decay_on,
-        )
-        rate = learning_rate(
-            recipe.learning_rate,
-            schedule=recipe.learning_rate_schedule,
-            warmup=recipe.warmup,
-            epochs=recipe.epochs,
-        )
+        optimizer = _optimizer_of(model, recipe)
         task = task_of(data, recipe.target_scale).prepare(target, group)
         metric = task.choose_metric(recipe.metric, target, group)
         objective = Objective.of(task, examples, recipe, group)
         solver = make_solver(model, task, examples, plan, recipe, metric, optimizer, seed)
-        moving = (objective, optimizer, rate, metric, group, counts[1], solver)
+        check_self_training(recipe, task, solver, group)
+        initial = copy_weights(model) if recipe.self_training else {}
+        moving = (objective, optimizer, _rate_of(recipe), metric, group, counts[1], solver, initial)
         return cls(model, task, examples, plan, recipe, seed, *moving)
 
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint, where there is one."""
         self.progress = load_checkpoint(checkpoint, self.model, self.optimizer, self.plan) or self.progress
+        if self.progress.labels is not None:
+            check_labels(self.progress.labels, len(self.examples.y), self.task.num_outputs)
+            self._learn(self.progress.labels)
 
     def run(
         self, checkpoint: Path | None, callbacks: Sequence[Callback], *, keep_end: bool = False
@@ -167,6 +162,8 @@ class Trainer:
     def _epoch(self) -> str | None:
         """One step and, when it is due, one validation; the problem if a number is not finite."""
         began, epoch = time.perf_counter(), self.progress.epoch + 1
+        if epoch > 1 and self.recipe.self_training and self.recipe.generation(epoch)[1] == 1:
+            self._begin_generation()
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(epoch)
         record, norm = self._step(epoch) if self.solver is None else self.solver.step(self.progress.history)
@@ -187,6 +184,20 @@ class Trainer:
         if "best_epoch" in record and self.recipe.patience:
             record["patience_left"] = max(0, self._patience_left())
         return None
+
+    def _begin_generation(self) -> None:
+        """Start anew with the initial weights, and learn what the best weights so far predict; patience starts, too."""
+        self.model.load_state_dict(self.progress.best_weights or self.model.state_dict())
+        self.progress.labels = predict_labels(self.predict(), self.examples)
+        self.progress.checks_since_best = 0
+        self.model.load_state_dict(self.initial_weights)
+        self.optimizer = _optimizer_of(self.model, self.recipe)
+        self._learn(self.progress.labels)
+
+    def _learn(self, labels: Tensor) -> None:
+        """Let the loss have these labels, `[N]`, beside those of the training nodes."""
+        examples = add_labels(self.examples, labels.to(self.examples.y.device))
+        self.objective = Objective.of(self.task, examples, self.recipe, self.group)
 
     def _step(self, epoch: int) -> tuple[Record, float]:
         """One optimiser step, unless loss or gradient is not finite; the loss and the gradient's norm."""
@@ -210,7 +221,7 @@ class Trainer:
                 if all(share is not None for share in shares):
                     return torch.stack(shares).sum()
             logits = [full_precision(call_model(self.model, x, plan, key, rows)) for key in keys]
-        return self.objective.loss(logits, epoch)
+        return self.objective.loss(logits, self.recipe.generation(epoch)[1])
 
     def _validate(self) -> Record:
         if not self.num_validation:
@@ -249,7 +260,8 @@ class Trainer:
     def _patience_left(self) -> int:
         """The validations without a gain after which the training stops."""
         tolerance = self.recipe.tolerance
-        level = checks_on_level(self.progress.history, self.metric, tolerance) if tolerance else 0
+        history = self.progress.history[-self.recipe.generation(max(1, self.progress.epoch))[1] :]
+        level = checks_on_level(history, self.metric, tolerance) if tolerance else 0
         return self.recipe.patience - max(self.progress.checks_since_best, level)
 
     def _solved(self) -> bool:
@@ -259,6 +271,27 @@ class Trainer:
         every, seconds = self.recipe.checkpoint_every, self.recipe.checkpoint_seconds
         by_epochs = every > 0 and self.progress.epoch % every == 0
         return by_epochs or (seconds > 0 and time.monotonic() - last_saved >= seconds)
+
+
+def _optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    return make_optimizer(
+        model,
+        recipe.optimizer,
+        learning_rate=recipe.learning_rate,
+        weight_decay=float(recipe.weight_decay),
+        decay_on=recipe.decay_on,
+    )
+
+
+def _rate_of(recipe: Recipe) -> Callable[[int], float]:
+    """The learning rate of an epoch, which moves anew in each generation."""
+    moving = learning_rate(
+        recipe.learning_rate,
+        schedule=recipe.learning_rate_schedule,
+        warmup=recipe.warmup,
+        epochs=recipe.self_training or recipe.epochs,
+    )
+    return lambda epoch: moving(recipe.generation(epoch)[1])
 
 
 def checks_on_level(history: Sequence[Record], metric: str, tolerance: float) -> int:

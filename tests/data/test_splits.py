@@ -92,7 +92,10 @@ def test_facts_by_hand():
         labels_per_class=1.5,
         num_validation=1,
         rows_differ=True,
+        can_self_train=True,
     )
+    for other in (torch.tensor([0.5, 1.5, 2.5, 3.5]), torch.tensor([[1, 1], [0, 1], [1, 0], [0, 0]])):
+        assert not GraphFacts.of(graph(y=other)).can_self_train
 
 
 def test_assortativity_is_the_homophily_above_chance():

@@ -32,6 +32,14 @@ def test_averages_need_few_labels_and_neighbours_that_are_alike():
     assert "smoothed" not in choose_members(replace(few, num_columns=2000))
     for other in (replace(few, labels_per_class=200.0), replace(few, assortativity=0.0), replace(few, num_columns=0)):
         assert not {"averaged", "smoothed"} & set(choose_members(other))
+        assert "self_trained" not in choose_members(replace(other, can_self_train=True))
+
+
+def test_one_class_per_node_in_one_process_is_learnt_by_self_training():
+    few = replace(FACTS, assortativity=0.5)
+    with_it, without = set(choose_members(replace(few, can_self_train=True))), set(choose_members(few))
+    assert with_it ^ without == {"self_trained", "averaged"}
+    assert "self_trained" in with_it
 
 
 def test_many_sparse_columns_of_few_labels_have_a_recipe_that_comes_first():
