@@ -122,7 +122,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     text = []
     for graph in sorted({each["graph"] for each in lines}):
         head = ["setting", "splits", "validation", "held out", "log loss", "points", "CPU s"]
-        text += [f"**{graph}**, percent", "", row(head), row(["---"] * len(head))]
+        text += [f"## {graph}", "", row(head), row(["---"] * len(head))]
         for names in (TRAININGS, RACES):
             first = _by_split(lines, graph, next(iter(names)))
             for name in names:
@@ -153,8 +153,8 @@ def write_page() -> None:
     lines = read_lines(RESULTS)
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
     paired = (
-        "*points*: of held-out accuracy more than the first row, or the first race; mean and standard error over the "
-        "same splits. Log losses are before calibration."
+        "Accuracies are in percent; *points*: of held-out accuracy more than the first row, or the first race; mean "
+        "and standard error over the same splits. Log losses are before calibration."
     )
     title = "What a model gains that learns what it predicts itself"
     write_lines_page(RESULTS, title, [about, paired, table(lines)], lines, f"{len(lines)} lines.", f"`{COMMAND}`")

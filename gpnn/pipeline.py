@@ -44,6 +44,7 @@ from gpnn.train.fit import resolve_target_scale
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
+from gpnn.train.self_training import check_self_training
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ class Pipeline:
             ValueError: when the arguments do not suit the data, or the training would not fit in memory.
         """
         check_edge_attributes(data)
+        check_self_training(recipe, data, steps=self.model == "gpnn" and not recipe.batch)
         free = self.k == "auto" and self.partition_file is None
         resolved = self.resolve(data).resolve_schedule(data.num_nodes)
         k = int(resolved.k)
@@ -243,6 +245,7 @@ class Pipeline:
         check_choice("schedule", self.schedule, ("auto", *SHARD_SCHEDULES))
         if self.disk is not None:
             raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
+        check_self_training(recipe, data, num_processes=group.size)
         sized, num_nodes = self.resolve_shards(shard.totals, task_of(data).num_outputs), shard.totals.num_nodes
         resolved = sized.resolve_schedule(num_nodes, group.size)
         plan = lower_shard(

@@ -151,8 +151,9 @@ def describe_epoch(record: Record, best: str = "") -> str:
     >>> describe_epoch({"loss": 0.5, "val_accuracy": 0.75, "patience_left": 3}, "best 80.0 % (epoch 2)")
     'loss 0.5000  validation 75.0 %  best 80.0 % (epoch 2)  patience 3'
     """
-    left = record.get("patience_left")
+    left, generation = record.get("patience_left"), record.get("generation")
     parts = [
+        "" if generation is None else f"generation {generation}",
         f"loss {record['loss']:.4f}",
         describe_validation(record),
         best,
@@ -232,7 +233,7 @@ class TensorBoard:
     def _write(self, record: dict[str, Any]) -> None:
         assert self.writer is not None
         for name, value in record.items():
-            if name not in ("epoch", "best_epoch", "patience_left") and value is not None:
+            if name not in ("epoch", "generation", "best_epoch", "patience_left") and value is not None:
                 self.writer.add_scalar(curve_name(name), value, record["epoch"])
 
 

@@ -86,7 +86,7 @@ class Trainer:
         metric = task.choose_metric(recipe.metric, target, group)
         objective = Objective.of(task, examples, recipe, group)
         solver = make_solver(model, task, examples, plan, recipe, metric, optimizer, seed)
-        check_self_training(recipe, task, solver, group)
+        check_self_training(recipe, data, steps=solver is None, num_processes=group.size)
         initial = copy_weights(model) if recipe.self_training else {}
         moving = (objective, optimizer, _rate_of(recipe), metric, group, counts[1], solver, initial)
         return cls(model, task, examples, plan, recipe, seed, *moving)
@@ -172,6 +172,8 @@ class Trainer:
             return divergence("gradient" if math.isfinite(loss) else "loss", epoch, loss, self.rate(epoch))
         self.progress.epoch = epoch
         record = {"epoch": epoch, **record}
+        if self.recipe.self_training:
+            record["generation"] = self.recipe.generation(epoch)[0]
         due = epoch % self.recipe.check_every == 0 or epoch == self.recipe.epochs
         if due or self.solver is not None:
             record |= self._validate()

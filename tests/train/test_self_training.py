@@ -1,16 +1,17 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.distributed import SINGLE
 from gpnn.nn.column_model import ColumnModel
+from gpnn.recipes import RECIPES
 from gpnn.storage.tensors import read_tensors, write_tensors
 from gpnn.train import Recipe, fit
 from gpnn.train.objective import Examples
 from gpnn.train.self_training import add_labels, check_self_training, predict_labels
-from gpnn.train.task import task_of
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 1.0, "weight_decay": 0.0, "clip": 0.0, "patience": 0}
 
@@ -91,7 +92,7 @@ def test_a_generation_starts_anew_and_learns_what_the_one_before_predicts(six):
     initial, second, third = model.seen
     assert torch.equal(third, initial)
     assert not torch.equal(second, initial)
-    assert [each["epoch"] for each in result.history] == [1, 2, 3]
+    assert [(each["epoch"], each["generation"]) for each in result.history] == [(1, 1), (2, 1), (3, 2)]
     # the third step: both free nodes have labels, which weigh 3 each beside 1 of each training node: of the mean cross
     # entropy over a weight of 8 the gradient is (softmax − one-hot) · 3 / 8
     fit(model := Table(), six, None, recipe=Recipe(epochs=3, self_training=2, metric="loss", check_every=3, **PLAIN))
@@ -162,15 +163,24 @@ def test_without_validation_nodes_the_last_weights_predict(six):
 
 def test_what_cannot_train_itself_is_refused(planted):
     recipe = Recipe(self_training=5)
-    numbers = Data(x=planted.x, y=planted.x[:, 0].clone(), num_nodes=200)
-    with pytest.raises(ValueError, match="needs one class per node"):
-        check_self_training(recipe, task_of(numbers), None, SINGLE)
+    numbers = Data(x=planted.x, y=torch.linspace(0, 1, 200), num_nodes=200)
     several = Data(x=planted.x, y=torch.eye(3)[planted.y % 3], num_nodes=200)
-    with pytest.raises(ValueError, match="Got 3 labels"):
-        check_self_training(recipe, task_of(several), None, SINGLE)
+    for data, found in ((numbers, "a number per node"), (several, "3 labels")):
+        with pytest.raises(ValueError, match=f"needs one class per node. Got {found}"):
+            check_self_training(recipe, data)
+        check_self_training(Recipe(), data)
+    with pytest.raises(ValueError, match=r"needs all nodes in one process\. Got 2 processes"):
+        check_self_training(recipe, planted, num_processes=2)
     model, plan = ColumnModel(planted.x.shape[1], int(planted.y.max()) + 1), make(planted)[1]
     with pytest.raises(ValueError, match="needs steps over the whole graph"):
         fit(model, planted, plan, recipe=recipe)
+
+
+@pytest.mark.parametrize("name", ["columns", "sampled"])
+def test_it_is_refused_before_anything_is_built(planted, name):
+    recipe = replace(RECIPES[name].train, self_training=5)
+    with pytest.raises(ValueError, match="needs steps over the whole graph"):
+        RECIPES[name].pipeline.assemble(planted, recipe)
 
 
 def test_labels_of_another_graph_are_refused(planted, tmp_path):
