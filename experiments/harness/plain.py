@@ -52,6 +52,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "consistency_on": "all",
         "consistency_threshold": 0.0,
         "temperature": 0.5,
+        "self_training": 0,
         "precision": "float32",
         "target_scale": "auto",
         "metric": "auto",
