@@ -39,12 +39,12 @@ from gpnn.schedule.make_schedule import (
     needs_partition,
 )
 from gpnn.schedule.partitioned import KINDS
+from gpnn.train.check_recipe import check_recipe
 from gpnn.train.column_settings import column_arguments
 from gpnn.train.fit import resolve_target_scale
 from gpnn.train.learn_partition import Classifier, PartitionRecipe, learn_partition
 from gpnn.train.notes import Facts, Note
 from gpnn.train.recipe import Recipe
-from gpnn.train.self_training import check_self_training
 from gpnn.train.task import task_of
 
 if TYPE_CHECKING:
@@ -214,7 +214,6 @@ class Pipeline:
             ValueError: when the arguments do not suit the data, or the training would not fit in memory.
         """
         check_edge_attributes(data)
-        check_self_training(recipe, data, steps=self.model == "gpnn" and not recipe.batch)
         free = self.k == "auto" and self.partition_file is None
         resolved = self.resolve(data).resolve_schedule(data.num_nodes)
         k = int(resolved.k)
@@ -245,7 +244,6 @@ class Pipeline:
         check_choice("schedule", self.schedule, ("auto", *SHARD_SCHEDULES))
         if self.disk is not None:
             raise ValueError(f"Shards keep their states in memory: `disk` must be empty. Got {self.disk!r}.")
-        check_self_training(recipe, data, num_processes=group.size)
         sized, num_nodes = self.resolve_shards(shard.totals, task_of(data).num_outputs), shard.totals.num_nodes
         resolved = sized.resolve_schedule(num_nodes, group.size)
         plan = lower_shard(
@@ -260,6 +258,7 @@ class Pipeline:
         )
         model, arguments = resolved.make_model(data, plan, num_nodes)
         assert isinstance(model, GPNN)
+        check_recipe(recipe, model, data, group.size)
         choice = resolved.choose_engine(model, data.get("x"), plan, recipe, sharing=sharing)
         model.runner = choice.runner
         notes = _schedule_notes(self, resolved, f"{group.size} processes")
@@ -357,6 +356,7 @@ class Pipeline:
         part, given = self.divide(data), data
         plan = self.lower(data if keep_schedule else self._place_graph(data), part)
         model, arguments = self.make_model(data, plan)
+        check_recipe(recipe, model, data)
         choice, engine = None, self.engine
         if isinstance(model, ColumnModel):
             if engine == "auto":

@@ -4,43 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gpnn.train.objective import SPLITS, Examples
-from gpnn.train.recipe import Recipe
-from gpnn.train.task import Classification, task_of
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 SHARE = 0.6  # of the nodes outside training and validation, shared equally among the classes
 WEIGHT = 3.0  # of all these nodes together, where that of the training nodes is 1
 UNKNOWN = -1
-
-
-def check_self_training(recipe: Recipe, data: Data, *, steps: bool = True, num_processes: int = 1) -> None:
-    """Raise ValueError where a recipe has generations and the training cannot.
-
-    Args:
-        recipe: how the model will be trained.
-        data: its labels.
-        steps: whether it takes steps over the whole graph.
-        num_processes: that share its nodes.
-    """
-    if not recipe.self_training:
-        return
-    task = task_of(data)
-    if not isinstance(task, Classification) or task.multi_label:
-        raise ValueError(f"`self_training` needs one class per node. Got {task.summary}.")
-    if not steps:
-        raise ValueError(
-            "`self_training` needs steps over the whole graph. Got mini-batches, or a model with a solver."
-        )
-    if num_processes > 1:
-        raise ValueError(f"`self_training` needs all nodes in one process. Got {num_processes} processes.")
 
 
 def predict_labels(logits: Tensor, examples: Examples) -> Tensor:

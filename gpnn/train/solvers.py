@@ -56,8 +56,7 @@ def make_solver(
 ) -> Solver | None:
     """The solver of a model, or of a recipe with mini-batches; None where steps take the whole graph."""
     if recipe.batch:
-        if not isinstance(model, GPNN):
-            raise ValueError(f"`batch` needs a GPNN. Got {type(model).__name__}.")
+        assert isinstance(model, GPNN)
         return MiniBatches.of(model, task, examples, plan, recipe, optimizer, seed)
     make = SOLVERS.get(type(model))
     return None if make is None else make(model, task, examples, plan, recipe, metric, seed)
@@ -107,13 +106,8 @@ class MiniBatches:
         optimizer: torch.optim.Optimizer,
         seed: int,
     ) -> MiniBatches:
-        """The mini-batches of a training.
-
-        Raises:
-            ValueError: when the model does not propagate features, or there are several processes.
-        """
-        if model.predict != "features" or examples.x is None or plan.runners is not None:
-            raise ValueError("`batch` needs a model with `predict` 'features', features, and one process. Got another.")
+        """The mini-batches of a training."""
+        assert examples.x is not None
         update: Any = getattr(model.cell, "update", None)
         alpha = float(getattr(update, "alpha", 0.0))
         rows = SampledRows.of(plan.schedule.graph, examples.x, order=plan.num_rounds, alpha=alpha)

@@ -17,6 +17,7 @@ from gpnn.distributed.checkpoint import load as load_checkpoint
 from gpnn.distributed.checkpoint import save as save_checkpoint
 from gpnn.nn import MaskKey
 from gpnn.run.checkpoint import Progress, copy_weights
+from gpnn.train.check_recipe import check_recipe
 from gpnn.train.evaluate import (
     all_finite,
     autocast,
@@ -34,7 +35,7 @@ from gpnn.train.notes import divergence
 from gpnn.train.objective import SPLITS, Examples, Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe
-from gpnn.train.self_training import add_labels, check_labels, check_self_training, predict_labels
+from gpnn.train.self_training import add_labels, check_labels, predict_labels
 from gpnn.train.solvers import Solver, make_solver
 from gpnn.train.task import Task, task_of
 
@@ -76,6 +77,7 @@ class Trainer:
     @classmethod
     def of(cls, model: nn.Module, data: Data, plan: Plan, recipe: Recipe, seed: int) -> Trainer:
         device, group = next(model.parameters()).device, group_of(plan)
+        check_recipe(recipe, model, data, group.size)
         examples = Examples.from_data(data, device, features=features_device(data.get("x"), model, plan))
         target = examples.target("train")
         counts = group.all_reduce(torch.tensor([len(target), examples.nodes["val"].numel()])).tolist()
@@ -86,7 +88,6 @@ class Trainer:
         metric = task.choose_metric(recipe.metric, target, group)
         objective = Objective.of(task, examples, recipe, group)
         solver = make_solver(model, task, examples, plan, recipe, metric, optimizer, seed)
-        check_self_training(recipe, data, steps=solver is None, num_processes=group.size)
         initial = copy_weights(model) if recipe.self_training else {}
         moving = (objective, optimizer, _rate_of(recipe), metric, group, counts[1], solver, initial)
         return cls(model, task, examples, plan, recipe, seed, *moving)

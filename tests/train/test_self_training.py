@@ -1,17 +1,13 @@
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.nn.column_model import ColumnModel
-from gpnn.recipes import RECIPES
 from gpnn.storage.tensors import read_tensors, write_tensors
 from gpnn.train import Recipe, fit
 from gpnn.train.objective import Examples
-from gpnn.train.self_training import add_labels, check_self_training, predict_labels
+from gpnn.train.self_training import add_labels, predict_labels
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 1.0, "weight_decay": 0.0, "clip": 0.0, "patience": 0}
 
@@ -159,28 +155,6 @@ def test_without_validation_nodes_the_last_weights_predict(six):
     model = Table()
     fit(model, six, None, recipe=Recipe(epochs=3, self_training=2, **PLAIN))
     assert model.own.abs().sum() > 0
-
-
-def test_what_cannot_train_itself_is_refused(planted):
-    recipe = Recipe(self_training=5)
-    numbers = Data(x=planted.x, y=torch.linspace(0, 1, 200), num_nodes=200)
-    several = Data(x=planted.x, y=torch.eye(3)[planted.y % 3], num_nodes=200)
-    for data, found in ((numbers, "a number per node"), (several, "3 labels")):
-        with pytest.raises(ValueError, match=f"needs one class per node. Got {found}"):
-            check_self_training(recipe, data)
-        check_self_training(Recipe(), data)
-    with pytest.raises(ValueError, match=r"needs all nodes in one process\. Got 2 processes"):
-        check_self_training(recipe, planted, num_processes=2)
-    model, plan = ColumnModel(planted.x.shape[1], int(planted.y.max()) + 1), make(planted)[1]
-    with pytest.raises(ValueError, match="needs steps over the whole graph"):
-        fit(model, planted, plan, recipe=recipe)
-
-
-@pytest.mark.parametrize("name", ["columns", "sampled"])
-def test_it_is_refused_before_anything_is_built(planted, name):
-    recipe = replace(RECIPES[name].train, self_training=5)
-    with pytest.raises(ValueError, match="needs steps over the whole graph"):
-        RECIPES[name].pipeline.assemble(planted, recipe)
 
 
 def test_labels_of_another_graph_are_refused(planted, tmp_path):
