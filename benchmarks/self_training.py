@@ -7,9 +7,11 @@ A line of `results/self_training.jsonl` is one training, or one race, on one spl
 held-out nodes are those of nodes that are neither in the development split's training and validation nor in the public
 test set, so that nothing here has read the latter. The recipe `self_trained` has three generations of 150 epochs:
 each starts anew and learns, beside the training labels, the labels that the best weights so far predict most surely,
-as many of each class (`gpnn/train/self_training.py`). A setting changes one thing of it. Races are what `gpnn train`
-does, but for offsets of classes: *without* the recipe, *with* it, and with it *instead* of `averaged`. Finished lines
-are not run again; `results/self_training.md` is the table of all of them.
+as many of each class (`gpnn/train/self_training.py`). A setting changes one thing of it. The recipe `sampled` has
+mini-batches (`sampled_unit` where columns are few), and the same generations where that is said. Races are what `gpnn
+train` does, but for offsets of classes: *without* the recipe, *with* it, and with it *instead* of `averaged`; and the
+latter with mini-batches in generations. Finished lines are not run again; `results/self_training.md` is the table of
+all of them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -37,8 +40,16 @@ from benchmarks.random_propagation import load
 RESULTS = Path(__file__).parent / "results" / "self_training.jsonl"
 COMMAND = "python -m benchmarks.self_training --jobs 2"
 OWN, BASE = "self_trained", "averaged"
-RACES = {"race without": {BASE}, "race with": {BASE, OWN}, "race with, instead of averaged": {OWN}}  # of these two
 RECIPE = {"self_training": 150, "epochs": 450, "patience": 150}
+ALONE = {"self_training": 0, "epochs": 400, "patience": 150}
+BATCHES = ("sampled", "sampled_unit")  # recipes with mini-batches
+# which of the two recipes take part, and what changes of those with mini-batches
+RACES: dict[str, tuple[set[str], Mapping[str, Any]]] = {
+    "race without": ({BASE}, ALONE),
+    "race with": ({BASE, OWN}, ALONE),
+    "race with, instead of averaged": ({OWN}, ALONE),
+    "race with, and mini-batches in generations": ({OWN}, RECIPE),
+}
 # recipe, what changes of its training, and of the constants of gpnn.train.self_training
 TRAININGS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, float]]] = {
     "averaged": (BASE, {}, {}),
@@ -49,24 +60,39 @@ TRAININGS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, float]]] = {
     "labels of a third of the nodes": (OWN, {}, {"SHARE": 0.3}),
     "spread, the same generations": ("spread", RECIPE, {}),
 }
+SAMPLED: dict[str, tuple[str, Mapping[str, Any], Mapping[str, float]]] = {
+    "sampled": ("sampled", ALONE, {}),
+    "sampled, three generations": ("sampled", RECIPE, {}),
+    "sampled, two generations": ("sampled", {**RECIPE, "epochs": 300}, {}),
+    "sampled_unit": ("sampled_unit", ALONE, {}),
+    "sampled_unit, three generations": ("sampled_unit", RECIPE, {}),
+}
 
 
 def run(graph: str, split: int, setting: str) -> dict[str, Any]:
     """One training or race on a development split."""
     from experiments.harness.machine import describe_machine
+    from gpnn.recipes import RECIPES
 
     torch.set_num_threads(1)
     began, data = time.process_time(), load(graph, split)
     weights: dict[str, float] = {}
     if setting in RACES:
-        probabilities, weights = _race(make_starts(data, split, names=_members(data, RACES[setting])), data)
+        wanted, changes = RACES[setting]
+        with patch.dict(RECIPES, {name: _changed(RECIPES[name], changes) for name in BATCHES}):
+            probabilities, weights = _race(make_starts(data, split, names=_members(data, wanted)), data)
     else:
-        name, *changes = TRAININGS[setting]
-        probabilities = _train(make_starts(data, split, names=[name])[name](), *changes)
+        name, changes, constants = (TRAININGS | SAMPLED)[setting]
+        probabilities = _train(make_starts(data, split, names=[name])[name](), changes, constants)
     val, held = (score(probabilities[mask], data.y[mask]) for mask in (data.val_mask, data.test_mask))
     seconds = round(time.process_time() - began, 1)
     line = {"graph": graph, "split": split, "setting": setting, "val": val, "held": held, "cpu_seconds": seconds}
     return line | {"weights": weights, "machine": describe_machine()}
+
+
+def _changed(recipe: Any, changes: Mapping[str, Any]) -> Any:
+    """A named recipe with other settings of its training."""
+    return replace(recipe, train=replace(recipe.train, **changes))
 
 
 def _members(data: Any, wanted: set[str]) -> list[str]:
@@ -92,14 +118,13 @@ def _train(trial: Any, changes: Mapping[str, Any], constants: Mapping[str, float
 def _race(starts: Mapping[str, Any], data: Any) -> tuple[Tensor, dict[str, float]]:
     """The probabilities of the blend of a race, `[N, C]`, and the weights of its recipes."""
     from gpnn.race import Finals, run_race
-    from gpnn.train.task import Prediction
 
     with tempfile.TemporaryDirectory() as scratch:
         record = run_race(starts, Path(scratch), on_record=lambda record: None)
         finals = Finals(starts, Path(scratch), record)
         record = finals.blend(data, on_record=lambda record: None)
         results = [(weight, finals.train(name)[1]) for name, weight in finals.members.items()]
-    parts = [Prediction(weight, result.task, result.logits) for weight, result in results]  # type: ignore[arg-type]
+    parts = [result.prediction(weight) for weight, result in results]
     task = parts[0].task.blended([each.task for each in parts[1:]])
     found = task.combine(parts).float().softmax(1)
     return found, {} if record.blend is None else {name: round(w, 3) for name, w in record.blend.weights.items()}
@@ -123,7 +148,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     for graph in sorted({each["graph"] for each in lines}):
         head = ["setting", "splits", "validation", "held out", "log loss", "points", "CPU s"]
         text += [f"## {graph}", "", row(head), row(["---"] * len(head))]
-        for names in (TRAININGS, RACES):
+        for names in (TRAININGS, SAMPLED, RACES):
             first = _by_split(lines, graph, next(iter(names)))
             for name in names:
                 own = _by_split(lines, graph, name)
@@ -153,7 +178,7 @@ def write_page() -> None:
     lines = read_lines(RESULTS)
     about = "\n\n".join((__doc__ or "").split("\n\n")[2:]).replace("\n", " ").strip()
     paired = (
-        "Accuracies are in percent; *points*: of held-out accuracy more than the first row, or the first race; mean "
+        "Accuracies are in percent; *points*: of held-out accuracy more than the first row of its kind; mean "
         "and standard error over the same splits. Log losses are before calibration."
     )
     title = "What a model gains that learns what it predicts itself"
@@ -167,7 +192,7 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer"])
     parser.add_argument("--splits", type=int, default=8)
     parser.add_argument("--first", type=int, default=10, help="the first split")
-    parser.add_argument("--settings", nargs="+", default=[*RACES, *TRAININGS])
+    parser.add_argument("--settings", nargs="+", default=[*RACES, *TRAININGS, *SAMPLED])
     given = parser.parse_args()
     done = {(each["graph"], each["split"], each["setting"]) for each in read_lines(RESULTS)}
     splits = range(given.first, given.first + given.splits)

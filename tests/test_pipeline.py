@@ -110,3 +110,10 @@ def test_weight_decay_follows_the_number_of_columns_where_nobody_says(planted):
     wide = Data(x=torch.zeros(2, 16384))
     assert resolve_recipe(Recipe(weight_decay="auto"), wide).weight_decay == pytest.approx(5e-4 / 8)
     assert resolve_recipe(Recipe(weight_decay="auto"), Data(num_nodes=2)).weight_decay == 5e-4
+
+
+def test_generations_are_chosen_by_the_labels(planted):
+    assert resolve_recipe(Recipe(self_training=20), planted).self_training == 20
+    numbers, several = Data(y=torch.rand(4)), Data(y=torch.ones(4, 2, dtype=torch.int64))
+    found = [resolve_recipe(Recipe(self_training="auto"), each).self_training for each in (planted, numbers, several)]
+    assert found == [150, 0, 0]

@@ -237,9 +237,8 @@ def blend_run(run: RunFolder, built: Built, result: FitResult, blend: Blend) -> 
         result: what this alone came to.
         blend: the weights, its own first.
     """
-    assert result.logits is not None
     assert result.task is not None
-    own = Prediction(next(iter(blend.weights.values())), result.task, result.logits)
+    own = result.prediction(next(iter(blend.weights.values())))
     found = [own, *predict_members(read_members(run, blend, result.task, averaged=False), built)]
     shares = keeps_shares(result.metrics["metric"], built.config.train.class_weight)
     task, logits, scores = blend_predictions(found, built.data, group_of(built.plan), shares=shares)

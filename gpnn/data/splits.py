@@ -122,7 +122,7 @@ def strata(y: Tensor) -> Tensor:
     >>> strata(torch.tensor([0.5, float("nan")])).tolist()
     [0, -1]
     """
-    return y if y.dim() == 1 and not are_numbers(y) else labelled_nodes(y).long() - 1
+    return y if has_one_class(y) else labelled_nodes(y).long() - 1
 
 
 def draw_split(data: Data, seed: int) -> str:
@@ -177,7 +177,7 @@ class GraphFacts:
         x, y, graph = data.get("x"), data.y, as_graph(data)
         train = split_mask(data, "train")
         width, num_labels = 0 if x is None else x.shape[1], int(train.sum())
-        one_class = not are_numbers(y) and y.dim() == 1
+        one_class = has_one_class(y)
         classes = torch.unique(y[train]).numel() if one_class else 1 if are_numbers(y) else y.shape[1]
         return cls(
             num_nodes=graph.num_nodes,
@@ -195,6 +195,11 @@ def split_mask(data: Data, split: str) -> Tensor:
     """Whether each node is a labelled node of a split, bool `[N]`; a mask that is missing is empty."""
     known, mask = labelled_nodes(data.y), data.get(f"{split}_mask")
     return torch.zeros_like(known) if mask is None else known & mask
+
+
+def has_one_class(y: Tensor) -> bool:
+    """Whether labels are one class per node, rather than several labels, or numbers."""
+    return y.dim() == 1 and not are_numbers(y)
 
 
 def count_labels(y: Tensor, known: Tensor) -> int:

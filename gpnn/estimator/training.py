@@ -23,7 +23,6 @@ from gpnn.train.blend import blend_predictions, keeps_shares
 from gpnn.train.fit import Callback, FitResult
 from gpnn.train.notes import Note, NoteWarning, take_notes, training_notes
 from gpnn.train.recipe import Recipe
-from gpnn.train.task import Prediction
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -77,13 +76,13 @@ def train_estimator(
         del estimator.model_  # what diverged predicts nothing
         raise ValueError(result.problem)
     _warn(estimator, training_notes(estimator.history_, estimator.task_.chance), 4)
-    found = [_prediction(estimator.weight_, result)]
+    found = [result.prediction(estimator.weight_)]
     for name, weight in others:
         recipe, number = parse_training(name)
         member = _copy(estimator, training_seed(estimator.seed, number))
         result = _train_finalist(member, finals, name, settings[recipe], progress)
         estimator.members_[name] = weight, member
-        found.append(_prediction(weight, result))
+        found.append(result.prediction(weight))
     if others:
         weight_of = _recipe_of(estimator, estimator.recipe_, race=True).class_weight
         shares = keeps_shares(estimator.metrics_["metric"], weight_of)
@@ -213,13 +212,6 @@ def _copy(estimator: E, seed: int) -> E:
     vars(copied).update({name: value for name, value in vars(estimator).items() if name.endswith("_")})
     copied.quiet_ = True
     return copied
-
-
-def _prediction(weight: float, result: FitResult) -> Prediction:
-    """What a training of a blend predicts."""
-    assert result.task is not None
-    assert result.logits is not None
-    return Prediction(weight, result.task, result.logits)
 
 
 def _warn(estimator: NodeEstimator, notes: list[Note], stacklevel: int) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 from gpnn.data.splits import split_mask
 from gpnn.distributed import SINGLE
 from gpnn.nn import GPNN
-from gpnn.train.recipe import Recipe
+from gpnn.train.recipe import Recipe, resolve_recipe
 from gpnn.train.solvers import SOLVERS
 from gpnn.train.task import Classification, task_of
 
@@ -26,7 +26,7 @@ def check_recipe(recipe: Recipe, model: nn.Module, data: Data, num_processes: in
         data: features and labels.
         num_processes: that share the nodes.
     """
-    task = task_of(data)
+    task, recipe = task_of(data), resolve_recipe(recipe, data)
     if recipe.class_weight != "none":
         task.class_weight(recipe.class_weight, data.y[split_mask(data, "train")], SINGLE)
     if recipe.batch:
@@ -35,10 +35,8 @@ def check_recipe(recipe: Recipe, model: nn.Module, data: Data, num_processes: in
         return
     if not isinstance(task, Classification) or task.multi_label:
         raise ValueError(f"`self_training` needs one class per node. Got {task.summary}.")
-    if recipe.batch or type(model) in SOLVERS:
-        raise ValueError(
-            "`self_training` needs steps over the whole graph. Got mini-batches, or a model with a solver."
-        )
+    if type(model) in SOLVERS:
+        raise ValueError("`self_training` needs a model that learns by gradients. Got one with a solver of its own.")
     if num_processes > 1:
         raise ValueError(f"`self_training` needs all nodes in one process. Got {num_processes} processes.")
 

@@ -18,7 +18,7 @@ from gpnn.text import curves_html, metric_text, metric_words, table_html
 from gpnn.train.metrics import merit
 from gpnn.train.objective import SPLITS, Examples, check_plan
 from gpnn.train.recipe import Recipe, resolve_recipe
-from gpnn.train.task import Scale, Task, task_of
+from gpnn.train.task import Prediction, Scale, Task, task_of
 from gpnn.train.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -67,6 +67,12 @@ class FitResult:
     problem: str | None = None
     logits: Tensor | None = field(default=None, repr=False, compare=False)
     task: Task | None = field(default=None, repr=False, compare=False)
+
+    def prediction(self, weight: float) -> Prediction:
+        """What it predicts of all nodes, as one of a blend that weighs this much."""
+        assert self.task is not None
+        assert self.logits is not None
+        return Prediction(weight, self.task, self.logits)
 
     def _repr_html_(self) -> str:
         return training_html(self.metrics, self.history)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_type_hints
 
 from gpnn.check import wrong_types
+from gpnn.data.splits import has_one_class
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -41,7 +42,8 @@ class Recipe:
         consistency_threshold: the least confidence of a node's average prediction with which it counts.
         temperature: of the sharpening; below 1 is sharper.
         self_training: epochs of a generation. After each the model starts anew, and learns beside the training labels
-            those that its best weights so far are surest of (:mod:`gpnn.train.self_training`); 0: there is one alone.
+            those that its best weights so far are surest of (:mod:`gpnn.train.self_training`); 0: there is one alone;
+            "auto": 150 where each node has one class.
         precision: "float32", "tf32" (products of float32 numbers rounded to TF32, on GPUs that have it), "bf16"
             (autocast; weights, loss and optimiser stay float32) or "bf16_states" (states and messages in bfloat16,
             sums in float32, by the fused kernels; encoder in bfloat16, head in float32).
@@ -80,7 +82,7 @@ class Recipe:
     consistency_on: Literal["all", "unlabelled"] = "all"
     consistency_threshold: float = 0.0
     temperature: float = 0.5
-    self_training: int = 0
+    self_training: int | Literal["auto"] = 0
     precision: Literal["float32", "tf32", "bf16", "bf16_states"] = "float32"
     target_scale: Literal["auto", "linear", "log"] = "auto"
     metric: str = "auto"
@@ -106,7 +108,7 @@ class Recipe:
         """
         if not self.self_training:
             return 1, epoch
-        number, before = divmod(epoch - 1, self.self_training)
+        number, before = divmod(epoch - 1, int(self.self_training))
         return number + 1, before + 1
 
 
@@ -181,12 +183,17 @@ DEFAULT_RECIPE = Recipe(
 )
 
 
+GENERATION = 150  # epochs, where a recipe leaves them open
+
+
 def resolve_recipe(recipe: Recipe, data: Data) -> Recipe:
-    """The recipe with the weight decay chosen by the number of features where it is "auto"."""
-    if recipe.weight_decay != "auto":
-        return recipe
-    x = data.get("x")
-    return replace(recipe, weight_decay=choose_weight_decay(0 if x is None else x.shape[1]))
+    """The recipe with what is "auto" chosen: the weight decay by the number of features, generations by the labels."""
+    if recipe.weight_decay == "auto":
+        x = data.get("x")
+        recipe = replace(recipe, weight_decay=choose_weight_decay(0 if x is None else x.shape[1]))
+    if recipe.self_training == "auto":
+        recipe = replace(recipe, self_training=GENERATION if has_one_class(data.y) else 0)
+    return recipe
 
 
 def choose_weight_decay(num_features: int) -> float:

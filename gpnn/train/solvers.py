@@ -22,6 +22,7 @@ from gpnn.train.loss import Weighing
 from gpnn.train.objective import Examples
 from gpnn.train.optimizer import clip_gradients
 from gpnn.train.recipe import Recipe
+from gpnn.train.self_training import UNKNOWN, WEIGHT
 from gpnn.train.task import Task
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class MiniBatches:
     A step draws some training nodes and `recipe.batch` others, propagates their features `recipe.passes` times along
     rows whose entries are dropped at random, and follows the gradient of the supervised loss plus λ times the passes'
     disagreement over the others, where their average is surer than twice chance. λ rises over the recipe's warm-up.
-    Evaluation propagates over the whole graph.
+    Those of the others that have a predicted label learn it, too. Evaluation propagates over the whole graph.
 
     Attributes:
         model: it propagates features before it encodes them (`predict` "features").
@@ -84,6 +85,7 @@ class MiniBatches:
         optimizer: whose state checkpoints hold.
         class_weight: `[C]` or None.
         seed: of batches and masks.
+        labels: predicted classes of other nodes, `[N]`, −1 where there is none; None: there are none at all.
     """
 
     model: GPNN
@@ -94,6 +96,7 @@ class MiniBatches:
     optimizer: torch.optim.Optimizer
     class_weight: Tensor | None
     seed: int
+    labels: Tensor | None = None
 
     @classmethod
     def of(
@@ -125,25 +128,20 @@ class MiniBatches:
     def step(self, history: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], float]:
         """The steps of one epoch; their mean loss, and the largest norm of a gradient."""
         first = len(history) * STEPS
+        before = (self.recipe.generation(len(history) + 1)[1] - 1) * STEPS  # of the generation
         self.model.train()
-        found = [self._step(number) for number in range(first, first + STEPS)]
+        found = [self._step(first + each, self._ramp(before + each)) for each in range(STEPS)]
         losses, norms = zip(*found)
         return {"loss": float(np.mean(losses))}, max(norms)
 
-    def _step(self, number: int) -> tuple[float, float]:
+    def _step(self, number: int, ramp: float) -> tuple[float, float]:
         """One step of the optimiser, unless loss or gradient is not finite; the loss and the gradient's norm."""
         random = np.random.default_rng((self.seed, number))
         labelled, others = self._draw(random)
         self.optimizer.zero_grad(set_to_none=True)
         passes = [self._scores(np.append(labelled, others), number, each, random) for each in range(self.recipe.passes)]
-        target = self.examples.y[torch.from_numpy(labelled)]
-        weight = self.examples.weight
-        weighing: Weighing = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
-        weighing["weight"] = None if weight is None else weight[torch.from_numpy(labelled)]
-        loss = torch.stack([self.task.loss(each[: len(labelled)], target, **weighing) for each in passes]).mean()
+        loss = self._supervised(passes, torch.from_numpy(labelled), torch.from_numpy(others))
         if self.recipe.consistency and len(others):
-            warmup = self.recipe.consistency_warmup * STEPS
-            ramp = min(1.0, (number + 1) / warmup) if warmup else 1.0
             apart = self.task.disagreement([each[len(labelled) :] for each in passes], self.recipe)
             loss = loss + self.recipe.consistency * ramp * apart
         loss.backward()
@@ -151,6 +149,28 @@ class MiniBatches:
         if math.isfinite(value + norm):
             self.optimizer.step()
         return value, norm
+
+    def _ramp(self, number: int) -> float:
+        """The share of λ in a step, counted from 0 in each generation."""
+        warmup = self.recipe.consistency_warmup * STEPS
+        return min(1.0, (number + 1) / warmup) if warmup else 1.0
+
+    def _supervised(self, passes: Sequence[Tensor], labelled: Tensor, others: Tensor) -> Tensor:
+        """The mean loss of the labelled nodes, beside that of the predicted labels of other nodes."""
+        weight, size = self.examples.weight, len(labelled)
+        weight = None if weight is None else weight[labelled]
+        loss = self._mean_loss([each[:size] for each in passes], self.examples.y[labelled], weight)
+        labels = None if self.labels is None else self.labels[others]
+        if labels is None or not bool((taught := labels != UNKNOWN).any()):
+            return loss
+        predicted = self._mean_loss([each[size:][taught] for each in passes], labels[taught])
+        return (loss + WEIGHT * predicted) / (1 + WEIGHT)
+
+    def _mean_loss(self, passes: Sequence[Tensor], target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The supervised loss, averaged over the passes."""
+        weighing: Weighing = {"class_weight": self.class_weight, "label_smoothing": self.recipe.label_smoothing}
+        weighing["weight"] = weight
+        return torch.stack([self.task.loss(each, target, **weighing) for each in passes]).mean()
 
     def _draw(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Some training nodes, and some of all others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from gpnn.train.objective import SPLITS, Examples, Objective
 from gpnn.train.optimizer import clip_gradients, learning_rate, make_optimizer
 from gpnn.train.recipe import Recipe
 from gpnn.train.self_training import add_labels, check_labels, predict_labels
-from gpnn.train.solvers import Solver, make_solver
+from gpnn.train.solvers import MiniBatches, Solver, make_solver
 from gpnn.train.task import Task, task_of
 
 if TYPE_CHECKING:
@@ -96,8 +96,22 @@ class Trainer:
         """Go on from a checkpoint, where there is one."""
         self.progress = load_checkpoint(checkpoint, self.model, self.optimizer, self.plan) or self.progress
         if self.progress.labels is not None:
-            check_labels(self.progress.labels, len(self.examples.y), self.task.num_outputs)
-            self._learn(self.progress.labels)
+            self.learn(self.progress.labels)
+
+    def learn(self, labels: Tensor) -> None:
+        """Learn predicted labels, `[N]`, −1 where there is none, beside those of the training nodes.
+
+        Raises:
+            ValueError: when they are not classes of these nodes.
+        """
+        check_labels(labels, len(self.examples.y), self.task.num_outputs)
+        self.progress.labels = labels
+        labels = labels.to(self.examples.y.device)
+        if isinstance(self.solver, MiniBatches):
+            self.solver = replace(self.solver, labels=labels, optimizer=self.optimizer)
+        else:
+            examples = add_labels(self.examples, labels)
+            self.objective = Objective.of(self.task, examples, self.recipe, self.group)
 
     def run(
         self, checkpoint: Path | None, callbacks: Sequence[Callback], *, keep_end: bool = False
@@ -191,16 +205,11 @@ class Trainer:
     def _begin_generation(self) -> None:
         """Start anew with the initial weights, and learn what the best weights so far predict; patience starts, too."""
         self.model.load_state_dict(self.progress.best_weights or self.model.state_dict())
-        self.progress.labels = predict_labels(self.predict(), self.examples)
+        labels = predict_labels(self.predict(), self.examples)
         self.progress.checks_since_best = 0
         self.model.load_state_dict(self.initial_weights)
         self.optimizer = _optimizer_of(self.model, self.recipe)
-        self._learn(self.progress.labels)
-
-    def _learn(self, labels: Tensor) -> None:
-        """Let the loss have these labels, `[N]`, beside those of the training nodes."""
-        examples = add_labels(self.examples, labels.to(self.examples.y.device))
-        self.objective = Objective.of(self.task, examples, self.recipe, self.group)
+        self.learn(labels)
 
     def _step(self, epoch: int) -> tuple[Record, float]:
         """One optimiser step, unless loss or gradient is not finite; the loss and the gradient's norm."""
@@ -292,7 +301,7 @@ def _rate_of(recipe: Recipe) -> Callable[[int], float]:
         recipe.learning_rate,
         schedule=recipe.learning_rate_schedule,
         warmup=recipe.warmup,
-        epochs=recipe.self_training or recipe.epochs,
+        epochs=int(recipe.self_training) or recipe.epochs,
     )
     return lambda epoch: moving(recipe.generation(epoch)[1])
 

@@ -26,17 +26,17 @@ def test_self_training_needs_one_class_per_node(planted):
     for data, found in ((numbers, "a number per node"), (several, "3 labels")):
         with pytest.raises(ValueError, match=f"needs one class per node. Got {found}"):
             check_recipe(AGAIN, GPNN(500, 8, 3), data)
-        check_recipe(Recipe(), GPNN(500, 8, 3), data)
+        for recipe in (Recipe(), Recipe(self_training="auto")):
+            check_recipe(recipe, GPNN(500, 8, 3), data)
 
 
-def test_self_training_needs_steps_over_the_whole_graph_in_one_process(planted):
+def test_self_training_needs_gradients_in_one_process(planted):
     model = GPNN(500, 8, 10, predict="features")
     check_recipe(AGAIN, model, planted)
     with pytest.raises(ValueError, match=r"needs all nodes in one process\. Got 2 processes"):
         check_recipe(AGAIN, model, planted, 2)
-    for recipe, other in ((replace(BATCH, self_training=5), model), (AGAIN, ColumnModel(500, 10))):
-        with pytest.raises(ValueError, match="needs steps over the whole graph"):
-            check_recipe(recipe, other, planted)
+    with pytest.raises(ValueError, match="needs a model that learns by gradients"):
+        check_recipe(AGAIN, ColumnModel(500, 10), planted)
 
 
 def test_mini_batches_need_features_that_propagate_in_one_process(planted):
