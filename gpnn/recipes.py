@@ -136,8 +136,9 @@ _SAMPLED = Pipeline(
     },
 )
 _BATCHES = Recipe(
-    epochs=400,
+    epochs=450,
     patience=150,
+    self_training="auto",
     weight_decay=1e-3,
     clip=0.0,
     passes=2,
@@ -348,7 +349,7 @@ RECIPES: dict[str, NamedRecipe] = {
         scale_features="none",
     ),
     "sampled": NamedRecipe(
-        "propagated features through two layers, in mini-batches whose random propagations agree where they are sure",
+        "propagated features through two layers, in mini-batches whose random passes agree, and in three generations",
         _SAMPLED,
         _BATCHES,
         suits=lambda facts: _can_sample(facts) and facts.num_columns > SMALL_VOCABULARY,
