@@ -9,10 +9,11 @@ train` does, before it trains members again with other seeds; *selection, traine
 *Uniform* gives every candidate of a rule the same weight, *half* is the mean of *selection* and *uniform*. *Networks*
 are all candidates but `features` and `columns`. *Best* is the one with the best validation metric, *least loss* that
 with the least validation loss; losses are alike where their difference is within two standard errors. Finished lines
-are not run again; `results/blend_rules.md` is the table of all of them. Races of the same splits before recipes were
-let through the ramp of their loss are in `results/blend_rules_before.jsonl`. `--with-tuned` races of the same splits
-have one recipe more, *tuned*, the linear cell that was best on Citeseer's public validation nodes (`ours`): four
-rounds, 64 channels, dropout 0.3 and 0.2, decay 5e-4; they are in `results/blend_rules_tuned.jsonl`.
+are not run again; `results/blend_rules.md` is the table of all of them. Its races had `averaged`, for which
+`self_trained` takes part now, and `sampled` in one generation. Races of the same splits before recipes were let through
+the ramp of their loss are in `results/blend_rules_before.jsonl`. `--with-tuned` races of the same splits have one
+recipe more, *tuned*, the linear cell that was best on Citeseer's public validation nodes (`ours`): four rounds, 64
+channels, dropout 0.3 and 0.2, decay 5e-4; they are in `results/blend_rules_tuned.jsonl`.
 """
 
 from __future__ import annotations

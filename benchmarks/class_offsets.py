@@ -7,8 +7,8 @@ Predictions are those of trainings of a recipe, or what `benchmarks.random_propa
 `benchmarks.blend_rules --keep FOLDER` kept: the mean of a split's seeds, or the whole blends of races. They are
 calibrated on the validation nodes by a temperature, and then by a temperature and offsets, as `gpnn train` does with a
 blend (docs/tasks.md). Each line of `results/class_offsets.jsonl` is one split: accuracy and log loss of the held-out
-nodes both ways, and whether offsets were kept; held-out nodes are none of the public test set.
-`results/class_offsets.md` is the table of all of them.
+nodes both ways, and whether offsets were kept; held-out nodes are none of the public test set. Lines of `sampled` have
+it in one generation of 400 epochs. `results/class_offsets.md` is the table of all of them.
 """
 
 from __future__ import annotations

@@ -141,9 +141,10 @@ def _measure(trainer: Any, data: Any, *, held: bool) -> tuple[float, float, floa
 RULES = ("accuracy", "loss", "both", "last")
 PAIRED = """Held-out accuracy less that of what the recipe keeps (`accuracy`, weights of the last step), in points:
 mean and standard error over trainings of all settings, in brackets how many."""
-ABOUT = """The first row is the recipe `sampled`: ten steps with α = 0.2, 64 channels, dropout 0.5 and 0.2, decay
-1e-3, rate 0.01, λ = 1.5; each other row names what differs. *Plain*: 256 channels, no dropout, rate 0.001, λ = 0.8,
-which with α = 0.4 is what GRAND+ publishes for Citeseer; dropout 0.7 and 20 steps are what it publishes for Cora."""
+ABOUT = """The first row is the recipe `sampled` in one generation: ten steps with α = 0.2, 64 channels, dropout 0.5 and
+0.2, decay 1e-3, rate 0.01, λ = 1.5; each other row names what differs. *Plain*: 256 channels, no dropout, rate 0.001,
+λ = 0.8, which with α = 0.4 is what GRAND+ publishes for Citeseer; dropout 0.7 and 20 steps are what it publishes for
+Cora."""
 
 
 def choose(curve: list[tuple[float, float, float]], rule: str) -> list[float]:

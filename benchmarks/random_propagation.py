@@ -3,15 +3,16 @@
     python -m benchmarks.random_propagation [--device cuda] [--settings NAME …] [--graphs cora citeseer] [--splits 16]
         [--first 0] [--seeds 2] [--steps 8000] [--jobs 1]
 
-The recipe `sampled` and the published code beside it differ in a dozen details, and its settings in as many numbers.
-Here all trainings of one setting on one graph, over splits and seeds, are one batch of matrices, so that a GPU trains
-them together; what differs from the recipe is in the setting's name. After every ten steps validation and held-out
-nodes are predicted. Held out are nodes that are neither in the development split's training and validation nor in the
-public test set, so that nothing here has read the latter. A line of `results/random_propagation.jsonl` is one setting
-on one graph: for each split and seed what three rules would have kept, `accuracy` (the best; ties by loss; it stops
-after 150 checks without a better one, as the recipe does), `loss` (the least) and `both` (the last check at which
-neither was worse than at the one kept before, GRAND's rule), and for each split the mean probabilities of its seeds.
-Finished lines are not run again; `results/random_propagation.md` is the table of all of them.
+The recipe `sampled`, here in one generation, and the published code beside it differ in a dozen details, and its
+settings in as many numbers. Here all trainings of one setting on one graph, over splits and seeds, are one batch of
+matrices, so that a GPU trains them together; what differs from the recipe is in the setting's name. After every ten
+steps validation and held-out nodes are predicted. Held out are nodes that are neither in the development split's
+training and validation nor in the public test set, so that nothing here has read the latter. A line of
+`results/random_propagation.jsonl` is one setting on one graph: for each split and seed what three rules would have
+kept, `accuracy` (the best; ties by loss; it stops after 150 checks without a better one, as the recipe does), `loss`
+(the least) and `both` (the last check at which neither was worse than at the one kept before, GRAND's rule), and for
+each split the mean probabilities of its seeds. Finished lines are not run again; `results/random_propagation.md` is the
+table of all of them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ PATIENCE = 150  # checks
 
 @dataclass(frozen=True)
 class Setting:
-    """What a training has; the defaults are the recipe `sampled`."""
+    """What a training has; the defaults are a generation of the recipe `sampled`."""
 
     order: int = 10
     alpha: float = 0.2
