@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpnn.data.convert.edges import EdgeStage
+from gpnn.data.convert.edges import EdgeStage, check_columns
 from gpnn.data.convert.nodes import NodeStage, load_ids
 from gpnn.data.convert.pieces import Conversion, ConvertSettings, Progress, cut_pieces, find_edges
 from gpnn.data.database import ENDINGS as DATABASES
@@ -65,10 +65,11 @@ def convert(
     if nodes is None and selected[0] and _is_database(edges):
         nodes = edges
     x, y = (None if each is None else Path(each) for each in (features, labels))
-    pieces = cut_pieces(_inputs(edges, "edges", selected[1], out), settings.batch_rows(), settings.share())
+    paths = _inputs(edges, "edges", selected[1], out)
+    pieces = cut_pieces(paths, settings.batch_rows(), settings.share())
     tables = [] if nodes is None else _inputs(nodes, "nodes", selected[0], out)
     work = out / WORK
-    job = Conversion(work, tables, x, y, pieces, choices, settings, progress)
+    job = Conversion(work, tables, x, y, paths, pieces, choices, settings, progress)
     with naming(out):
         make_folder(work)
         handle = open_folder(work)
@@ -119,11 +120,10 @@ def _hold(handle: int | None, out: Path) -> None:
 
 def _identity(job: Conversion) -> dict[str, Any]:
     """What a conversion that is continued must have in common with the one that began."""
-    paths = [*job.nodes, *dict.fromkeys(piece.path for piece in job.edges)]
-    paths += [path for path in (job.features, job.labels) if path is not None]
+    paths = [*job.nodes, *job.edges, *(path for path in (job.features, job.labels) if path is not None)]
     files = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
     plain = json.loads(json.dumps({**asdict(job.choices), "vocabulary": None}))
-    pieces = [[str(piece.path), piece.start, piece.stop] for piece in job.edges]
+    pieces = [[str(piece.path), piece.start, piece.stop] for piece in job.pieces]
     return {"files": files, "pieces": digest_json({"pieces": pieces}), "choices": plain, **job.settings.chosen()}
 
 
@@ -144,13 +144,14 @@ def _make(job: Conversion) -> dict[str, Any]:
     work, choices = job.folder, job.choices
     if (work / "facts.json").is_file():
         return read_json(work / "facts.json")
+    columns = check_columns(job.edges, choices)  # before the nodes take their time
     if (work / "nodes.json").is_file():
         facts = read_json(work / "nodes.json")
         ids = load_ids(work, facts)
     else:
         ids, facts = NodeStage(job).write()
         write_json(work / "nodes.json", facts)
-    facts |= EdgeStage(job, ids).write()
+    facts |= EdgeStage(job, ids, *columns).write()
     facts["notes"] += facts.pop("edge_notes")
     arrays = sorted(path for path in work.glob("*.npy"))
     found = {}

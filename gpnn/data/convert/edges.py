@@ -11,7 +11,7 @@ import numpy as np
 
 from gpnn.data.convert.gather import SORT_BYTES, Gather, ordered_map
 from gpnn.data.convert.node_ids import NodeIds
-from gpnn.data.convert.pieces import EDGE_COLUMNS, Conversion, Piece, read_batches, read_header_names
+from gpnn.data.convert.pieces import EDGE_COLUMNS, Conversion, read_batches, read_header_names
 from gpnn.data.convert.runs import Edges, Layout, Run, write_run
 from gpnn.data.npy_file import map_array, read_header, read_rows
 from gpnn.data.tables import add_type, file_types, types_note
@@ -24,13 +24,20 @@ from gpnn.storage.read import read_json
 
 
 class EdgeStage:
-    """Reads the edges of a conversion, whose nodes have these ids, and writes their rows."""
+    """Reads the edges of a conversion, whose nodes have these ids, and writes their rows.
 
-    def __init__(self, job: Conversion, ids: NodeIds) -> None:
-        self.folder, self.pieces, self.settings, self.ids = job.folder, job.edges, job.settings, ids
+    Args:
+        job: the conversion.
+        ids: of its nodes.
+        names: the columns of the edges.
+        types: the edge type of each file that is named after one.
+    """
+
+    def __init__(self, job: Conversion, ids: NodeIds, names: list[str], types: dict[Path, str]) -> None:
+        self.folder, self.pieces, self.settings, self.ids = job.folder, job.pieces, job.settings, ids
         self.choices, self.progress = job.choices, job.progress
-        self.names, self.types = check_columns(job.edges, job.choices)
-        self.layout = Layout(ids.num_nodes, "type" in self.names, "weight" in self.names)
+        self.names, self.types = names, types
+        self.layout = Layout(ids.num_nodes, "type" in names, "weight" in names)
         self.share = job.settings.share(ids.num_bytes)
 
     def write(self) -> dict[str, Any]:
@@ -156,7 +163,7 @@ class EdgeStage:
         return Edges(senders, receivers)
 
 
-def check_columns(pieces: Sequence[Piece], choices: Choices) -> tuple[list[str], dict[Path, str]]:
+def check_columns(paths: Sequence[Path], choices: Choices) -> tuple[list[str], dict[Path, str]]:
     """The columns of the edges, found the same in all files; and the edge type of each file that is named after one.
 
     Raises:
@@ -164,7 +171,6 @@ def check_columns(pieces: Sequence[Piece], choices: Choices) -> tuple[list[str],
     """
     if choices.edge_features:
         raise ValueError("A converted graph must have no edge features. Got " + ", ".join(choices.edge_features) + ".")
-    paths = list(dict.fromkeys(piece.path for piece in pieces))
     headers = [read_header_names(path, choices.edge_names) for path in paths]
     types = file_types(paths) if not any("type" in header.columns for header in headers) else None
     names: list[str] = []

@@ -93,7 +93,7 @@ class NodeStage:
 
     def _named_by_edges(self) -> Table:
         """The ids that the edges name, in order."""
-        pieces, found = self.job.edges, pyarrow.array([], pyarrow.int64())
+        pieces, found = self.job.pieces, pyarrow.array([], pyarrow.int64())
         waiting: list[pyarrow.Array] = []
         for number, piece in enumerate(pieces):
             ends, rows = ("source", "target"), self.job.settings.batch_rows()

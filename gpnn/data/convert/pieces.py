@@ -121,7 +121,8 @@ class Conversion:
         nodes: the files of the table of nodes; without, the nodes are the rows of `features` or what the edges name.
         features: a matrix with a row per node, or None.
         labels: classes, numbers or several labels per node, or None.
-        edges: pieces of the edges.
+        edges: the files of the edges.
+        pieces: what these are cut into; one without rows has none.
         choices: how tables are understood.
         settings: directions, duplicates, types, memory and threads.
         progress: called as work is done.
@@ -131,7 +132,8 @@ class Conversion:
     nodes: Sequence[Path]
     features: Path | None
     labels: Path | None
-    edges: Sequence[Piece]
+    edges: Sequence[Path]
+    pieces: Sequence[Piece]
     choices: Choices
     settings: ConvertSettings
     progress: Progress

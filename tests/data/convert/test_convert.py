@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 
@@ -275,6 +276,18 @@ def test_mistakes_in_text_name_the_line(table, tmp_path, small_pieces):
     path.write_text('source,target\n"a",b\n"a",""\n')
     with pytest.raises(ValueError, match=r"edges.csv, line 3, column target: must be an id of nodes.csv. Got ''"):
         convert(path, nodes, tmp_path / "out")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_without_rows_have_the_columns_too(table, tmp_path, ending):
+    nodes, full = table("nodes.csv", id=[0, 1]), table("edges-0.csv", source=[0], target=[1])
+    table(f"edges-1.{ending}", source=pyarrow.array([], "int64"), target=pyarrow.array([], "int64"))
+    assert convert(tmp_path / "edges-*", nodes, tmp_path / "out").num_edges == 1
+    full.unlink()
+    table(f"edges-1.{ending}", **{"from": pyarrow.array([], "int64"), "target": pyarrow.array([], "int64")})
+    with pytest.raises(ValueError, match=rf"edges-1.{ending} must have a column source .*Got from, target\."):
+        convert(tmp_path / "edges-*", nodes, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
 
 
 def test_a_folder_with_other_files_is_left_alone(table, tmp_path):
