@@ -56,7 +56,7 @@ def results(plan: gpnn.Plan, x: Tensor | None, runner: str, **options: Any) -> l
 def assert_same(plan: gpnn.Plan, x: Tensor | None, **options: Any) -> None:
     fused, streamed = (results(plan, x, runner, **options) for runner in ("fused", "streamed"))
     for ours, theirs in zip(streamed, fused, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+        torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-12)  # gradients of hundreds round, too
 
 
 @pytest.mark.parametrize("input_", INPUTS)
