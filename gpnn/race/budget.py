@@ -50,26 +50,18 @@ def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
     return sorted(names, key=lambda name: differ and name in AVERAGES)
 
 
-PER_RECIPE, MOST = 12.0, 7200.0
-PER_NODE, PER_NODE_FEW = 0.001, 0.013  # for each node beyond those of a small graph; the latter where labels are few
-SMALL = 1800
+PER_RECIPE, PER_NODE, MOST = 12.0, 0.013, 7200.0
+SMALL = 1800  # nodes, beyond which each lengthens a race
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def default_budget(num_nodes: int, num_recipes: int, *, few_labels: bool) -> float:
-    """12 seconds for each recipe, and 1 ms for each node beyond 1,800, or 13 ms; at most two hours.
+def default_budget(num_nodes: int, num_recipes: int) -> float:
+    """12 seconds for each recipe, and 13 ms for each node beyond 1,800; at most two hours.
 
-    Args:
-        num_nodes: N.
-        num_recipes: that are to take part.
-        few_labels: whether labels are so few that recipes pay which take hundreds of passes over all nodes; with many,
-            the quick ones tell enough.
-
-    >>> default_budget(1000, 4, few_labels=True), default_budget(61_800, 7, few_labels=False)
-    (48.0, 144.0)
+    >>> default_budget(1000, 4), default_budget(61_800, 7)
+    (48.0, 864.0)
     """
-    per_node = PER_NODE_FEW if few_labels else PER_NODE
-    return min(MOST, PER_RECIPE * num_recipes + per_node * max(0, num_nodes - SMALL))
+    return min(MOST, PER_RECIPE * num_recipes + PER_NODE * max(0, num_nodes - SMALL))
 
 
 def parse_budget(value: Any) -> float | None:

@@ -227,8 +227,7 @@ def _add(
     trial = start()
     parts = (trial.model, trial.data, trial.plan, trial.recipe)
     num_nodes = sum(group_of(trial.plan).all_gather_counts(trial.plan.num_nodes))
-    few_labels = _has_few_labels(trial)
-    seconds = budget or default_budget(num_nodes, num_recipes, few_labels=few_labels)
+    seconds = budget or default_budget(num_nodes, num_recipes)
     cost = nominal_seconds(*parts)
     measured = budget is not None or num_nodes >= LARGE
     if measured and cost * LEAST_EPOCHS < seconds:
@@ -237,7 +236,7 @@ def _add(
         cost = measured_seconds(*parts, seed=trial.seed)
     costs, epochs = {**record.costs, name: cost}, {**record.epochs, name: trial.recipe.epochs}
     ramps = {**(record.ramps or {}), name: trial.recipe.consistency_warmup if trial.recipe.consistency else 0}
-    return RaceRecord(seconds, measured, _metric(trial), costs, epochs, ramps=ramps), few_labels
+    return RaceRecord(seconds, measured, _metric(trial), costs, epochs, ramps=ramps), _has_few_labels(trial)
 
 
 def _reason(refusal: Exception) -> str:

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 FIRST_EPOCHS = 12  # that the first rung gives at least, time allowing: all settings of a solver
 FRACTIONS = (0.125, 0.5, 1.0)  # of a recipe's epochs, at the end of each rung
 KEPT = 0.6  # of the recipes, after each rung: of five three, of four three, of three two; two stay to the end
-AGAIN = 1 / 3  # of the budget that is left for training the members of a blend again
+AGAIN = 1 / 3  # of the budget, for the last rung and for training the members of a blend again
 TRAININGS = 3  # of one recipe, with a seed each, that a blend averages at most
 _KINDS: dict[str, Any] = {
     "budget": int | float,
@@ -238,12 +238,14 @@ class RaceRecord:
 def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     """The epoch to which each training that is left goes in a rung.
 
-    In the last rung one that by its prospect does not come to where the best is stays as it is, for the blend. The time
-    that is left is shared equally among the rungs that are left, and in a rung among its trainings. One that
-    does more of its epochs in a rung than the others, as a solver does, has as much of its later shares there.
+    The time that is left is shared equally among the rungs that are left, and in a rung among its trainings; a third of
+    the budget is kept for the last rung. There one that by its prospect does not come to where the best is stays as it
+    is, for the blend. One that does more of its epochs in a rung than the others, as a solver does, has as much of its
+    later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
-    left = (1 - AGAIN) * record.budget - sum(done[name] * record.costs[name] for name in done)
+    kept = AGAIN if rung < len(FRACTIONS) - 1 else 0.0
+    left = (1 - kept) * record.budget - sum(done[name] * record.costs[name] for name in done)
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}

@@ -152,7 +152,7 @@ def _cross_fit(members: Sequence[Outputs], target: Tensor) -> tuple[list[float],
         outputs[held] = task.combine(parts)
         total = [sum_ + count / DRAWS / FOLDS for sum_, count in zip(total, drawn)]
     alone = task.combine([Prediction(1.0, *members[0])])
-    return total, float(task.loss(alone, target)) - float(task.loss(outputs, target))
+    return total, float(task.blend_loss(alone, target)) - float(task.blend_loss(outputs, target))
 
 
 def _draw(members: Sequence[Outputs], target: Tensor) -> list[int]:
@@ -163,7 +163,7 @@ def _draw(members: Sequence[Outputs], target: Tensor) -> list[int]:
         share = 1 / (number + 1)
         kept = [] if mixed is None else [Prediction(1 - share, task, mixed)]
         tried = [task.combine([*kept, Prediction(share, *member)]) for member in members]
-        losses = [float(task.loss(each, target)) for each in tried]
+        losses = [float(task.blend_loss(each, target)) for each in tried]
         best = losses.index(min(losses))
         counts[best] += 1
         mixed = tried[best]

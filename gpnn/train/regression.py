@@ -147,6 +147,11 @@ class Regression(Task):
         total = self.own_weight(target, None, weight) if total is None else total
         return weight.to(each) @ each / 2 / total.to(each)
 
+    def blend_loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The squared error alone, which the metrics of numbers follow: a mixture's variance would move its mean."""
+        mean, _ = _split(outputs)
+        return (self.standardise(target).to(mean) - mean).square().mean()
+
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
         """The mean squared distance of each pass's mean to the average of all passes, which takes no gradient."""
         means = torch.stack([_split(each)[0] for each in outputs])  # [S, M]

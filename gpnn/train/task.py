@@ -146,6 +146,10 @@ class Task(ABC):
     def loss(self, outputs: Tensor, target: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
         """The mean error of outputs `[M, num_outputs]`, by the targets' weights; with `total` this process's share."""
 
+    def blend_loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """What the weights of a blend make small: the mean error of its predictions."""
+        return self.loss(outputs, target)
+
     @abstractmethod
     def disagreement(self, outputs: Sequence[Tensor], recipe: Recipe, group: ProcessGroup = SINGLE) -> Tensor:
         """How far several passes are from their common prediction; this process's share."""

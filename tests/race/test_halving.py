@@ -128,7 +128,7 @@ def test_what_is_too_slow_to_tell_anything_does_not_take_part(planted):
     assert list(record.costs) == ["quick"]
     assert list(record.epochs) == ["quick"]
     assert list(record.left_out) == ["slow"]
-    assert record.budget == default_budget(planted.num_nodes, 1, few_labels=True)
+    assert record.budget == default_budget(planted.num_nodes, 1)
     assert LEAST_EPOCHS > 1
 
 

@@ -62,6 +62,17 @@ def test_a_level_curve_whose_loss_still_rises_goes_on_in_the_last_rung():
     assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
 
 
+def test_the_last_rung_has_what_was_kept_for_it():
+    """By sixty seconds a rung has forty thirds; what still rises then takes all that is left."""
+    record = RaceRecord(60.0, False, "accuracy", {"a": 1.0, "b": 1.0}, {"a": 400, "b": 400})
+    for rung in range(2):
+        limits = rung_epochs(record, rung)
+        done = tuple(row(rung, name, value, limits[name]) for name, value in (("a", 0.5), ("b", 0.5)))
+        record = replace(record, rows=(*record.rows, *done))
+    assert limits == {"a": 13, "b": 13}
+    assert rung_epochs(record, 2) == {"a": 30, "b": 30}
+
+
 def test_what_a_race_takes_at_most_counts_all_that_may_go_on():
     costs, epochs = {"a": 0.1, "b": 0.2, "c": 0.4}, {"a": 40, "b": 40, "c": 40}
     rungs = 12 * 0.1 + 40 * (0.2 + 0.4)

@@ -178,6 +178,23 @@ def test_numbers_weigh_by_their_errors_however_sure_they_are():
         assert weights["better"] > 0.6
 
 
+def test_numbers_weigh_by_their_errors_where_a_worse_model_knows_its_own():
+    """By its likelihood the model that knows where it errs is better, and the mean of both far from the number."""
+    generator = torch.Generator().manual_seed(3)
+    noise = torch.randn(2, 400, generator=generator)
+    far = torch.arange(400) % 4 > 1
+    y = torch.zeros(400)
+    mask = torch.arange(400) % 2 == 0
+    data = Data(y=y, val_mask=mask, test_mask=~mask, train_mask=torch.zeros(400, dtype=torch.bool))
+    deviation = torch.where(far, 1.5, 0.01)
+    better = torch.stack([torch.where(far, 1.0, 0.1) * noise[0], torch.zeros(400)], 1)
+    worse = torch.stack([deviation * noise[1], 2 * deviation.log()], 1)
+    task = Regression()
+    assert task.loss(worse[mask], y[mask]) < task.loss(better[mask], y[mask])
+    weights = choose_blend([("worse", result(worse, task)), ("better", result(better, task))], data).weights
+    assert weights["better"] > 0.6
+
+
 def test_labels_are_averaged_each():
     task, outputs = Classification(2, multi_label=True), torch.tensor([[2.0, -1.0]])
     mixed = task.combine([Prediction(0.25, task, outputs), Prediction(0.75, task, -outputs)])
