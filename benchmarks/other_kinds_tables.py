@@ -478,6 +478,56 @@ def places(draw: Draw) -> Tables:
     return Tables(nodes, *_both((np.repeat(np.arange(n), 5), near.ravel())))
 
 
+def mines(draw: Draw) -> Tables:
+    """A field of Minesweeper: a fifth of the cells are mines, and half of the cells count those around them."""
+    size = 100
+    mine = draw.random((size, size)) < 0.2
+    around = np.pad(mine, 1).astype(int)
+    steps = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0)]
+    count = sum(around[1 + down : 1 + down + size, 1 + right : 1 + right + size] for down, right in steps)
+    cell, hidden = np.arange(size * size).reshape(size, size), draw.random((size, size)) < 0.5
+    pairs = [(cell[:, 1:], cell[:, :-1]), (cell[1:], cell[:-1]), (cell[1:, 1:], cell[:-1, :-1])]
+    pairs.append((cell[1:, :-1], cell[:-1, 1:]))
+    src, dst = (np.concatenate([each[end].ravel() for each in pairs]) for end in (0, 1))
+    counts = {f"count{each}": ((count == each) & ~hidden).ravel().astype(int) for each in range(6)}
+    nodes = {**counts, "hidden": hidden.ravel().astype(int), "label": mine.ravel().astype(int)}
+    return Tables(nodes, *_both((src, dst)), train=0.5)
+
+
+def sentences(draw: Draw) -> Tables:
+    """Words in the order of a text, and longer ties: half of the words are of another class than their columns say."""
+    n, classes, words, width = 12_000, 12, 60, 100
+    following = draw.dirichlet(np.full(classes, 0.25), classes)
+    y = np.zeros(n, int)
+    for word in range(1, n):
+        y[word] = draw.choice(classes, p=following[y[word - 1]])
+    told = np.where(draw.random(n) < 0.5, draw.integers(classes, size=n), y)
+    x = draw.normal(size=(classes * words, width))[told * words + draw.integers(words, size=n)]
+    far = np.arange(n) + draw.geometric(0.3, n) + 1
+    near, tied = np.arange(n - 1), np.flatnonzero(far < n)
+    src, dst = np.concatenate([near, tied]), np.concatenate([near + 1, far[tied]])
+    return Tables({**_columns(x + 0.3 * draw.normal(size=x.shape)), "label": y}, *_both((src, dst)), train=0.5)
+
+
+def sensors(draw: Draw) -> Tables:
+    """Streets: a number with a long tail, spread by a tenth of the crossings; three in ten have no sensor."""
+    size = 90
+    n, steps = size * size, 12
+    cell = np.arange(n).reshape(size, size)
+    src = np.concatenate([cell[:, 1:].ravel(), cell[1:].ravel()])
+    dst = np.concatenate([cell[:, :-1].ravel(), cell[:-1].ravel()])
+    pairs = _both(np.stack([src, dst])[:, draw.random(len(src)) < 0.85])
+    degree = np.maximum(1, np.bincount(pairs[1], minlength=n))
+    source = draw.exponential(size=n) * (draw.random(n) < 0.1)
+    level = source
+    for _ in range(steps):
+        level = 0.9 * _neighbour_sum(level, pairs) / degree + source
+    lanes = draw.integers(1, 5, n)
+    read = np.round(10 * source + 0.2 * draw.normal(size=n), 3).astype(str)
+    nodes = {"lanes": lanes, "sensor": np.where(draw.random(n) < 0.3, "", read), **_columns(draw.normal(size=(n, 1)))}
+    return Tables({**nodes, "label": np.round(100 * level * lanes + 30 * draw.normal(size=n), 2)}, *pairs)
+
+
 KINDS: dict[str, Callable[[Draw], Tables]] = {
     each.__name__: each
     for each in (
@@ -509,5 +559,8 @@ KINDS: dict[str, Callable[[Draw], Tables]] = {
         product,
         many_types,
         places,
+        mines,
+        sentences,
+        sensors,
     )
 }

@@ -236,7 +236,7 @@ _NAMES = {
     "model": (
         "name method labels hidden_channels cell message aggregate sharing input embedding_start embedding_scale "
         "encoder predict activation concat head readout input_dropout state_dropout update_dropout dropout "
-        "drop_node norm cell_options"
+        "drop_node norm standardize cell_options"
     ),
     "train": (
         "epochs optimizer learning_rate learning_rate_schedule warmup weight_decay decay_on clip class_weight "

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gpnn.check import check_choice, check_options
 from gpnn.data.check import check_edge_attributes
-from gpnn.data.features import feature_scale, float_features, map_features
+from gpnn.data.features import column_moments, feature_scale, float_features, have_units, map_features
 from gpnn.distributed import SHARD_SCHEDULES, ProcessGroup, Shard, Totals, lower_shard
 from gpnn.engine import Plan, lower
 from gpnn.graph import as_graph
@@ -345,6 +345,8 @@ class Pipeline:
         model = build_model(arguments, **own)
         assert isinstance(model, GPNN)
         model.set_feature_scale(feature_scale(data))
+        if arguments.get("standardize"):
+            model.set_feature_moments(*column_moments(data.x))
         return model.to(plan.device), arguments
 
     def _column_options(self) -> dict[str, Any]:
@@ -463,6 +465,12 @@ def model_arguments(
     check_options("the model 'gpnn'", options, MODEL_OPTIONS)
     x = data.get("x")
     arguments = resolve_options(options, has_features=x is not None, num_edge_types=plan.num_edge_types)
+    if arguments.get("standardize", "auto") == "auto":
+        arguments["standardize"] = arguments["predict"] != "features" and plan.nodes is None and have_units(x)
+    if not arguments["standardize"]:  # as models of before, whose files do not have it
+        del arguments["standardize"]
+    elif x is None or x.layout != torch.strided:
+        raise ValueError(f"`standardize` takes dense features. Got {'none' if x is None else 'sparse ones'}.")
     if arguments["input"] != "features":
         arguments["num_nodes"] = plan.num_nodes
     if arguments.get("sharing") == "kind" and not set(plan.kinds) <= set(KINDS):

@@ -24,6 +24,7 @@ KINDS = {
     "long": {"cell": "lstm", "schedule": "synchronous"},
     "residual": {"cell": "gcnii", "normalization": "symmetric"},
     "held": {"schedule": "held_cut", "rounds": 2, "schedule_options": {"intra": 2}, "normalization": "split"},
+    "units": {"cell": "gru", "model_options": {"standardize": True}},
     "columns": {"recipe": "columns", "epochs": 2},
     "trees": {"recipe": "columns", "epochs": 8, "model_options": {"method": "trees"}},
 }

@@ -87,6 +87,8 @@ class ModelConfig:
         labels: of the model "columns": whether the training labels of neighbours are among the columns.
         embedding_start: "features": embeddings start from the features where there are any; "random".
         embedding_scale: "unit" scales embeddings that start from features to norm one; "none" takes them as they are.
+        standardize: whether the model takes dense features in standard units; "auto": where their columns have
+            different units, such as years beside shares (:func:`gpnn.data.features.have_units`).
     """
 
     name: str = "gpnn"
@@ -112,6 +114,7 @@ class ModelConfig:
     dropout: float = 0.0
     drop_node: float = 0.0
     norm: str = "none"
+    standardize: bool | Literal["auto"] = "auto"
     cell_options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -122,7 +125,7 @@ class Config:
     Attributes:
         recipe: a name of :data:`gpnn.recipes.RECIPES`, which gives the defaults of all other settings; "auto": a race
             chooses the recipe with the best validation metric, and keeps the settings that are given.
-        budget: time of a race, such as "90s", "10m" or "1h"; "auto" follows the numbers of nodes and labels.
+        budget: time of a race, such as "90s", "10m" or "1h"; "auto" follows the numbers of nodes and recipes.
         blend: whether the recipes of a race are averaged, with the weights of the least validation loss.
         seed: of partition, schedule, initial weights and random masks (a dataset's own seed is `data.seed`).
         device: "auto", "cpu", "cuda" or "cuda:N".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCALES = ("auto", "none", "rows")
 MOST_SCALED = 1 << 31  # values, of which a scaled copy takes 8 GiB; those of a larger graph may be in files
 PIECE_ROWS = 1 << 18  # of features that are looked at at one time
+FAR = 100.0  # times that the sizes of two columns differ which measure different things
+SHIFTED = 10.0  # deviations that the mean of a column without zeros is from zero
 TYPED: Literal["typed"] = "typed"  # reverses as types of their own
 Undirected = bool | Literal["typed"]
 
@@ -71,6 +73,8 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
 def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     """ "rows" for counts and shares, of which none is negative; "none" for measurements, whose magnitude would be lost.
 
+    Measurements have negative values, or columns of different units (:func:`have_units`).
+
     A single column is left as it is: scaled, it would be 1 for every node. Scaled rows have no negative values where
     the others had none, so that the choice stays the same. Of more than `MOST_SCALED` values no copy is made.
 
@@ -83,7 +87,51 @@ def choose_scale(x: Tensor | None) -> Literal["none", "rows"]:
     if values.numel() > MOST_SCALED:
         return "none"
     pieces = values.split(PIECE_ROWS) if values.numel() else ()
-    return "none" if any(bool(piece.min() < 0) for piece in pieces) else "rows"  # the first piece tells most often
+    if any(bool(piece.min() < 0) for piece in pieces):  # the first piece tells most often
+        return "none"
+    return "none" if have_units(x) else "rows"
+
+
+class Moments(NamedTuple):
+    """Mean and deviation of each column, `[F]`; the deviation of a column that is the same everywhere is 1."""
+
+    mean: Tensor
+    deviation: Tensor
+
+
+def column_moments(x: Tensor) -> Moments:
+    """The moments of the columns of dense features, `[N, F]`; of a large graph by rows evenly taken.
+
+    >>> column_moments(torch.tensor([[90.0, 1.0], [110.0, 1.0]])).deviation
+    tensor([10.,  1.])
+    """
+    values = _some_rows(x)
+    deviation = values.std(0, correction=0)
+    return Moments(values.mean(0).float(), torch.where(deviation > 0, deviation, 1.0).float())
+
+
+def have_units(x: Tensor | None) -> bool:
+    """Whether features are dense, and their columns so different that each must have a unit of its own.
+
+    Their sizes, the mean of what is not zero, differ by more than a hundred times, or one without zeros is far from
+    zero for what it varies, as a year is.
+
+    >>> have_units(torch.tensor([[1990.0, 0.5], [2010.0, 0.1]])), have_units(torch.tensor([[0.0, 1.0], [3.0, 1.0]]))
+    (True, False)
+    """
+    if x is None or x.layout != torch.strided or not x.is_floating_point() or min(x.shape) < 1:
+        return False
+    values = _some_rows(x)
+    deviation, zeros = values.std(0, correction=0), (values == 0).sum(0)
+    varies = deviation > 0
+    size = (values.abs().sum(0) / (len(values) - zeros).clamp(min=1))[varies]
+    shifted = varies & (zeros == 0) & (values.mean(0).abs() > SHIFTED * deviation)
+    return bool(shifted.any()) or (len(size) > 0 and bool(size.max() > FAR * size.min()))
+
+
+def _some_rows(x: Tensor) -> Tensor:
+    """At most `PIECE_ROWS` rows, float64."""
+    return x[:: -(-len(x) // PIECE_ROWS)].double()
 
 
 def feature_scale(data: Data) -> Tensor | None:

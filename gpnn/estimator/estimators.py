@@ -34,7 +34,7 @@ class GPNNClassifier(ClassifierMixin, NodeEstimator):
         recipe: the model and its training, a name of :data:`gpnn.recipes.RECIPES`; "auto": a race chooses the recipe
             with the best validation metric. None: "auto", or "spread" where an argument below changes the model or its
             training.
-        budget: time of a race: seconds, or text such as "10m"; "auto" follows the numbers of nodes and labels.
+        budget: time of a race: seconds, or text such as "10m"; "auto" follows the numbers of nodes and recipes.
         blend: whether the recipes of a race are averaged, with the weights of the least loss on the validation nodes.
         k: number of subgraphs K, or "auto".
         partition: the partitioner, a name of `gpnn.partition.PARTITIONERS`.

@@ -105,6 +105,7 @@ class GPNN(nn.Module):
             over the nodes, in training by the pass at hand, later by the running average (Ioffe and Szegedy 2015);
             "pass": later by the last pass, and with one added to the variance, for states that grow with the graph;
             "unit": rows of features that propagated are scaled to length one and then as by "batch", states are not.
+        standardize: whether dense features are taken in standard units (:meth:`set_feature_moments`).
         runner: how the plan is run; see :func:`gpnn.engine.propagate`.
         seed: where the parameters start from.
 
@@ -152,6 +153,7 @@ class GPNN(nn.Module):
         dropout: float = 0.0,
         drop_node: float = 0.0,
         norm: str = "none",
+        standardize: bool = False,
         runner: str | Runner | None = None,
         seed: int = 0,
     ) -> None:
@@ -164,6 +166,8 @@ class GPNN(nn.Module):
         check_choice("norm", norm, NORMS)
         if predict == "features" and input != "features":
             raise ValueError(f"`predict` 'features' needs `input` 'features'. Got {input!r}.")
+        if standardize and predict == "features":
+            raise ValueError("`standardize` takes features that do not propagate themselves. Got `predict` 'features'.")
         if readout == "concat" and predict != "after":
             raise ValueError(f"`readout` 'concat' needs `predict` 'after'. Got {predict!r}.")
         check_seed("seed", seed)
@@ -195,6 +199,9 @@ class GPNN(nn.Module):
         self.feature_norm = NORMS[norm][0](in_channels) if predict == "features" else nn.Identity()
         self.state_norm = NORMS[norm][1](read)
         self._known_spread: tuple[Any, Any, int, Tensor] | None = None
+        if standardize:
+            for layer in self._feature_layers:
+                layer.standardize()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known_spread": None}
@@ -226,10 +233,19 @@ class GPNN(nn.Module):
         for layer in self._feature_layers:
             layer.scale = None if scale is None else scale.to(layer.weight)
 
+    def set_feature_moments(self, mean: Tensor, deviation: Tensor) -> None:
+        """Take dense features as (x − `mean`) / `deviation`, `[F]` each; the model was made with `standardize`."""
+        for layer in self._feature_layers:
+            assert layer.mean is not None
+            assert layer.deviation is not None
+            layer.mean.copy_(mean)
+            layer.deviation.copy_(deviation)
+
     @property
     def _feature_layers(self) -> list[FeatureLinear]:
         """The layers that read features."""
-        layers = [None if self.encoder is None else self.encoder.first, self.head.beside]
+        beside = self.head.beside if self.concat == "features" else None
+        layers = [None if self.encoder is None else self.encoder.first, beside]
         return [layer for layer in layers if layer is not None]
 
     def copies_features(self, x: Tensor, plan: Plan) -> bool:

@@ -41,21 +41,33 @@ class FeatureLinear(nn.Module):
     Attributes:
         scale: what the numbers of each column are multiplied by, `[F]`; None: by 1. It belongs to the features, of
             8 bits, not to what is learned: it is not saved.
+        mean, deviation: with which dense features are standardised first, `[F]`, saved with the model; None: they are
+            taken as they are.
     """
 
     scale: Tensor | None
+    mean: Tensor | None
+    deviation: Tensor | None
 
     def __init__(self, in_channels: int, out_channels: int, generator: torch.Generator, *, bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(glorot(in_channels, out_channels, generator))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.register_buffer("scale", None, persistent=False)
+        self.register_buffer("mean", None)
+        self.register_buffer("deviation", None)
+
+    def standardize(self) -> None:
+        """Take features in standard units, of mean 0 and deviation 1 until they are set."""
+        self.mean, self.deviation = torch.zeros(len(self.weight)), torch.ones(len(self.weight))
 
     def forward(self, x: Tensor, p: float = 0.0, key: MaskKey | None = None, layer: int = 0) -> Tensor:
         """The product, `[N, d]`, after dropping entries of `x` with probability `p`."""
         if x.shape[1] != self.weight.shape[0]:
             raise ValueError(f"`x` must have {self.weight.shape[0]} columns. Got {x.shape[1]}.")
         weight = self.weight if self.scale is None else self.weight * self.scale[:, None]
+        if self.mean is not None and self.deviation is not None:
+            x = mark_dense((x.to(weight.dtype) - self.mean) / self.deviation)
         operator = None if x.requires_grad else feature_operator(x)
         if operator is None and x.element_size() == 2 and torch.is_autocast_enabled(x.device.type):
             narrow = torch.get_autocast_dtype(x.device.type)  # products in half precision need no wider copy

@@ -9,7 +9,16 @@ from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
 import gpnn
-from gpnn.data.features import choose_scale, csr_tensor, from_scipy, map_features, scale_rows, transform_data
+from gpnn.data.features import (
+    choose_scale,
+    column_moments,
+    csr_tensor,
+    from_scipy,
+    have_units,
+    map_features,
+    scale_rows,
+    transform_data,
+)
 
 
 def example() -> Data:
@@ -77,6 +86,32 @@ def test_measurements_keep_their_size_and_counts_are_scaled(monkeypatch: pytest.
     monkeypatch.setattr("gpnn.data.features.MOST_SCALED", 3)
     assert choose_scale(torch.ones(1, 3)) == "rows"
     assert choose_scale(torch.ones(2, 2)) == "none"
+
+
+def test_columns_of_different_units_are_measurements() -> None:
+    random = torch.Generator().manual_seed(0)
+    shares = torch.rand(50, 3, generator=random)
+    assert not have_units(shares)
+    assert choose_scale(shares) == "rows"
+    for apart in ([1.0, 1.0, 1000.0], [1.0, 0.001, 1.0]):
+        assert have_units(shares * torch.tensor(apart))
+        assert choose_scale(shares * torch.tensor(apart)) == "none"
+    years = torch.cat([shares, 1990 + 30 * shares[:, :1]], 1)
+    assert have_units(years)
+    assert have_units(torch.cat([shares, 1000 + shares[:, :1]], 1))
+    words = (torch.rand(2000, 200, generator=random) < torch.linspace(0.001, 0.5, 200)).float()
+    assert not have_units(words)  # of which some are rare
+    assert not have_units(torch.cat([words, torch.full((2000, 1), 7.0)], 1))  # the same everywhere
+    assert not have_units(years.to_sparse_csr())
+    assert not have_units(None)
+    assert not have_units(torch.zeros(4, 0))
+
+
+def test_moments_of_columns() -> None:
+    x = torch.tensor([[1.0, 3.0, 5.0], [3.0, 3.0, -5.0]])
+    mean, deviation = column_moments(x)
+    assert mean.tolist() == [2.0, 3.0, 0.0]
+    assert deviation.tolist() == [1.0, 1.0, 5.0]
 
 
 MATRIX = csr_matrix(np.array([[1, 0, 3], [0, 0, 0], [0, 2, 0]], np.int64))

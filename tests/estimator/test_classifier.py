@@ -329,6 +329,29 @@ def test_the_size_of_measurements_is_learnt_and_later_graphs_are_scaled_alike(tm
     assert np.array_equal(loaded.predict_proba(inside), learnt.predict_proba(inside))
 
 
+@pytest.mark.parametrize("cell", ["linear", "gru"])
+def test_columns_of_different_units_are_learnt_like_those_in_standard_ones(tmp_path, cell):
+    """A year, and a sum of money: as they are a network learns nothing from them."""
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 2, generator=random)
+    y = (x[:, 0] + x[:, 1] > 0).long()
+    order = y.argsort()
+    known = torch.rand(300, generator=random) < 0.6
+    given = {"edge_index": torch.stack([order[:-1], order[1:]]), "y": y, "train_mask": known, "test_mask": ~known}
+    raw = Data(x=x * torch.tensor([8.0, 1e5]) + torch.tensor([2000.0, 3e5]), **given)
+    with pytest.warns(NoteWarning):
+        learnt = small(cell=cell, epochs=40, learning_rate=0.05).fit(raw)
+    assert learnt.score(raw) > 0.9
+    with pytest.warns(NoteWarning):
+        as_they_are = small(cell=cell, epochs=40, learning_rate=0.05, model_options={"standardize": False}).fit(raw)
+    assert as_they_are.score(raw) < 0.8
+    learnt.save(tmp_path)
+    part = Data(x=raw.x[:150], edge_index=torch.stack([torch.arange(149), torch.arange(1, 150)]))
+    assert np.array_equal(GPNNClassifier.load(tmp_path).predict_proba(part), learnt.predict_proba(part))
+    with pytest.raises(ValueError, match=r"`standardize` takes dense features\. Got sparse ones"):
+        small(model_options={"standardize": True}).fit(Data(**given | {"x": x.to_sparse_csr()}))
+
+
 def test_what_is_not_used_is_warned_of(data):
     """Edge types and a validation set that came out empty; each with the argument that mends it."""
     two = torch.zeros(120, dtype=torch.bool)

@@ -239,6 +239,42 @@ def test_features_of_8_bits_are_those_times_their_scale(runner, options, plan):
         GPNN(6, 8, 3, predict="features").set_feature_scale(scale)
 
 
+@pytest.mark.parametrize("runner", ["fused", "streamed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"predict": "before"},
+        {"concat": "features"},
+        {"concat": "initial"},
+        {"input_dropout": 0.5},
+        {"encoder": (5,)},
+    ],
+    ids=str,
+)
+def test_features_in_standard_units_are_those_standardised_by_hand(runner, options, plan):
+    x = dense_features().double()
+    mean, deviation = torch.linspace(-5, 900, FEATURES), torch.logspace(-2, 3, FEATURES)
+    found = []
+    for given, standardize in ((x * deviation + mean, True), (x, False)):
+        settings = {"num_rounds": plan.num_rounds, "runner": runner, "standardize": standardize, **options}
+        model = GPNN(FEATURES, 8, 3, **settings).double()
+        if standardize:
+            model.set_feature_moments(mean, deviation)
+            again = GPNN(FEATURES, 8, 3, **settings).double()
+            again.load_state_dict(model.state_dict())
+            model = again  # moments are saved with the model
+        scores = model(given, plan, MaskKey(1))
+        found.append([scores, *torch.autograd.grad(scores.square().sum(), list(model.parameters()))])
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_features_that_propagate_are_not_in_standard_units():
+    with pytest.raises(ValueError, match="`standardize` takes features that do not propagate themselves"):
+        GPNN(FEATURES, 4, 3, predict="features", standardize=True)
+
+
 def test_a_model_runs_on_another_graph(plan):
     """Inductive use: the plan is the graph's, the parameters are the model's."""
     model = GPNN(FEATURES, 4, 3)

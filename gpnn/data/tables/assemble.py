@@ -14,6 +14,7 @@ from gpnn.data.tables.column import MISSING, as_text, distinct, named
 from gpnn.data.tables.column_kinds import read_commas
 from gpnn.data.tables.matrix import Matrix
 from gpnn.data.tables.node_features import Columns, add_features, choose_columns, encode_columns, matrix_rows
+from gpnn.data.tables.number_scale import set_number_scale
 from gpnn.data.tables.table import Table, name_columns, places
 from gpnn.data.tables.vocabulary import Choices, Vocabulary
 from gpnn.graph import Graph
@@ -56,6 +57,8 @@ def assemble(
     edge_columns = _add_edges(data, edges, names, nodes.file, choices)
     columns = add_features(data, nodes, names, features, choices)
     add_labels(data, nodes, names, labels, choices)
+    if choices.numbers == "auto" and choices.vocabulary is None:
+        columns = set_number_scale(data, nodes, columns)
     named = (data.get(name) for name in ("class_names", "edge_type_names"))
     classes, types = (None if each is None else tuple(each) for each in named)
     data.vocabulary = Vocabulary(columns, classes, types, edge_columns)

@@ -16,7 +16,7 @@ Name: TypeAlias = str | int
 
 
 MOST_HASHES = 1 << 16  # features of a column of text
-NUMBERS = ("standard", "normal", "raw")
+NUMBERS = ("auto", "standard", "normal", "raw")
 LISTS = ("categorical", "ignore", "edge_features")  # of columns
 ATTRIBUTES = ("label", "categorical", "ignore", "numbers", "undirected", "task", "seed")  # options of any graph
 COLUMNS = ("id", "source", "target", "type", "weight", "edge_features", *ATTRIBUTES)  # options of tables
@@ -173,7 +173,7 @@ class Choices:
     label: str = "label"
     categorical: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    numbers: str = "standard"
+    numbers: str = "auto"
     undirected: bool = False
     seed: int = 0
     vocabulary: Vocabulary | None = None
