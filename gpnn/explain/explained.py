@@ -103,7 +103,8 @@ class Explained:
     def _predict_whole(self, node: int, lacking: list[list[int]]) -> Tensor:
         x, graph, plan = self.data.get("x"), self.graph, self.plan
         columns = [column for *_, column in lacking if column >= 0]
-        x = x if x is None or not columns else _without_columns(x, node, columns, self.scaled)
+        if x is not None and columns:
+            x = _without_columns(x, node, columns, self.scaled, getattr(self.model, "feature_mean", None))
         for one, other, _ in lacking:
             graph = graph if one < 0 else graph.select_edges(~_joins(graph, one, other))
         if graph is not self.graph:
@@ -126,10 +127,10 @@ def row_of(x: Tensor, node: int) -> Tensor:
     return (row if row.layout == torch.strided else row.to_dense())[0]
 
 
-def _without_columns(x: Tensor, node: int, columns: list[int], scaled: bool) -> Tensor:
-    """The features with some entries of a row 0, `[N, F]`, dense or sparse CSR as they came."""
+def _without_columns(x: Tensor, node: int, columns: list[int], scaled: bool, mean: Tensor | None) -> Tensor:
+    """The features with some entries of a row 0, or the mean, `[N, F]`, dense or sparse CSR as they came."""
     row = row_of(x, node).clone()
-    row[columns] = 0
+    row[columns] = 0 if mean is None else mean[columns].to(row)
     row = scale_rows(row[None])[0] if scaled else row
     if x.layout == torch.strided:
         x = x.clone()

@@ -23,7 +23,7 @@ class Deletions(NamedTuple):
         variant: whose entry it is, rising.
         one: a node, or -1.
         other: the edges between it and this node go, either way; -1: all edges of `one`.
-        column: the feature of the predicted node that is 0, or -1.
+        column: the feature of the predicted node that is 0, or the mean where the model has one, or -1.
         number: how many variants there are, V.
     """
 
@@ -227,7 +227,8 @@ def _features(
     changed = distinct(row)
     if x.layout == torch.strided:
         rows = torch.from_numpy(changed)
-        x[torch.from_numpy(row), torch.from_numpy(columns)] = 0
+        mean: Tensor | None = getattr(predictor.model, "feature_mean", None)
+        x[torch.from_numpy(row), torch.from_numpy(columns)] = 0.0 if mean is None else mean[columns].to(x)
         x[rows] = scale_rows(x[rows]) if scaled else x[rows]
         return x
     ptr, index, values = (each.numpy() for each in (x.crow_indices(), x.col_indices(), x.values().clone()))

@@ -242,6 +242,11 @@ class GPNN(nn.Module):
             layer.deviation.copy_(deviation)
 
     @property
+    def feature_mean(self) -> Tensor | None:
+        """What a column that says nothing has, `[F]`, where features are taken in standard units; None: zeros."""
+        return None if self.encoder is None else self.encoder.first.mean
+
+    @property
     def _feature_layers(self) -> list[FeatureLinear]:
         """The layers that read features."""
         beside = self.head.beside if self.concat == "features" else None

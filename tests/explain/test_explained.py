@@ -4,10 +4,12 @@ import pytest
 import torch
 
 import gpnn
-from gpnn.explain.explained import Linker, hops_to
+from gpnn.explain.explained import Explained, Linker, hops_to
+from gpnn.incremental.variants import Deletions
 from gpnn.nn import GPNN
 from gpnn.partition import Partition
 from gpnn.pipeline import Pipeline
+from gpnn.train.task import Classification
 
 RING = gpnn.Graph([0, 1, 2, 3, 5], [1, 2, 3, 0, 4], num_nodes=6)
 
@@ -67,3 +69,21 @@ def test_the_score_is_the_first_order_of_a_weight(task):
                 leads.append(float(scores[1] - (scores[0] if task == "classification" else 0)))
             slope = (leads[1] - leads[0]) / 2e-3
             assert abs((abs(slope) if task == "regression" else slope) - score) < 1e-4, (rule, one, other)
+
+
+@pytest.mark.parametrize("schedule", ["synchronous", "random_edges"])
+def test_a_column_that_is_deleted_has_the_mean_where_the_model_has_one(schedule):
+    """A year that were 0 would be two thousand years away from all others."""
+    data = RING.to_data()
+    data.x = 2000 + 10 * torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    model = GPNN(2, 4, 2, cell="gru", standardize=True, seed=3).eval()
+    model.set_feature_moments(torch.tensor([2000.0, 2001.0]), torch.tensor([10.0, 9.0]))
+    pipeline = Pipeline(schedule=schedule, rounds=2, k=1)
+    explained = Explained(model, data, pipeline, Classification(2))
+    assert explained.local == (schedule == "synchronous")
+    found = explained.predict(1, Deletions.of([[], [(-1, -1, 1)]])).outputs
+    data.x[1, 1] = 2001.0
+    with torch.no_grad():
+        expected = model(data.x, pipeline.lower(data, None))[1].double()
+    torch.testing.assert_close(found[1], expected, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found[0], expected, atol=1e-3)
