@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SCALES = ("auto", "none", "rows")
 MOST_SCALED = 1 << 31  # values, of which a scaled copy takes 8 GiB; those of a larger graph may be in files
 PIECE_ROWS = 1 << 18  # of features that are looked at at one time
+FEW_ROWS = 1 << 12  # that tell the units of the columns of a larger graph
 FAR = 100.0  # times that the sizes of two columns differ which measure different things
 SHIFTED = 10.0  # deviations that the mean of a column without zeros is from zero
 TYPED: Literal["typed"] = "typed"  # reverses as types of their own
@@ -100,7 +101,7 @@ class Moments(NamedTuple):
 
 
 def column_moments(x: Tensor) -> Moments:
-    """The moments of the columns of dense features, `[N, F]`; of a large graph by rows evenly taken.
+    """The moments of the columns of dense features, `[N, F]`; of a large graph of some of its rows.
 
     >>> column_moments(torch.tensor([[90.0, 1.0], [110.0, 1.0]])).deviation
     tensor([10.,  1.])
@@ -130,8 +131,9 @@ def have_units(x: Tensor | None) -> bool:
 
 
 def _some_rows(x: Tensor) -> Tensor:
-    """At most `PIECE_ROWS` rows, float64."""
-    return x[:: -(-len(x) // PIECE_ROWS)].double()
+    """At most `PIECE_ROWS` rows, or `FEW_ROWS` where they may be in files, evenly taken, float64."""
+    most = FEW_ROWS if x.numel() > MOST_SCALED else PIECE_ROWS
+    return x[:: -(-len(x) // most)].double()
 
 
 def feature_scale(data: Data) -> Tensor | None:

@@ -114,6 +114,16 @@ def test_moments_of_columns() -> None:
     assert deviation.tolist() == [1.0, 1.0, 5.0]
 
 
+def test_few_rows_tell_the_units_of_a_larger_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.arange(10.0)[:, None] * torch.tensor([1.0, 1000.0])
+    for name, rows in (("PIECE_ROWS", 5), ("FEW_ROWS", 2)):
+        monkeypatch.setattr(f"gpnn.data.features.{name}", rows)
+    assert column_moments(x).mean.tolist() == [4.0, 4000.0]  # 0, 2, … 8
+    monkeypatch.setattr("gpnn.data.features.MOST_SCALED", 19)
+    assert column_moments(x).mean.tolist() == [2.5, 2500.0]  # 0 and 5
+    assert have_units(x)
+
+
 MATRIX = csr_matrix(np.array([[1, 0, 3], [0, 0, 0], [0, 2, 0]], np.int64))
 
 
