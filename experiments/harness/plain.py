@@ -31,6 +31,7 @@ PLAIN: dict[str, dict[str, Any]] = {
         "drop_node": 0.0,
         "update_dropout": 0.0,
         "norm": "none",
+        "standardize": False,
         "cell_options": {},
     },
     "train": {

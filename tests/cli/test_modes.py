@@ -138,7 +138,7 @@ def test_files_instead_of_a_folder(gpnn, graph, tmp_path) -> None:
         (["--edges", "nowhere.csv"], "`--edges` must be a file."),
         (["--edges", "friends/edges.csv"], "A training needs labels"),
         (["friends", "data.label=colour"], "nodes.csv must have a column colour. Got id, label, age, kind, one."),
-        (["friends", "data.numbers=odd"], "`numbers` must be one of standard, normal, raw. Got 'odd'."),
+        (["friends", "data.numbers=odd"], "`numbers` must be one of auto, standard, normal, raw. Got 'odd'."),
         (["friends/nodes.csv"], "must be the folder that holds nodes.* and edges.*"),
         (["freinds"], "a folder of tables, or a file that ends in .graph, .metis, .graphml, .gexf, .pt"),
         (["freinds"], "Got 'freinds' (the nearest is friends)."),

@@ -76,7 +76,7 @@ def test_a_wrong_weight_names_the_edge(tmp_path: Path) -> None:
 
 def test_an_unknown_way_with_numbers_lists_the_choices(tmp_path: Path) -> None:
     networkx.write_graphml(people(), tmp_path / "people.graphml")
-    with pytest.raises(ValueError, match=r"`numbers` must be one of standard, normal, raw\. Got 'odd'\."):
+    with pytest.raises(ValueError, match=r"`numbers` must be one of auto, standard, normal, raw\. Got 'odd'\."):
         load_dataset(tmp_path / "people.graphml", numbers="odd")
 
 

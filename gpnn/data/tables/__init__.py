@@ -89,7 +89,7 @@ def tables(
         categorical: columns, separated by commas, that are categories though they look like numbers.
         ignore: columns, separated by commas, of nodes or edges, that are left out.
         numbers: "standard" scales columns of numbers to mean 0 and deviation 1, "normal" to the normal deviates of
-            their ranks, "auto": to these where they predict the validation nodes better; "raw" leaves them as they are.
+            their ranks, "auto": to these where they predict labels better; "raw" leaves them as they are.
         undirected: add the reverse of every edge that lacks it.
         task: what the label is: "classification", "regression" (a number), or "auto": a regression where all labels
             are numbers and one is not whole.

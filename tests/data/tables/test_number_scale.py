@@ -1,4 +1,4 @@
-"""The scale of columns of numbers, chosen on the validation nodes."""
+"""The scale of columns of numbers, chosen by cross-validation."""
 
 from pathlib import Path
 
@@ -60,20 +60,23 @@ def test_numbers_that_are_as_good_stay_in_standard_units(tmp_path: Path, normal:
     assert torch.equal(load_dataset(random).x, load_dataset(random, numbers="standard").x)
 
 
-def test_labels_of_the_test_nodes_choose_nothing(tmp_path: Path, normal: np.ndarray):
-    """Those of training and validation say nothing; those of the test nodes alone would take normal deviates."""
-    split = np.array([("train", "train", "val", "test")[node % 4] for node in range(N)])
+def test_labels_that_are_held_out_choose_nothing(tmp_path: Path, normal: np.ndarray):
+    """Those of training say nothing of the number; those of the others alone would take normal deviates."""
+    train = np.arange(N) % 4 < 2
     drawn = np.random.default_rng(2).integers(2, size=N)
-    for number, test in enumerate((normal > 0, normal < 0, drawn > 0)):
-        label = np.where(split == "test", test, drawn).astype(int).tolist()
-        made = folder(tmp_path / str(number), np.exp(3 * normal), label, split.tolist())
+    for number, others in enumerate((normal > 0, normal < 0, drawn > 0)):
+        made = folder(tmp_path / str(number), np.exp(3 * normal), np.where(train, drawn, others).astype(int).tolist())
         assert torch.equal(load_dataset(made).x, load_dataset(made, numbers="standard").x)
+    made = folder(tmp_path / "trained", np.exp(3 * normal), np.where(train, normal > 0, drawn).astype(int).tolist())
+    assert NOTE in load_dataset(made).notes
 
 
-def test_few_validation_nodes_choose_nothing(tmp_path: Path, normal: np.ndarray):
-    split = ["val" if node < FEWEST - 1 else "train" for node in range(N)]
-    made = folder(tmp_path / "graph", np.exp(3 * normal), np.where(normal > 0, "up", "down").tolist(), split)
-    assert NOTE not in load_dataset(made).notes
+def test_few_training_nodes_choose_nothing(tmp_path: Path, normal: np.ndarray):
+    label = np.where(normal > 0, "up", "down").tolist()
+    for number, few in enumerate((FEWEST - 1, FEWEST)):
+        split = ["train" if node < few else "val" for node in range(N)]
+        notes = load_dataset(folder(tmp_path / str(number), np.exp(3 * normal), label, split)).notes
+        assert (NOTE in notes) == (few == FEWEST)
 
 
 def test_the_means_of_the_neighbours_count_too(tmp_path: Path, normal: np.ndarray):
