@@ -184,6 +184,7 @@ def test_the_default_recipe_of_the_tables_is_the_library_s():
         data=replace(Config().data, scale_features="rows"),  # what "auto" is where no feature is negative, as here
         partition=replace(Config().partition, method="flood_fill"),  # what "auto" is where it is balanced
         schedule=replace(Config().schedule, name="partitioned"),  # what "auto" is where all fits in memory
+        model=replace(Config().model, standardize=False),  # what "auto" is of words
         train=replace(Config().train, weight_decay=choose_weight_decay(1433), tolerance=0.0),  # Cora's columns
     )
     for section in ("data", "partition", "schedule", "train"):
