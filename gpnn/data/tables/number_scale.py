@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 256  # of numbers, beyond which they stay in standard units
 MOST_NODES = 20_000  # with training labels that are read
 FEWEST = 50  # of them, below which nothing is chosen
+MOST_CLASSES = 1000
 FOLDS = 5
 STRENGTHS = (1.0, 10.0, 100.0)  # of the ridge
 CERTAIN = 2.0  # standard errors by which the other scale must be better
@@ -50,11 +50,15 @@ def set_number_scale(data: Data, nodes: Table, columns: Columns) -> Columns:
     if len(rows) < FEWEST:
         return columns
     rows = rows[:: -(-len(rows) // MOST_NODES)]
-    normal = {column.name: _as_normal(nodes, column) for column in numbers}
     target = _targets(data.y[rows])
-    designs = (_with_neighbours(data, nodes, each, rows) for each in (numbers, list(normal.values())))
-    standard_error, normal_error = (_errors(design, target) for design in designs)
-    gain = standard_error - normal_error
+    if target.shape[1] > MOST_CLASSES:
+        return columns
+    normal = {column.name: _as_normal(nodes, column) for column in numbers}
+    mean = _neighbours_mean(data.edge_index.numpy(), rows, data.num_nodes)
+    one = np.ones((len(rows), 1))
+    either = (encode_columns(nodes, each)[0].to_dense().numpy() for each in (numbers, list(normal.values())))
+    standard, normal_deviates = (_errors(np.hstack([one, x[rows], mean @ x]), target) for x in either)
+    gain = standard - normal_deviates
     if not gain.mean() > CERTAIN * gain.std() / len(gain) ** 0.5:
         return columns
     chosen = tuple(normal.get(column.name, column) for column in columns)
@@ -77,14 +81,15 @@ def _targets(labels: Tensor) -> np.ndarray:
     return y.astype(float) if y.ndim == 2 else (y[:, None] == np.unique(y)).astype(float)
 
 
-def _with_neighbours(data: Data, nodes: Table, columns: Sequence[NumberColumn], rows: np.ndarray) -> np.ndarray:
-    """A one, the numbers, and their means over the neighbours of both directions, `[R, 1 + 2 F]`."""
-    x = encode_columns(nodes, columns)[0].to_dense().numpy().astype(float)
-    src, dst = data.edge_index.numpy()
-    sender, receiver = np.concatenate([src, dst]), np.concatenate([dst, src])
-    matrix = scipy.sparse.csr_array((np.ones(len(sender)), (receiver, sender)), shape=(len(x), len(x)))[rows]
-    degree = np.maximum(1, np.diff(matrix.indptr))[:, None]
-    return np.hstack([np.ones((len(rows), 1)), x[rows], (matrix @ x) / degree])
+def _neighbours_mean(edges: np.ndarray, rows: np.ndarray, num_nodes: int) -> scipy.sparse.csr_array:
+    """The matrix `[R, N]` that gives the means of some nodes over their neighbours of both directions."""
+    place = np.full(num_nodes, -1)
+    place[rows] = np.arange(len(rows))
+    own, other = np.concatenate([edges, edges[::-1]], 1)
+    kept = place[own] >= 0
+    receiver, sender = place[own[kept]], other[kept]
+    degree = np.bincount(receiver, minlength=len(rows))
+    return scipy.sparse.csr_array((1 / degree[receiver], (receiver, sender)), shape=(len(rows), num_nodes))
 
 
 def _errors(design: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import torch
 
 import gpnn
 from gpnn.data import load_dataset
-from gpnn.data.tables.number_scale import FEWEST, NOTE
+from gpnn.data.tables.number_scale import FEWEST, NOTE, _neighbours_mean
 from gpnn.train.notes import NoteWarning
 from tests.data.tables.example import write
 
@@ -83,6 +83,11 @@ def test_the_means_of_the_neighbours_count_too(tmp_path: Path, normal: np.ndarra
     """A node's own number says nothing of its class, that of the next node all."""
     made = folder(tmp_path / "graph", np.exp(3 * normal), np.where(np.roll(normal, -1) > 0, "up", "down").tolist())
     assert NOTE in load_dataset(made).notes
+
+
+def test_the_matrix_of_means_by_hand():
+    mean = _neighbours_mean(np.array([[0, 1, 2], [1, 2, 1]]), np.array([1, 3]), 4)
+    assert np.allclose(mean.toarray(), [[1 / 3, 0, 2 / 3, 0], [0, 0, 0, 0]])
 
 
 def test_a_model_keeps_the_scale_of_its_training(tmp_path: Path, normal: np.ndarray):
