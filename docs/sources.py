@@ -65,7 +65,8 @@ def p_value(experiment: str, first: str, second: str, *columns: str) -> list[flo
 def leads(experiment: str, column: str, chosen_by: str) -> list[float]:
     """A column less the best of the others, by row, in percent points, over the seeds that both have.
 
-    The best is the one with the highest mean of the measure `chosen_by` over these seeds.
+    The best is the one with the highest mean of the measure `chosen_by` over these seeds. A row in which one of the
+    others has no such seed is left out.
     """
     found, results = _results(experiment)
     measures = chosen_by, found.measure
@@ -82,7 +83,7 @@ def leads(experiment: str, column: str, chosen_by: str) -> list[float]:
                     fmean(seeds[seed][at] for seed in shared) for seeds, at in ((other, 0), (own, 1), (other, 1))
                 )
                 others.append((chosen, first - second))
-        if others:
+        if len(others) == len(found.columns) - 1:
             values.append(max(others)[1])
     return values
 
