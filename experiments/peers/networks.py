@@ -89,6 +89,39 @@ class ResidualNetwork(nn.Module):
         return self.last(state)
 
 
+class WideNetwork(nn.Module):
+    """Luo et al.'s network: `layers` convolutions, each with layer normalisation, ReLU and dropout behind it, and a linear map.
+
+    Args:
+        convolution: "gcn".
+        norm: whether there is layer normalisation.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        hidden: int,
+        outputs: int,
+        layers: int,
+        dropout: float,
+        *,
+        convolution: str,
+        norm: bool = True,
+    ) -> None:
+        super().__init__()
+        widths = [channels] + [hidden] * layers
+        self.layers = nn.ModuleList(Convolution(one, other, convolution) for one, other in pairwise(widths))
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) if norm else nn.Identity() for _ in range(layers))
+        self.dropout, self.last = nn.Dropout(dropout), nn.Linear(hidden, outputs)
+
+    def forward(self, x: Tensor, weights: Operator) -> Tensor:
+        """Scores `[N, C]`."""
+        state = x if x.layout == torch.strided else x.to_dense()
+        for norm, layer in zip(self.norms, self.layers):
+            state = self.dropout(norm(layer(state, weights)).relu())
+        return self.last(state)
+
+
 def _encode(network: PlainNetwork | ResidualNetwork, first: FeatureLinear, x: Tensor) -> Tensor:
     """The features, with dropout, through the first layer, `[N, d]`."""
     return first(x, network.dropout.p, MaskKey.random() if network.training else None)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from experiments.peers.networks import PlainNetwork, ResidualNetwork, adjacency, neighbour_columns
+from experiments.peers.networks import PlainNetwork, ResidualNetwork, WideNetwork, adjacency, neighbour_columns
 from gpnn.check import check_choice
 from gpnn.data.features import transform_data
 from gpnn.graph import as_graph
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+HIDDEN = 64  # channels of networks
+
+
 class Method(NamedTuple):
     """A network and what is tried of it: every combination of layers, dropout and scale of the features."""
 
@@ -35,6 +38,8 @@ class Method(NamedTuple):
     dropout: tuple[float, ...]
     scale: tuple[str, ...]
     rate: float
+    hidden: int = HIDDEN
+    decay: float = 5e-4
 
 
 NETWORKS = {  # six trials each, as of the trees
@@ -45,7 +50,10 @@ NETWORKS = {  # six trials each, as of the trees
 }
 TREES = tuple(itertools.product((0.03, 0.1), (5, 15, 31)))  # learning rate, leaves
 METHODS = (*NETWORKS, "boosted_trees")
-HIDDEN = 64  # channels of networks
+PUBLISHED = {  # one trial each: what Luo et al. 2024 ("Classic GNNs are strong baselines") chose for one graph
+    "tuned_gcn_computers": Method(WideNetwork, "gcn", (3,), (0.5,), ("rows",), 0.001, 512, 5e-5),
+    "tuned_gcn_chameleon": Method(partial(WideNetwork, norm=False), "gcn", (5,), (0.2,), ("none",), 0.005, 512, 1e-3),
+}
 MOST_COLUMNS = 300  # of boosted trees; of more, those that vary most
 
 
@@ -62,7 +70,7 @@ def run_peer(
     """The metrics of the trial that is best on the validation nodes; edges go both ways.
 
     Args:
-        method: a name of `METHODS`.
+        method: a name of `METHODS` or `PUBLISHED`.
         data: features, labels and masks.
         seed: of weights and masks.
         metric: that chooses.
@@ -70,7 +78,7 @@ def run_peer(
         patience: validations without improvement after which it ends.
         device: of networks: "auto", "cpu", "cuda" or "cuda:N"; trees stay on the CPU.
     """
-    check_choice("method", method, METHODS)
+    check_choice("method", method, (*METHODS, *PUBLISHED))
     trees = method == "boosted_trees"
     began, judge = time.perf_counter(), Judge.of(data, metric, torch.device("cpu") if trees else choose_device(device))
     trials = list(_boosted(data, judge, seed) if trees else _networks(method, data, judge, seed, epochs, patience))
@@ -104,23 +112,23 @@ class Judge(NamedTuple):
 
 def _networks(method: str, data: Data, judge: Judge, seed: int, epochs: int, patience: int) -> Iterator[Tensor]:
     """The outputs `[N, C]` of each trial at its best epoch."""
-    tried = NETWORKS[method]
+    tried = (NETWORKS | PUBLISHED)[method]
     weights = adjacency(as_graph(data).to_undirected(), tried.convolution)
     weights = None if weights is None else weights.to(judge.device)
     for scale in tried.scale:
         x = transform_data(data, scale_features=scale).x.to(judge.device)
         for layers, dropout in itertools.product(tried.layers, tried.dropout):
             torch.manual_seed(seed)
-            sizes = (x.shape[1], HIDDEN, judge.task.num_outputs, layers, dropout)
+            sizes = (x.shape[1], tried.hidden, judge.task.num_outputs, layers, dropout)
             model = tried.network(*sizes, convolution=tried.convolution).to(judge.device)
-            yield _train(model, partial(model, x, weights), judge, tried.rate, epochs, patience)
+            yield _train(model, partial(model, x, weights), judge, tried, epochs, patience)
 
 
 def _train(
-    model: nn.Module, forward: Callable[[], Tensor], judge: Judge, rate: float, epochs: int, patience: int
+    model: nn.Module, forward: Callable[[], Tensor], judge: Judge, method: Method, epochs: int, patience: int
 ) -> Tensor:
     """The outputs at the best epoch."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=5e-4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=method.rate, weight_decay=method.decay)
     train, target = judge.examples.nodes["train"], judge.examples.target("train")
     best, outputs, since = -np.inf, torch.empty(0), 0
     for _ in range(epochs):

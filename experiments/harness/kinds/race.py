@@ -66,12 +66,12 @@ def _race_problems(settings: Settings) -> list[str]:
 
 
 def _peer_problems(settings: Settings) -> list[str]:
-    from experiments.peers.peer import METHODS, run_peer
+    from experiments.peers.peer import METHODS, PUBLISHED, run_peer
 
     known = {**dict.fromkeys(("kind", "data", "method", "metric", "device")), "options": run_peer}
     problems = unknown_keys(settings, known)
-    if settings.get("method") not in METHODS:
-        problems.append(f"`method` must be one of {', '.join(METHODS)}. Got {settings.get('method')!r}.")
+    if settings.get("method") not in (*METHODS, *PUBLISHED):
+        problems.append(f"`method` must be one of {', '.join((*METHODS, *PUBLISHED))}. Got {settings.get('method')!r}.")
     return problems
 
 
