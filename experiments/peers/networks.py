@@ -90,11 +90,11 @@ class ResidualNetwork(nn.Module):
 
 
 class WideNetwork(nn.Module):
-    """Luo et al.'s network: `layers` convolutions, each with layer normalisation, ReLU and dropout behind it, and a linear map.
+    """Luo et al.'s network: `layers` convolutions, normalisation, ReLU and dropout behind each, and a linear map.
 
     Args:
         convolution: "gcn".
-        norm: whether there is layer normalisation.
+        norm: whether there is a normalisation, of each row.
     """
 
     def __init__(

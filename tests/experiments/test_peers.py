@@ -7,7 +7,7 @@ from torch_geometric.nn import GCNConv, SAGEConv
 from experiments.harness.run import run_cell
 from experiments.harness.spec import Cell
 from experiments.peers.networks import Convolution, adjacency, neighbour_columns
-from experiments.peers.peer import METHODS, _widest, run_peer
+from experiments.peers.peer import METHODS, PUBLISHED, _widest, run_peer
 from gpnn.data.features import from_scipy
 from gpnn.graph import Graph
 
@@ -19,6 +19,14 @@ def test_every_method_has_six_trials_and_learns(planted, method):
     assert found["trials"] == 6
     assert found["test_accuracy"] > 0.4
     assert found["metric"] == "accuracy"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", PUBLISHED)
+def test_published_settings_are_one_trial_and_learn(planted, method):
+    found = run_peer(method, planted, 0, epochs=40)
+    assert found["trials"] == 1
+    assert found["test_accuracy"] > 0.4
 
 
 @pytest.mark.parametrize(("name", "theirs"), [("gcn", GCNConv), ("sage", SAGEConv)])
