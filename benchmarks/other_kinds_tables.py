@@ -528,6 +528,50 @@ def sensors(draw: Draw) -> Tables:
     return Tables({**nodes, "label": np.round(100 * level * lanes + 30 * draw.normal(size=n), 2)}, *pairs)
 
 
+def workers(draw: Draw) -> Tables:
+    """Half a million pairs of workers of the same projects: a fifth are banned, for carelessness or by strict projects."""
+    n, projects, m = 11_800, 400, 520_000
+    share = draw.pareto(1.2, projects) + 0.05
+    member = draw.choice(projects, size=(n, 2), p=share / share.sum())
+    busy = draw.pareto(1.5, n) + 0.2
+    order = np.argsort(member[:, 0], kind="stable")
+    begin = np.searchsorted(member[order, 0], np.arange(projects + 1))
+    src = draw.choice(n, size=m, p=busy / busy.sum())
+    project = member[src, (draw.random(m) < 0.3).astype(int)]
+    dst = order[begin[project] + (draw.random(m) * np.diff(begin)[project]).astype(int)]
+    strict, care = draw.normal(size=projects), draw.normal(size=n)
+    risk = strict[member].mean(1) - care + draw.logistic(size=n)
+    done = draw.poisson(20 * busy)
+    rates = 1 / (1 + np.exp(-(care[:, None] * [1.0, 0.5, -0.7, 0.3] + draw.normal(size=(n, 4)))))
+    nodes = {**_columns(rates), "done": done, "school": draw.choice(["basic", "secondary", "higher"], n)}
+    return Tables({**nodes, "label": (risk > np.quantile(risk, 0.78)).astype(int)}, *_both((src, dst)), train=0.5)
+
+
+def ratings(draw: Draw) -> Tables:
+    """Products bought together: five classes of a rating that brand, words and chance decide; many dense columns."""
+    n, brands, width = 24_000, 2000, 300
+    brand = draw.integers(brands, size=n)
+    quality, words = draw.normal(size=brands), draw.normal(size=(60, width)) / 3
+    topic = draw.dirichlet(np.full(60, 0.1), n)
+    score = quality[brand] + topic @ draw.normal(size=60) + 0.8 * draw.normal(size=n)
+    y = np.searchsorted(np.quantile(score, [0.25, 0.6, 0.85, 0.95]), score)
+    src, dst = _alike(brand, 4 * n, 0.6, draw)
+    nodes = _columns(topic @ words + 0.1 * draw.normal(size=(n, width)))
+    return Tables({**nodes, "label": y}, *_both((src, dst)), train=0.5)
+
+
+def askers(draw: Draw) -> Tables:
+    """Three in a hundred stay: by how active those are who answered them, and by words of which few tell anything."""
+    n, width = 30_000, 120
+    active = draw.pareto(1.5, n) + 0.1
+    src, dst = draw.choice(n, size=n * 2, p=active / active.sum()), draw.integers(n, size=n * 2)
+    x = draw.normal(size=(n, width))
+    answered = _neighbour_sum(np.log(active), (src, dst)) / np.maximum(1, np.bincount(dst, minlength=n))
+    score = answered + 0.5 * np.log(active) + 0.4 * x[:, 0] * x[:, 1] + 0.5 * x[:, 2] + draw.logistic(size=n)
+    y = (score > np.quantile(score, 0.97)).astype(int)
+    return Tables({**_columns(x), "label": y}, *_both((src, dst)), train=0.5)
+
+
 KINDS: dict[str, Callable[[Draw], Tables]] = {
     each.__name__: each
     for each in (
@@ -562,5 +606,8 @@ KINDS: dict[str, Callable[[Draw], Tables]] = {
         mines,
         sentences,
         sensors,
+        workers,
+        ratings,
+        askers,
     )
 }
