@@ -529,7 +529,7 @@ def sensors(draw: Draw) -> Tables:
 
 
 def workers(draw: Draw) -> Tables:
-    """Half a million pairs of workers of the same projects: a fifth are banned, for carelessness or by strict projects."""
+    """Half a million pairs of workers of the same projects: a fifth are banned, for carelessness or strict rules."""
     n, projects, m = 11_800, 400, 520_000
     share = draw.pareto(1.2, projects) + 0.05
     member = draw.choice(projects, size=(n, 2), p=share / share.sum())

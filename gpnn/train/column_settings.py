@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 STRENGTHS = tuple(4.0**power for power in range(-2, 7))  # of a ridge, from strong to weak
-FIRST, FIRST_UNSCALED = 4.0, 64.0  # that each kind of columns is tried with; the latter where they are as they are
+# That each kind of columns is tried with: standardised, sparse ones that are scaled halfway, and as they are.
+FIRST, FIRST_SPARSE, FIRST_UNSCALED = 4.0, 16.0, 64.0
 FAILURES = 2  # settings in a row without improvement, after which no weaker, or no stronger, ridge is tried
 
 

@@ -17,7 +17,7 @@ from gpnn.nn.column_model import ColumnModel, to_scipy
 from gpnn.nn.layers import feature_operator
 from gpnn.train.column_boosting import Boosted, boost, join
 from gpnn.train.column_linear import LinearProblem
-from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, next_setting
+from gpnn.train.column_settings import FIRST, FIRST_SPARSE, FIRST_UNSCALED, Setting, next_setting
 from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
 from gpnn.train.regression import Regression
@@ -73,8 +73,10 @@ class ColumnSolver:
     ) -> ColumnSolver:
         """The solver of a training; the model gets the training labels, and the means and scales of its columns.
 
-        Many sparse columns are standardised, so that frequent ones do not hide what rare ones tell, unless labels are
-        fewer than they are: of rare ones next to nothing is then known, and scaled they would drown the others.
+        Many sparse columns are divided by the square root of their deviation, halfway between as they are, where
+        frequent ones hide what rare ones tell, and standardised, where rare ones drown the others. Where labels are
+        fewer than they are they stay as they are: of rare ones next to nothing is then known. Beside such blocks of
+        columns those of labels are a block, too, scaled alike.
         """
         nodes, target = examples.nodes["train"], examples.target("train")
         if model.num_labels:
@@ -83,16 +85,23 @@ class ColumnSolver:
         if model.many and examples.x is not None:
             operator = feature_operator(examples.x)
             x_mean, x_scale = _moments(examples.x) if operator is None else _sparse_moments(operator)
-            few = operator is not None and len(nodes) < model.in_channels
-            linear.get_buffer("x_scale").copy_((x_scale > 0).to(x_scale) if few else x_scale)
-            first = FIRST_UNSCALED if few else FIRST
+            linear.get_buffer("x_scale").copy_(x_scale)
             if operator is None:
                 linear.get_buffer("x_mean").copy_(x_mean)
+            elif len(nodes) < model.in_channels:
+                linear.get_buffer("x_scale").copy_(x_scale > 0)
+                first = FIRST_UNSCALED
+            else:
+                linear.get_buffer("x_scale").sqrt_()
+                first = FIRST_SPARSE
             if model.num_selected:
                 widest = torch.where(x_scale > 0, 1 / x_scale, 0.0).sort(descending=True, stable=True).indices
                 model.get_buffer("selected").copy_(widest[: model.num_selected])
         columns = model.columns(examples.x, plan)
         mean, scale = _moments(columns.dense)
+        if model.many:
+            around = slice(model.num_dense, len(scale) - model.num_far)
+            scale[around] = _block_scale(scale[around])
         linear.get_buffer("mean").copy_(mean)
         problem = LinearProblem.of(linear, columns, nodes)
         own = LinearProblem.of(linear, replace(columns, means=()), nodes)
@@ -224,6 +233,12 @@ def _sparse_moments(x: Operator) -> tuple[Tensor, Tensor]:
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and 1 / deviation of each column, `[D]`; the latter is zero where it is constant."""
     return _scaled(x.double().mean(0), x.double().std(0, correction=0), x.dtype)
+
+
+def _block_scale(scale: Tensor) -> Tensor:
+    """Of the columns of a block with these 1 / deviation, what makes their squares one in sum, the rare ones rarer."""
+    deviation = torch.where(scale > 0, 1 / scale, 0.0)
+    return scale.sqrt() / deviation.sum().clamp(min=1e-30).sqrt()
 
 
 def _scaled(mean: Tensor, deviation: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,12 @@ import gpnn
 from gpnn.data.features import from_scipy
 from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import feature_operator
-from gpnn.train.column_settings import FIRST, FIRST_UNSCALED, Setting, column_arguments
+from gpnn.train.column_settings import FIRST_SPARSE, FIRST_UNSCALED, Setting, column_arguments
+from gpnn.train.column_solver import ColumnSolver
 from gpnn.train.fit import fit
+from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
+from gpnn.train.task import task_of
 from tests.oracle.number_graph import number_graph
 from tests.oracle.planted import planted_graph
 
@@ -84,7 +87,26 @@ def test_sparse_columns_are_scaled_where_labels_are_as_many(case, scaled, plante
     scale = model.linear.get_buffer("x_scale")
     assert bool((scale == 1).all()) != scaled
     ridges = [record["strength"] for record in result.history if record["strength"]]
-    assert ridges[: len(model.kinds)] == [FIRST if scaled else FIRST_UNSCALED] * len(model.kinds)
+    assert ridges[: len(model.kinds)] == [FIRST_SPARSE if scaled else FIRST_UNSCALED] * len(model.kinds)
+
+
+def test_sparse_columns_are_scaled_halfway_to_standard_units(planted):
+    data = CASES["selected"](planted)
+    scale = train(data)[0].linear.get_buffer("x_scale")
+    deviation = data.x.to_dense().std(0, correction=0)
+    torch.testing.assert_close(scale[deviation > 0], deviation[deviation > 0].rsqrt())
+
+
+@pytest.mark.parametrize("case", ["many", "selected"])
+def test_label_columns_beside_many_features_are_a_block_of_size_one(case, planted):
+    data = CASES[case](planted)
+    model, _, plan = train(data)
+    examples = Examples.from_data(data)
+    task = task_of(data).prepare(examples.target("train"))
+    solver = ColumnSolver.of(model, task, examples, plan, RECIPE, "accuracy", 0)
+    around = slice(model.num_dense, len(solver.scale) - model.num_far)
+    sizes = solver.columns.dense[:, around].std(0, correction=0) * solver.scale[around]
+    assert float(sizes.square().sum()) == pytest.approx(1, rel=1e-4)
 
 
 def test_weights_of_edges_tell_which_neighbours_count(planted):
