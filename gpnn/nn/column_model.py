@@ -369,6 +369,12 @@ class ColumnModel(nn.Module):
         return self.num_selected * (1 + self.num_relations)
 
     @property
+    def blocks(self) -> tuple[slice, slice, slice]:
+        """Where the degrees, the labels and the columns from afar stand among the dense ones."""
+        far = len(self.linear.dense_weight) - self.num_far
+        return slice(self.num_dense - self.num_degrees, self.num_dense), slice(self.num_dense, far), slice(far, None)
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """Which columns there are to choose among, of `KINDS`, the most first."""
         labels, features = self.num_labels > 0, self.in_channels > 0
@@ -386,8 +392,7 @@ class ColumnModel(nn.Module):
         """Which dense columns count, booleans `[D]`."""
         num_columns = len(self.linear.dense_weight)
         place = torch.arange(num_columns, device=self.linear.bias.device)
-        bare = num_columns - self.num_far
-        degrees = self.num_dense - self.num_degrees
+        bare, degrees = num_columns - self.num_far, self.num_dense - self.num_degrees
         if kind == "labels":  # and degrees
             return (place >= degrees) & (place < bare)
         if kind == "means":  # the first of four aggregates in each relation

@@ -17,9 +17,7 @@ from gpnn.nn.column_model import to_scipy
 from gpnn.nn.layers import feature_operator
 
 MEMORY = 2e8  # bytes of the pairs that L-BFGS remembers, about
-MOST_STEPS, FEW_STEPS = 50, 25  # of a setting, whose weights start from those of the one before; of a large problem
-LARGE = 2e7  # multiplications of a step from which a problem is large: it is solved less exactly
-DENSE = 10  # multiplications of dense matrices that take as long as one of a sparse one
+MOST_STEPS = 50  # of a setting, whose weights start from those of the one before
 TOLERANCE = 1e-5  # of the largest entry of the gradient
 PROJECTIONS = 16  # random directions that the size of a block is measured in
 
@@ -68,15 +66,6 @@ class LinearProblem:
         """Whether the neighbours' columns are materialised."""
         return self.columns.x is not None and self.columns.own is None
 
-    @property
-    def is_large(self) -> bool:
-        """Whether a step takes long, so that fewer are taken."""
-        x, width = self.columns.x, self.model.weight.shape[1]
-        work = self.columns.dense.numel() * self.model.out_channels / DENSE
-        if x is not None:
-            work += width * (x.numel() / DENSE if x.layout == torch.strided else x.values().numel())
-        return work > LARGE
-
     def block_sizes(self, whole: LinearColumns, seed: int) -> Tensor:
         """The root mean square of the rows of X and of each A_r X, `[R + 1]`, or of X alone.
 
@@ -114,7 +103,7 @@ class LinearProblem:
         pairs = int(np.clip(MEMORY / (8 * sum(each.numel() for each in parameters)), 3, 10))
         optimizer = torch.optim.LBFGS(
             parameters,
-            max_iter=FEW_STEPS if self.is_large else MOST_STEPS,
+            max_iter=MOST_STEPS,
             history_size=pairs,
             tolerance_grad=TOLERANCE,
             tolerance_change=TOLERANCE / 100,  # the first step is tiny, and must not be the last

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpnn.engine import Plan
 
 Record = dict[str, Any]
+MOST_PER_LABEL = 8  # sparse columns, up to which labels tell which of the rare ones matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +75,10 @@ class ColumnSolver:
         """The solver of a training; the model gets the training labels, and the means and scales of its columns.
 
         Many sparse columns are divided by the square root of their deviation, halfway between as they are, where
-        frequent ones hide what rare ones tell, and standardised, where rare ones drown the others. Where labels are
-        fewer than they are they stay as they are: of rare ones next to nothing is then known. Beside such blocks of
-        columns those of labels are a block, too, scaled alike.
+        frequent ones hide what rare ones tell, and standardised, where rare ones drown the others. Where labels are far
+        fewer than they are (`MOST_PER_LABEL`) they stay as they are: of rare ones next to nothing is then known. Beside
+        such blocks, each of size one, degrees, labels and structure are blocks of their own, so that no few of them
+        outweigh the rest.
         """
         nodes, target = examples.nodes["train"], examples.target("train")
         if model.num_labels:
@@ -88,7 +90,7 @@ class ColumnSolver:
             linear.get_buffer("x_scale").copy_(x_scale)
             if operator is None:
                 linear.get_buffer("x_mean").copy_(x_mean)
-            elif len(nodes) < model.in_channels:
+            elif len(nodes) * MOST_PER_LABEL < model.in_channels:
                 linear.get_buffer("x_scale").copy_(x_scale > 0)
                 first = FIRST_UNSCALED
             else:
@@ -100,8 +102,8 @@ class ColumnSolver:
         columns = model.columns(examples.x, plan)
         mean, scale = _moments(columns.dense)
         if model.many:
-            around = slice(model.num_dense, len(scale) - model.num_far)
-            scale[around] = _block_scale(scale[around])
+            for block in model.blocks:
+                scale[block] = _block_scale(scale[block])
         linear.get_buffer("mean").copy_(mean)
         problem = LinearProblem.of(linear, columns, nodes)
         own = LinearProblem.of(linear, replace(columns, means=()), nodes)

@@ -11,7 +11,7 @@ from gpnn.data.features import from_scipy
 from gpnn.nn.column_model import ColumnModel
 from gpnn.nn.layers import feature_operator
 from gpnn.train.column_settings import FIRST_SPARSE, FIRST_UNSCALED, Setting, column_arguments
-from gpnn.train.column_solver import ColumnSolver
+from gpnn.train.column_solver import MOST_PER_LABEL, ColumnSolver
 from gpnn.train.fit import fit
 from gpnn.train.objective import Examples
 from gpnn.train.recipe import Recipe
@@ -79,10 +79,11 @@ def test_columns_that_are_mostly_zero_are_the_same_dense_or_sparse(planted):
     torch.testing.assert_close(result.logits, again.logits)
 
 
-@pytest.mark.parametrize(("case", "scaled"), [("many", False), ("selected", True)])
-def test_sparse_columns_are_scaled_where_labels_are_as_many(case, scaled, planted):
-    data = CASES[case](planted)
-    assert (int(data.train_mask.sum()) >= data.x.shape[1]) == scaled
+@pytest.mark.parametrize(("num_labels", "scaled"), [(30, False), (60, True)])
+def test_sparse_columns_are_scaled_where_labels_are_not_far_fewer(num_labels, scaled, planted):
+    data = many(planted)
+    data.train_mask = data.train_mask & (data.train_mask.cumsum(0) <= num_labels)
+    assert (num_labels * MOST_PER_LABEL >= data.x.shape[1]) == scaled
     model, result, _ = train(data)
     scale = model.linear.get_buffer("x_scale")
     assert bool((scale == 1).all()) != scaled
@@ -98,15 +99,15 @@ def test_sparse_columns_are_scaled_halfway_to_standard_units(planted):
 
 
 @pytest.mark.parametrize("case", ["many", "selected"])
-def test_label_columns_beside_many_features_are_a_block_of_size_one(case, planted):
+def test_dense_columns_beside_many_features_are_blocks_of_size_one(case, planted):
     data = CASES[case](planted)
     model, _, plan = train(data)
     examples = Examples.from_data(data)
     task = task_of(data).prepare(examples.target("train"))
     solver = ColumnSolver.of(model, task, examples, plan, RECIPE, "accuracy", 0)
-    around = slice(model.num_dense, len(solver.scale) - model.num_far)
-    sizes = solver.columns.dense[:, around].std(0, correction=0) * solver.scale[around]
-    assert float(sizes.square().sum()) == pytest.approx(1, rel=1e-4)
+    sizes = (solver.columns.dense.std(0, correction=0) * solver.scale).square()
+    assert [float(sizes[block].sum()) for block in model.blocks] == pytest.approx([1, 1, 1], rel=1e-4)
+    assert sum(len(sizes[block]) for block in model.blocks) == len(sizes) - model.num_for_trees
 
 
 def test_weights_of_edges_tell_which_neighbours_count(planted):

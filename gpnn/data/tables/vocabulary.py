@@ -191,6 +191,7 @@ class Choices:
             object.__setattr__(self, name, split_list(given) if isinstance(given, str) else tuple(given))
         check_choice("numbers", self.numbers, NUMBERS)
         check_choice("task", self.task, TASKS)
+        check_choice("undirected", self.undirected, (False, True))
         check_seed("seed", self.seed)
 
     @property
