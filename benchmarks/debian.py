@@ -1,11 +1,14 @@
 """A real graph of another kind: the packages of a Debian release, as a folder of tables.
 
     python -m benchmarks.debian OUT [--packages FILE] [--train 0.1] [--text] [--seed 0]
+    python -m benchmarks.debian OUT --peers [gcn,residual_sage]
 
 Some sixty thousand packages are the nodes, and what they declare of others (`Depends`, `Suggests`, `Conflicts`, …) the
 edges, directed and of nine types; the words of the one-line descriptions are sparse columns, and the class is the
 section of the archive. FILE is a `Packages` index, plain or compressed by lz4; without it the index that apt has is
 read (`apt-get update` fetches it). With `--text` the descriptions are a column of `nodes.csv` instead of a matrix.
+`--peers` reads the folder again and prints what scikit-learn's logistic regression has of it, and perhaps the networks
+of the experiment `kinds`, the best of their trials on validation.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +92,42 @@ def write_tables(out: Path, packages: dict[str, Fields], *, train: float, text: 
         sparse.save_npz(out / "features.npz", count_words(packages))
 
 
+def run_logistic(folder: Path) -> Iterator[tuple[str, float, float]]:
+    """Name, validation and test accuracy of a logistic regression on a node's words, and on these and the neighbours'.
+
+    C is chosen on validation. Edges go both ways and have no types.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    import gpnn
+    from gpnn.nn.column_model import to_scipy
+    from gpnn.nn.layers import feature_operator
+
+    data = gpnn.load_dataset(str(folder))
+    words, (src, dst) = to_scipy(feature_operator(data.x)), data.edge_index.numpy()
+    both = (np.concatenate([src, dst]), np.concatenate([dst, src]))
+    near = sparse.csr_array((np.ones(len(both[0])), both), shape=(data.num_nodes, data.num_nodes))
+    near = sparse.diags_array(1 / np.maximum(1, near.sum(1))) @ near
+    train, val, test = (data[f"{split}_mask"].numpy() for split in ("train", "val", "test"))
+    for name, columns in {
+        "words": words,
+        "words and neighbours'": sparse.hstack([words, near @ words]).tocsr(),
+    }.items():
+        models = [LogisticRegression(C=c, max_iter=300).fit(columns[train], data.y.numpy()[train]) for c in (0.3, 1, 3)]
+        best = max(models, key=lambda model: model.score(columns[val], data.y.numpy()[val]))
+        yield name, *(best.score(columns[split], data.y.numpy()[split]) for split in (val, test))
+
+
+def run_networks(folder: Path, names: list[str]) -> Iterator[tuple[str, float, float]]:
+    """The same of networks of the experiment `kinds`."""
+    import gpnn
+    from experiments.peers.peer import run_peer
+
+    for name in names:
+        found = run_peer(name, gpnn.load_dataset(str(folder)), 0, epochs=150, patience=30)
+        yield name, found["val_accuracy"], found["test_accuracy"]
+
+
 def main() -> None:
     """Read the arguments and write the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,7 +136,13 @@ def main() -> None:
     parser.add_argument("--train", type=float, default=0.1)
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peers", nargs="?", const="")
     given = parser.parse_args()
+    if given.peers is not None:
+        networks = [name for name in given.peers.split(",") if name]
+        for name, val, test in chain(run_logistic(given.out), run_networks(given.out, networks)):
+            print(f"{name}: {100 * val:.1f} % of the validation and {100 * test:.1f} % of the test nodes", flush=True)
+        return
     packages = read_packages(given.packages or apt_index())
     write_tables(given.out, packages, train=given.train, text=given.text, seed=given.seed)
 

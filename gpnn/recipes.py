@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpnn.check import check_choice
-from gpnn.data.features import TYPED, Undirected
+from gpnn.data.features import DIRECTIONS, TYPED, Undirected
 from gpnn.data.splits import GraphFacts
 from gpnn.pipeline import MOST_TYPES, Pipeline
 from gpnn.train.recipe import DEFAULT_RECIPE, Recipe
@@ -26,7 +26,8 @@ class NamedRecipe:
         suits: whether a race tries it on a graph with these facts.
         in_shards: whether several processes can train it.
         undirected: what a race does where edges have no reverse, so that messages go both ways: it adds it (True), or
-            adds that of every edge as another type ("typed"), for a model that learns a map per type; a recipe that
+            adds that of every edge as another type ("typed"), for a model that learns a map per type and direction, or
+            as the other one of two types ("directions"), for one that learns a map per direction alone; a recipe that
             knows the direction of edges takes them as they are (False).
         scale_features: how features are scaled, "auto" or "none", unless that is set.
         random: whether another seed gives another model.
@@ -51,9 +52,10 @@ class NamedRecipe:
 
         Args:
             one_way: whether there are edges without a reverse.
-            num_edge_types: types of edges; too many have no map of their own.
+            num_edge_types: types of edges; too many have no map of their own, but each direction has one.
         """
-        reverse = self.undirected != TYPED or 2 * num_edge_types > MOST_TYPES or TYPED
+        many = self.undirected == TYPED and 2 * num_edge_types > MOST_TYPES
+        reverse = DIRECTIONS if many else self.undirected
         found: dict[str, Any] = {"undirected": reverse} if one_way and self.undirected else {}
         return found if self.scale_features == "auto" else found | {"scale_features": self.scale_features}
 
@@ -289,7 +291,7 @@ RECIPES: dict[str, NamedRecipe] = {
         ),
         Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
         suits=_can_be_deep,
-        undirected=TYPED,
+        undirected=DIRECTIONS,
         scale_features="none",
     ),
     "sage": NamedRecipe(
@@ -313,7 +315,7 @@ RECIPES: dict[str, NamedRecipe] = {
         Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
         suits=_can_be_deep,
         in_shards=False,  # batch normalisation sees all nodes
-        undirected=TYPED,
+        undirected=DIRECTIONS,
         scale_features="none",
     ),
     "gated": NamedRecipe(

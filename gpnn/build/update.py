@@ -18,7 +18,7 @@ from gpnn.build.unchanged import check_unchanged
 from gpnn.config import Config
 from gpnn.data import DATASETS
 from gpnn.data.check import digest_data
-from gpnn.data.features import TYPED, transform_data
+from gpnn.data.features import DIRECTIONS, TYPED, transform_data
 from gpnn.data.labels import labelled_nodes
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.column import as_text, named
@@ -105,7 +105,7 @@ def _follow(trained: Trained, config: Config, data: Data) -> list[Followed]:
             precision=own.train.precision,
             keep=False,
         )
-        if both_ways == TYPED and _read_both_ways(config):
+        if both_ways in (TYPED, DIRECTIONS) and _read_both_ways(config):
             predictor.whole = "its edges go both ways, and each has a reverse of another type"
         scale = partial(transform_data, scale_features=own.data.scale_features)
         models.append(Followed(weight, task, predictor, scale))

@@ -22,14 +22,15 @@ class DataConfig:
     Attributes:
         name: a dataset, or the path of a folder of tables or of a graph file.
         root: folder of downloaded data; empty: GPNN_DATA, else the user's cache.
-        undirected: add the reverse of every edge that lacks it; "typed": add that of every edge, as another type.
+        undirected: add the reverse of every edge that lacks it; "typed": add that of every edge, as another type;
+            "directions": the same, where all types that were given count as one.
         scale_features: "rows": the absolute values of each node's features sum to one; "none"; "auto": "rows" where
             there are several, none is negative, and they are at most two billion values.
     """
 
     name: str = "digits"
     root: str = ""
-    undirected: bool | Literal["typed"] = False
+    undirected: bool | Literal["typed", "directions"] = False
     scale_features: Literal["auto", "none", "rows"] = "auto"
     options: Options = field(default_factory=dict)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -27,7 +28,8 @@ FEW_ROWS = 1 << 12  # that tell the units of the columns of a larger graph
 FAR = 100.0  # times that the sizes of two columns differ which measure different things
 SHIFTED = 10.0  # deviations that the mean of a column without zeros is from zero
 TYPED: Literal["typed"] = "typed"  # reverses as types of their own
-Undirected = bool | Literal["typed"]
+DIRECTIONS: Literal["directions"] = "directions"  # as the other one of two types; those that were given count as one
+Undirected = bool | Literal["typed", "directions"]
 
 
 def transform_data(data: Data, *, undirected: Undirected = False, scale_features: str = "none") -> Data:
@@ -36,7 +38,8 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
     Args:
         data: any dataset.
         undirected: add the reverse of every edge and keep each distinct edge once; or "typed": add the reverse of every
-            edge as an edge of another type, so that its direction is still known.
+            edge as an edge of another type, so that its direction is still known; or "directions": the same, where all
+            types that were given count as one.
         scale_features: "none", or "rows": the absolute values of each row sum to one (empty rows stay empty), or
             "auto": as :func:`choose_scale` has it.
 
@@ -50,7 +53,9 @@ def transform_data(data: Data, *, undirected: Undirected = False, scale_features
     data = copy(data)  # not clone(), which would go through long lists of names
     if undirected:
         given = Graph.from_data(data)
-        if undirected == TYPED:
+        if undirected == DIRECTIONS:
+            given = replace(given, edge_type=None)
+        if undirected in (TYPED, DIRECTIONS):
             graph, origin = given.with_reverse_types(), torch.arange(given.num_edges).repeat(2)
         else:
             graph, origin = given.with_reverses()

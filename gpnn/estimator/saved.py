@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gpnn.check import check_choice
-from gpnn.data.features import TYPED
+from gpnn.data.features import DIRECTIONS, TYPED
 from gpnn.data.files import sha256_of
 from gpnn.data.tables.binary import read_parquet_columns
 from gpnn.data.tables.vocabulary import Vocabulary
@@ -113,7 +113,7 @@ def _take_described(estimator: NodeEstimator, saved: Mapping[str, Any]) -> None:
     estimator.recipe_ = saved.get("recipe_") or estimator.recipe or DEFAULT  # older versions have no race
     find_recipe(estimator.recipe_)
     estimator.undirected_ = saved.get("undirected_", False)
-    check_choice("undirected_", estimator.undirected_, (False, True, TYPED))
+    check_choice("undirected_", estimator.undirected_, (False, True, TYPED, DIRECTIONS))
     words = saved.get("vocabulary_")  # older versions have none
     estimator.vocabulary_ = Vocabulary() if words is None else Vocabulary.from_mapping(words)
     estimator._take_learned(saved)

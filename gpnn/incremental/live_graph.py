@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gpnn.data.features import TYPED, Undirected
+from gpnn.data.features import DIRECTIONS, TYPED, Undirected
 from gpnn.graph import Graph
 from gpnn.incremental.change import Change, EdgeList
 from gpnn.incremental.dynamic_graph import DynamicGraph, Edges
@@ -31,7 +32,8 @@ class LiveGraph:
         known: the place of each node among those trained on, -1: none, `[N]`; None: node i is the i-th.
         labels: the subgraph of each node trained on, or None under a schedule that needs no partition.
         undirected: whether edges come and go both ways, and each distinct one is there once; "typed": the reverse of an
-            edge of type c has type C + c, and is there as often as the edge.
+            edge of type c has type C + c, and is there as often as the edge; "directions": the same, where the types
+            of the user's edges count as one.
 
     Attributes:
         edges: the graph over slots.
@@ -128,10 +130,15 @@ class LiveGraph:
     @property
     def _num_types(self) -> int:
         """How many types the user's edges have."""
-        return self.edges.num_edge_types // 2 if self.undirected == TYPED else self.edges.num_edge_types
+        return self.edges.num_edge_types // 2 if self._reverses_have_types else self.edges.num_edge_types
+
+    @property
+    def _reverses_have_types(self) -> bool:
+        return self.undirected in (TYPED, DIRECTIONS)
 
     def _check_values(self, name: str, edges: EdgeList) -> None:
-        typed = self.edges.typed and (self.undirected != TYPED or self._num_types > 1)
+        typed = self.edges.typed and (not self._reverses_have_types or self._num_types > 1)
+        edges = self._as_told_apart(edges)
         for what, values, has in (("type", edges.edge_type, typed), ("weight", edges.weight, self.edges.weighted)):
             if len(edges.source) and has != (values is not None):
                 wanted, got = (f"{what}s", "none") if has else (f"no {what}s", f"{what}s")
@@ -143,10 +150,16 @@ class LiveGraph:
         if edges.weight is not None and not np.isfinite(edges.weight).all():
             raise ValueError(f"A weight of `{name}` must be a finite number. Got one that is not.")
 
+    def _as_told_apart(self, edges: EdgeList) -> EdgeList:
+        """The edges without their types, where these count as one."""
+        return replace(edges, edge_type=None) if self.undirected == DIRECTIONS else edges
+
     def _check_removed(self, edges: EdgeList) -> None:
+        if self.undirected == DIRECTIONS and edges.edge_type is not None and len(edges.source):
+            raise ValueError("`removed_edges` must have no types where a model takes all types as one. Got types.")
         gone = self._by_slot(edges, "removed_edges")
         present = self.edges.edges_into(distinct(gone.dst))
-        if self.undirected == TYPED and present.edge_type is not None:
+        if self._reverses_have_types and present.edge_type is not None:
             present = present.select(present.edge_type < self._num_types)
         if gone.edge_type is None:
             present = present._replace(edge_type=None)
@@ -160,19 +173,19 @@ class LiveGraph:
         """The edges as the graph has them: with their reverses, where it has these."""
         if not self.undirected:
             return edges
-        if self.undirected != TYPED:
+        if not self._reverses_have_types:
             return edges.both_ways()
         types = np.zeros(len(edges.src), np.int64) if edges.edge_type is None else edges.edge_type
         return edges.both_ways()._replace(edge_type=np.concatenate([types, types + self._num_types]))
 
     def _by_slot(self, edges: EdgeList, what: str) -> Edges:
         src, dst = (self.slots.find(each, what) for each in (edges.source, edges.target))
-        return Edges(src, dst, edges.edge_type, edges.weight)
+        return Edges(src, dst, self._as_told_apart(edges).edge_type, edges.weight)
 
     def _remove_edges(self, edges: EdgeList) -> np.ndarray:
         """The ends of what is removed."""
         gone = self._by_slot(edges, "removed_edges")
-        if self.undirected == TYPED and gone.edge_type is None:  # of every type
+        if self._reverses_have_types and gone.edge_type is None:  # of every type
             number, types = len(gone.src), np.repeat(np.arange(self._num_types), len(gone.src))
             gone = gone.select(np.tile(np.arange(number), self._num_types))._replace(edge_type=types)
         gone = self._both_ways(gone)
@@ -207,7 +220,7 @@ class LiveGraph:
     def _add_edges(self, edges: EdgeList) -> np.ndarray:
         """The ends of what is added."""
         new = self._both_ways(self._by_slot(edges, "edges"))
-        if self.undirected and self.undirected != TYPED:
+        if self.undirected and not self._reverses_have_types:
             first = np.unique(self.edges.key(new), return_index=True)[1]
             new = new.select(np.sort(first))
             present = self.edges.edges_into(distinct(new.dst))

@@ -154,8 +154,9 @@ def test_a_race_gives_one_way_edges_a_reverse_where_a_recipe_needs_it(tmp_path, 
     assert (GPNNClassifier.load(tmp_path / "saved").predict_proba(data) == classifier.predict_proba(data)).all()
 
 
-def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_path, monkeypatch):
-    for name in set(RECIPES) - {"residual"}:
+@pytest.mark.parametrize(("recipe", "reverses"), [("residual", "typed"), ("deep", "directions")])
+def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(recipe, reverses, tmp_path, monkeypatch):
+    for name in set(RECIPES) - {recipe}:
         monkeypatch.setitem(RECIPES, name, replace(RECIPES[name], suits=lambda facts: False))
     folder = one_way(tmp_path / "graph")
     data = replace(base().data, name=str(folder), options={})
@@ -163,7 +164,7 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     before = lambda config: Race(config.to_toml(), ("train.epochs",))  # noqa: E731
     run, begun = begin_run(lambda: config, tmp_path / "run", before=before)
     built = race_run(run, begun)
-    assert (built.config.recipe, built.config.data.undirected) == ("residual", "typed")
+    assert (built.config.recipe, built.config.data.undirected) == (recipe, reverses)
     assert (built.config.data.scale_features, built.plan.num_edge_types) == ("none", 2)
     assert built.model_arguments["message"] == "linear"
     run, again = open_run(run.path)
@@ -171,7 +172,7 @@ def test_a_recipe_that_maps_types_gets_reverses_as_types_and_raw_features(tmp_pa
     assert predict_trained(read_trained(run), again.config, again.data).num_rows == 60
     given = load_dataset(folder)
     classifier = GPNNClassifier(recipe="auto", epochs=3).fit(given)
-    assert (classifier.undirected_, classifier.scale_features_) == ("typed", "none")
+    assert (classifier.undirected_, classifier.scale_features_) == (reverses, "none")
     ours, theirs = classifier.model_.state_dict(), run.read_model()[0]
     assert all(torch.equal(ours[key].cpu(), theirs[key]) for key in theirs)
     classifier.save(tmp_path / "saved")
@@ -183,7 +184,7 @@ def test_command_line_and_estimator_race_the_same_recipes_where_rows_differ(tmp_
     for name in set(RECIPES) - {"spread", "raw"}:
         monkeypatch.delitem(RECIPES, name)
     folder = one_way(tmp_path / "graph")
-    people = [f"{node},{'ab'[node % 2]},{node % 2},{node * node}" for node in range(60)]
+    people = [f"{node},{'ab'[node % 2]},{node % 2 * node},{node}" for node in range(60)]
     (folder / "nodes.csv").write_text("\n".join(["id,label,age,words", *people]) + "\n")
     data = replace(base().data, name=str(folder), options={"numbers": "raw"}, scale_features=scale)
     fixed = () if scale == "auto" else ("data.scale_features",)

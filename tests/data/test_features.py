@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
 import gpnn
+from gpnn import Graph
 from gpnn.data.features import (
     choose_scale,
     column_moments,
@@ -25,6 +26,14 @@ def example() -> Data:
     edge_index = torch.tensor([[0, 0, 1, 2], [1, 1, 0, 2]])
     x = torch.tensor([[1.0, -3.0], [0.0, 0.0], [2.0, 2.0]])
     return Data(x=x, edge_index=edge_index, edge_weight=torch.tensor([1.0, 5.0, 2.0, 3.0]))
+
+
+def test_types_that_are_given_count_as_one_beside_reverses_of_another() -> None:
+    data = Graph([0, 0], [1, 1], num_nodes=2, edge_type=[0, 3]).to_data()
+    both = transform_data(data, undirected="directions")
+    assert both.edge_index.tolist() == [[0, 0, 1, 1], [1, 1, 0, 0]]
+    assert both.edge_type.tolist() == [0, 0, 1, 1]
+    assert data.edge_type.tolist() == [0, 3]
 
 
 def test_undirected_joins_reverses_and_drops_repeats() -> None:

@@ -108,3 +108,15 @@ def test_reverses_with_types_of_their_own_come_and_go_with_their_edges():
         live.apply(Change(removed_edges=EdgeList(["a"], ["b"])))
     with pytest.raises(ValueError, match="must lie from 0 to 1"):
         live.apply(Change(edges=EdgeList(["c"], ["a"], np.array([2]))))
+
+
+def test_types_that_count_as_one_come_with_edges_and_do_not_choose_what_goes():
+    graph = Graph([0, 1], [1, 0], 3).with_reverse_types()  # of edges with types
+    live = LiveGraph(graph, None, list("abc"), undirected="directions")
+    live.apply(Change(edges=EdgeList(["c", "b"], ["a", "c"], np.array([4, 1]))))
+    with pytest.raises(ValueError, match="`removed_edges` must have no types where a model takes all types as one"):
+        live.apply(Change(removed_edges=EdgeList(["a"], ["b"], np.array([0]))))
+    live.apply(Change(removed_edges=EdgeList(["a"], ["b"])))
+    found = live.edges.to_graph(np.arange(3))
+    edges = sorted(zip(found.src.tolist(), found.dst.tolist(), found.edge_type.tolist()))
+    assert edges == [(0, 1, 1), (0, 2, 1), (1, 0, 0), (1, 2, 0), (2, 0, 0), (2, 1, 1)]

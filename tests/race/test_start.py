@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gpnn.graph import as_graph
 from gpnn.memory.engine import DoesNotFit
 from gpnn.pipeline import Assembly, Pipeline
 from gpnn.race import Start, Variants
@@ -64,6 +65,16 @@ def test_another_scale_than_the_given_is_read_again():
     assert raw.num_edges == 4
     assert variants.get(undirected="typed", scale_features="none") is raw
     assert read == ["none"]
+
+
+@pytest.mark.parametrize(("num_types", "reverses"), [(1, "typed"), (4, "typed"), (5, "directions")])
+def test_a_map_per_type_and_direction_unless_these_are_many(num_types, reverses):
+    data = one_way()
+    data.edge_type = torch.tensor([num_types - 1, 0])
+    variants = Variants(data)
+    assert variants.settings(RECIPES["residual"])["undirected"] == reverses
+    assert variants.settings(RECIPES["deep"])["undirected"] == "directions"
+    assert as_graph(variants.get(undirected="directions", scale_features="none")).num_edge_types == 2
 
 
 def test_reverses_that_do_not_fit_in_memory_are_not_made():

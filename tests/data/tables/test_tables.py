@@ -76,6 +76,10 @@ class TestReading:
         data = load_dataset(write(tmp_path), undirected=True)
         assert data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
 
+    def test_reverses_are_added_or_not(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=r"`undirected` must be one of False, True\. Got 'typed'"):
+            load_dataset(write(tmp_path), undirected="typed")
+
     def test_without_a_split_one_is_drawn(self, tmp_path: Path) -> None:
         nodes = "id,label\n" + "".join(f"{node},{node % 2}\n" for node in range(20))
         folder = write(tmp_path, nodes, "source,target\n0,1\n")
