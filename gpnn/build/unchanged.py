@@ -140,6 +140,7 @@ def _check_model(config: Config) -> list[str]:
     if config.model.name != "gpnn":
         return []
     options = resolve_options(model_options(config), has_features=True)
+    options |= {"standardize": options.get("standardize") is True}  # "auto" is decided by the features
     problems = _problems_of(partial(GPNN, 1, 1, 1, **options, num_nodes=1, num_rounds=1))
     return [problem.replace("`", "`model.", 1) for problem in problems]
 

@@ -61,6 +61,13 @@ def test_unknown_names_list_the_choices(setting, message):
         load_config(overrides=[setting])
 
 
+def test_features_that_propagate_leave_their_units_open():
+    words = ["model.cell=linear", "model.predict=features"]
+    assert load_config(overrides=words).model.standardize == "auto"
+    with pytest.raises(ValueError, match=r"`model\.standardize` takes features that do not propagate themselves"):
+        load_config(overrides=[*words, "model.standardize=true"])
+
+
 def test_options_are_the_loaders_own():
     assert list(dataset_options("nell")) == ["rate"]
     assert "undirected" in dataset_options("any/folder")
