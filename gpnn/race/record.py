@@ -240,7 +240,7 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
 
     The time that is left is shared equally among the rungs that are left, and in a rung among its trainings; a third of
     the budget is kept for the last rung. There one that by its prospect does not come to where the best is stays as it
-    is, for the blend. One that does more of its epochs in a rung than the others, as a solver does, has as much of its
+    is, for the blend, where others want the time. One that does more of its epochs in a rung than the others, as a solver does, has as much of its
     later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
@@ -249,7 +249,9 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
-    wanted |= dict.fromkeys(record.hopeless(rung), 0)
+    hopeless = record.hopeless(rung)
+    if any(wanted[name] for name in alive if name not in hopeless):
+        wanted |= dict.fromkeys(hopeless, 0)
     rungs = len(FRACTIONS) - rung
     weights = {name: max(1.0, rungs * wanted[name] / max(1, record.epochs[name] - done[name])) for name in alive}
     given = allot(max(0.0, left) / rungs, record.costs, wanted, weights)

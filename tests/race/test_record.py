@@ -47,6 +47,8 @@ def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
     rising = row(1, "b", 0.8) | {"earlier": 0.4}  # a third of the error each time: 0.93
     assert rung_epochs(rows(*first, best, level), 2) == {"a": 40, "b": 5}
     assert rung_epochs(rows(*first, best, rising), 2) == {"a": 40, "b": 40}
+    ended = best | {"epochs": 40, "stopped": "epochs"}
+    assert rung_epochs(rows(*first, ended, level), 2) == {"a": 40, "b": 40}  # nobody else wants the time
     losses = replace(rows(*first, row(1, "a", -1.0), row(1, "b", -2.0) | {"earlier": -6.0}), metric="mae")
     assert losses.prospect(1, "b") == pytest.approx(-2 / 3)
     assert losses.hopeless(2) == []
