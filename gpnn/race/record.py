@@ -240,8 +240,8 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
 
     The time that is left is shared equally among the rungs that are left, and in a rung among its trainings; a third of
     the budget is kept for the last rung. There one that by its prospect does not come to where the best is stays as it
-    is, for the blend, where others want the time. One that does more of its epochs in a rung than the others, as a solver does, has as much of its
-    later shares there.
+    is, for the blend, where others want the time. One that does more of its epochs in a rung than the others, as a
+    solver does, has as much of its later shares there.
     """
     done = {name: record.epochs_before(rung, name) for name in record.costs}
     kept = AGAIN if rung < len(FRACTIONS) - 1 else 0.0
