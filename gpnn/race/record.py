@@ -206,6 +206,7 @@ class RaceRecord:
     def hopeless(self, rung: int) -> list[str]:
         """Those of the last rung who will not even come to where the best one is; nobody in another rung.
 
+        Where all others have come to their end nobody is: no one else wants the time.
         What the last half of a training gained tells what follows where it lies behind the ramp of its loss.
         """
         if rung < len(FRACTIONS) - 1 or not (alive := self.alive(rung)):
@@ -213,7 +214,9 @@ class RaceRecord:
         best = self.find(rung - 1, alive[0]) or {}
         reached = -math.inf if best.get("value") is None else best["value"]
         told = [name for name in alive[1:] if self.epochs_before(rung, name) >= 2 * (self.ramps or {}).get(name, 0)]
-        return [name for name in told if self.prospect(rung - 1, name) < reached]
+        found = [name for name in told if self.prospect(rung - 1, name) < reached]
+        others = [self.find(rung - 1, name) or {} for name in alive if name not in found]
+        return found if any(row.get("stopped") == "rung" for row in others) else []
 
     def epochs_before(self, rung: int, name: str) -> int:
         """The epochs that a training had done before a rung."""
@@ -249,9 +252,7 @@ def rung_epochs(record: RaceRecord, rung: int) -> dict[str, int]:
     alive = record.alive(rung)
     shares = {name: max(FIRST_EPOCHS, math.ceil(FRACTIONS[rung] * record.epochs[name])) for name in alive}
     wanted = {name: max(0, min(shares[name], record.epochs[name]) - done[name]) for name in alive}
-    hopeless = record.hopeless(rung)
-    if any(wanted[name] for name in alive if name not in hopeless):
-        wanted |= dict.fromkeys(hopeless, 0)
+    wanted |= dict.fromkeys(record.hopeless(rung), 0)
     rungs = len(FRACTIONS) - rung
     weights = {name: max(1.0, rungs * wanted[name] / max(1, record.epochs[name] - done[name])) for name in alive}
     given = allot(max(0.0, left) / rungs, record.costs, wanted, weights)

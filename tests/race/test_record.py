@@ -48,6 +48,7 @@ def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
     assert rung_epochs(rows(*first, best, level), 2) == {"a": 40, "b": 5}
     assert rung_epochs(rows(*first, best, rising), 2) == {"a": 40, "b": 40}
     ended = best | {"epochs": 40, "stopped": "epochs"}
+    assert rung_epochs(rows(*first, ended | {"epochs": 5}, level), 2)["b"] == 40  # as a solver ends
     assert rung_epochs(rows(*first, ended, level), 2) == {"a": 40, "b": 40}  # nobody else wants the time
     losses = replace(rows(*first, row(1, "a", -1.0), row(1, "b", -2.0) | {"earlier": -6.0}), metric="mae")
     assert losses.prospect(1, "b") == pytest.approx(-2 / 3)
