@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from gpnn.data.splits import GraphFacts, count_entries, split_mask
 from gpnn.distributed import group_of
 from gpnn.graph import as_graph
 from gpnn.nn import GPNN, CellBank
+from gpnn.nn.layers import SPARSE_BELOW
 from gpnn.nn.sampled_rows import ENTRIES
 from gpnn.recipes import ALIKE, DEFAULT, RECIPES
 from gpnn.train.fit import fit
@@ -50,16 +52,16 @@ def choose_members(facts: GraphFacts, *, in_shards: bool = False) -> list[str]:
     return sorted(names, key=lambda name: differ and name in AVERAGES)
 
 
-PER_RECIPE, PER_NODE, MOST = 12.0, 0.013, 7200.0
+PER_RECIPE, PER_NODE, MOST = 10.0, 0.016, 7200.0
 SMALL = 1800  # nodes, beyond which each lengthens a race
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def default_budget(num_nodes: int, num_recipes: int) -> float:
-    """12 seconds for each recipe, and 13 ms for each node beyond 1,800; at most two hours.
+    """10 seconds for each recipe, and 16 ms for each node beyond 1,800; at most two hours.
 
     >>> default_budget(1000, 4), default_budget(61_800, 7)
-    (48.0, 864.0)
+    (40.0, 1030.0)
     """
     return min(MOST, PER_RECIPE * num_recipes + PER_NODE * max(0, num_nodes - SMALL))
 
@@ -107,14 +109,44 @@ def allot(
     return {name: given[name] for name in wanted}
 
 
-SPEED = {"cpu": 3e10, "cuda": 5e12}  # operations per second of a nominal machine
-STEP = {"cpu": 1e-3, "cuda": 2e-4}  # seconds of one phase, however small
 LONG = 30.0  # seconds of an epoch that is measured once: less may be kernels that are compiled, or a GPU that wakes
-PASS = 6  # operations per multiplication of a training pass: forward, backward, and gates computed again
-CHECK = 2  # of a validation
-SPARSE = 4  # multiplications of a dense matrix that take as long as one of a sparse one
-BATCH_STEP = 2e-3  # seconds of a mini-batch, however small
-SOLVE, SOLVE_ENTRY, SOLVE_TREES = 0.06, 4e-8, 0.45  # seconds of a solver's setting: any, per entry and output, trees
+
+
+class Work(NamedTuple):
+    """What an epoch does of each kind of work; or the seconds that a machine takes for one of each.
+
+    Attributes:
+        dense: multiplications of matrices.
+        sparse: multiplications of sparse features.
+        messages: entries of messages.
+        states: entries of states that are updated.
+        phases: of a pass, which take their time however small they are.
+        passes: which do, too.
+    """
+
+    dense: float
+    sparse: float
+    messages: float
+    states: float
+    phases: float
+    passes: float
+
+    def seconds(self, kind: str) -> float:
+        """Of a nominal machine of this kind, "cpu" or "cuda"."""
+        return sum(map(mul, self, NOMINAL.get(kind, NOMINAL["cpu"])))
+
+
+# Of a thread of a slow core, and of a GPU: benchmarks/race_epochs.py measures them.
+NOMINAL = {
+    "cpu": Work(dense=3.5e-11, sparse=2.3e-10, messages=1e-10, states=1e-9, phases=1.4e-4, passes=6e-4),
+    "cuda": Work(dense=6e-13, sparse=4e-12, messages=1e-12, states=1e-11, phases=3.5e-4, passes=1e-3),
+}
+BACKWARD = 2  # passes of a training that a backward pass takes as long as
+BATCH_STEP = 2.5e-3  # seconds of a mini-batch, however small
+# Seconds of a solver's setting: any; per node and output; per entry or edge that it reads, and output; per dense
+# column of a training node and output; and of the trees, which take a share of the settings, the same.
+SOLVE, SOLVE_NODE, SOLVE_ENTRY, SOLVE_EDGE, SOLVE_DENSE = 0.03, 1e-6, 4e-8, 1.1e-7, 6e-8
+TREES, TREES_DENSE = 0.25, 2.3e-7
 
 
 def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> float:
@@ -130,32 +162,47 @@ def nominal_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) ->
         return _solver_seconds(model, data)
     if recipe.batch:
         return _batch_seconds(model, data, recipe)
-    kind = plan.device.type
-    multiplications = _feature_work(model, data.get("x")) + _state_work(model, plan)
-    operations = multiplications * (PASS * recipe.passes + CHECK / recipe.check_every)
-    steps = sum(phase.repeat for phases in plan.rounds for phase in phases)
-    return operations / SPEED.get(kind, SPEED["cpu"]) + STEP.get(kind, STEP["cpu"]) * steps * (2 * recipe.passes + 1)
+    return epoch_work(model, data, plan, recipe).seconds(plan.device.type)
+
+
+def epoch_work(model: nn.Module, data: Data, plan: Plan, recipe: Recipe) -> Work:
+    """What an epoch over all nodes does: forward and backward passes, and those of its validation."""
+    passes = (1 + BACKWARD) * recipe.passes + 1 / recipe.check_every
+    dense, sparse = _feature_work(model, data.get("x"))
+    cell: Any = getattr(model, "cell", None)
+    num_cells = len(cell.cells) if isinstance(cell, CellBank) else 1  # each step uses one
+    of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters()) / num_cells
+    skipped = ("encoder.first", "embedding", "cell")
+    others = sum(each.numel() for name, each in model.named_parameters() if not name.startswith(skipped))
+    width, phases = _width(model), sum(phase.repeat for phases in plan.rounds for phase in phases)
+    dense += float(plan.num_updates) * of_cell + plan.num_nodes * others
+    of_pass = Work(dense, sparse, float(plan.num_messages) * width, float(plan.num_updates) * width, phases, 1)
+    return Work(*(passes * each for each in of_pass))
 
 
 def _batch_seconds(model: nn.Module, data: Data, recipe: Recipe) -> float:
     """Seconds of the steps of an epoch of mini-batches, and of its validation."""
-    weights = sum(each.numel() for each in model.parameters())
+    weights, sparse = float(sum(each.numel() for each in model.parameters())), 0.0
     first: Any = getattr(getattr(model, "encoder", None), "first", None)
     if first is not None and getattr(model, "norm", "none") == "none":  # rows of few entries stay sparse
-        entries = SPARSE * count_entries(data.get("x")) / max(1, data.num_nodes) * ENTRIES / 2
-        weights -= max(0.0, first.weight.shape[0] - entries) * first.weight.shape[1]
+        entries = count_entries(data.get("x")) / max(1, data.num_nodes) * ENTRIES / 2
+        if entries < SPARSE_BELOW * first.weight.shape[0]:
+            weights, sparse = weights - first.weight.numel(), entries * first.weight.shape[1]
     rows = recipe.batch + min(recipe.labelled, int(split_mask(data, "train").sum()))
-    operations = STEPS * rows * PASS * recipe.passes + CHECK * int(split_mask(data, "val").sum())
-    return operations * weights / SPEED["cpu"] + STEPS * BATCH_STEP
+    passes = STEPS * rows * (1 + BACKWARD) * recipe.passes + int(split_mask(data, "val").sum())
+    return Work(passes * weights, passes * sparse, 0, 0, 0, 0).seconds("cpu") + STEPS * BATCH_STEP
 
 
 def _solver_seconds(model: Any, data: Data) -> float:
     """Seconds of one setting of a model of columns, trees spread over all settings."""
-    graph, nodes = as_graph(data), max(1, data.num_nodes)
-    share, relations = int(split_mask(data, "train").sum()) / nodes, model.num_relations
-    read = min(1 + relations, share * (1 + graph.num_edges / nodes * (2 if model.directed else 1)))
-    trees = SOLVE_TREES if "trees" in model.solvers else 0.0
-    return SOLVE + SOLVE_ENTRY * count_entries(data.get("x")) * read * model.out_channels + trees
+    graph, nodes, outputs = as_graph(data), max(1, data.num_nodes), model.out_channels
+    train, relations = int(split_mask(data, "train").sum()), model.num_relations
+    read = min(1 + relations, train / nodes * (1 + graph.num_edges / nodes * (2 if model.directed else 1)))
+    dense = float(train * model.linear.get_buffer("mean").numel() * outputs)
+    trees = TREES + TREES_DENSE * dense if "trees" in model.solvers else 0.0
+    entries, edges = count_entries(data.get("x")) * read, graph.num_edges * min(1, read) if model.many else 0
+    ridge = SOLVE_NODE * nodes + SOLVE_ENTRY * entries + SOLVE_EDGE * edges
+    return SOLVE + ridge * outputs + SOLVE_DENSE * dense + trees
 
 
 def measured_seconds(model: nn.Module, data: Data, plan: Plan, recipe: Recipe, *, seed: int = 0) -> float:
@@ -180,24 +227,13 @@ class _EndIfLong:
         return bool(record["seconds"] > LONG)
 
 
-def _feature_work(model: nn.Module, x: Tensor | None) -> float:
-    """Multiplications of the features with the first layer."""
+def _feature_work(model: nn.Module, x: Tensor | None) -> tuple[float, float]:
+    """Multiplications of the features with the first layer, as a dense matrix or as a sparse one."""
     first: Any = getattr(getattr(model, "encoder", None), "first", None)
     if x is None or first is None:
-        return 0.0
-    entries = min(x.shape[0] * x.shape[1], SPARSE * count_entries(x))
-    return float(entries) * first.weight.shape[1]
-
-
-def _state_work(model: nn.Module, plan: Plan) -> float:
-    """Multiplications of states: a cell's at every update, other layers' once per node; and sums of messages."""
-    cell: Any = getattr(model, "cell", None)
-    num_cells = len(cell.cells) if isinstance(cell, CellBank) else 1  # each step uses one
-    of_cell = 0 if cell is None else sum(each.numel() for each in cell.parameters()) / num_cells
-    skipped = ("encoder.first", "embedding", "cell")
-    others = sum(each.numel() for name, each in model.named_parameters() if not name.startswith(skipped))
-    width = _width(model)
-    return float(plan.num_updates) * of_cell + plan.num_nodes * others + float(plan.num_messages) * width
+        return 0.0, 0.0
+    entries, all_entries, width = count_entries(x), x.shape[0] * x.shape[1], first.weight.shape[1]
+    return (0.0, float(entries) * width) if entries < SPARSE_BELOW * all_entries else (float(all_entries) * width, 0.0)
 
 
 def _width(model: Any) -> int:

@@ -207,13 +207,13 @@ class RaceRecord:
         """Those of the last rung who will not even come to where the best one is; nobody in another rung.
 
         Where all others have come to their end nobody is: no one else wants the time.
-        What the last half of a training gained tells what follows where it lies behind the ramp of its loss.
+        What the last half of a training gained tells what follows where both its ends lie behind the ramp of its loss.
         """
         if rung < len(FRACTIONS) - 1 or not (alive := self.alive(rung)):
             return []
         best = self.find(rung - 1, alive[0]) or {}
         reached = -math.inf if best.get("value") is None else best["value"]
-        told = [name for name in alive[1:] if self.epochs_before(rung, name) >= 2 * (self.ramps or {}).get(name, 0)]
+        told = [name for name in alive[1:] if self.epochs_before(rung, name) > 2 * (self.ramps or {}).get(name, 0)]
         found = [name for name in told if self.prospect(rung - 1, name) < reached]
         others = [self.find(rung - 1, name) or {} for name in alive if name not in found]
         return found if any(row.get("stopped") == "rung" for row in others) else []

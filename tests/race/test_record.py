@@ -57,11 +57,11 @@ def test_who_cannot_catch_up_in_the_last_rung_waits_for_the_blend():
 
 def test_a_level_curve_whose_loss_still_rises_goes_on_in_the_last_rung():
     first = [row(0, name, 0.5) for name in "abc"]
-    best, level = row(1, "a", 0.9) | {"earlier": 0.9}, row(1, "b", 0.8, epochs=19) | {"earlier": 0.8}
+    best, level = row(1, "a", 0.9) | {"earlier": 0.9}, row(1, "b", 0.8, epochs=20) | {"earlier": 0.8}
     record = replace(rows(*first, best, level), ramps={"a": 0, "b": 10, "c": 0})
     assert rung_epochs(record, 2) == {"a": 40, "b": 40}
     assert rung_epochs(replace(record, rows=(*record.rows, row(2, "b", 0.8, 40))), 2) == {"a": 40, "b": 40}
-    assert rung_epochs(replace(record, ramps={"b": 9}), 2) == {"a": 40, "b": 19}
+    assert rung_epochs(replace(record, ramps={"b": 9}), 2) == {"a": 40, "b": 20}
     assert RaceRecord.from_mapping(record.to_mapping(), "race.json") == record
 
 
