@@ -55,7 +55,7 @@ def measure(graph: str, device: str) -> Iterator[dict[str, Any]]:
     for name in choose_members(GraphFacts.of(given)):
         recipe = RECIPES[name]
         data = transform_data(given, undirected=bool(recipe.undirected), scale_features=recipe.scale_features)
-        solver = recipe.pipeline.model in {"columns"}
+        solver = recipe.pipeline.model == "columns"
         train = recipe.train if solver else replace(recipe.train, epochs=EPOCHS, patience=0)
         made = replace(recipe.pipeline, device=device).assemble(data, train, keep_schedule=False)
         parts = made.model, made.data, made.plan, made.recipe
@@ -93,15 +93,21 @@ def write_page() -> None:
             table.append(row([graph, *cells]))
         quarters = quantiles(ratios.values(), n=4)
         least, most = min(ratios.values()), max(ratios.values())
-        said = f"Median {quarters[1]:.2f}, quartiles {quarters[0]:.2f} and {quarters[2]:.2f}; from {least:.2f} to {most:.2f}."
+        said = f"Median {quarters[1]:.2f}, quartiles {quarters[0]:.2f} and {quarters[2]:.2f}; "
+        said += f"from {least:.2f} to {most:.2f}."
         fitted, nominal = fit_speed(mine), NOMINAL[device]
         speeds = [row(["seconds for one of", *Work._fields]), "|" + "---|" * (len(Work._fields) + 1)]
-        speeds += [row([name, *(f"{each:.2g}" for each in found)]) for name, found in (("fitted", fitted), ("nominal", nominal))]
+        for name, found in (("fitted", fitted), ("nominal", nominal)):
+            speeds.append(row([name, *(f"{each:.2g}" for each in found)]))
         parts += [f"## {device}", "\n".join(table), said, "\n".join(speeds)]
-    before = "Before nominal seconds followed these kinds of work they were all multiplications by one speed: from 0.40 to 4.7 times those of a core for networks, and 0.27 times for `columns` of many words."
+    before = (
+        "Before nominal seconds followed these kinds of work they were all multiplications by one speed: from 0.40 to "
+        "4.7 times those of a core for networks, and 0.27 times for `columns` of many words."
+    )
     parts.append(before)
     title = "Nominal seconds of an epoch, by which races are planned, beside those of a machine"
-    write_lines_page(RESULTS, title, parts, lines, f"{len(lines)} recipes on graphs.", "python -m benchmarks.race_epochs")
+    count = f"{len(lines)} recipes on graphs."
+    write_lines_page(RESULTS, title, parts, lines, count, "python -m benchmarks.race_epochs")
 
 
 if __name__ == "__main__":

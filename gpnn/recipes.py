@@ -79,9 +79,12 @@ def _can_be_deep(facts: GraphFacts) -> bool:
     return facts.num_labels >= MANY_LABELS or facts.num_columns <= FEW_COLUMNS
 
 
+def _are_alike(facts: GraphFacts) -> bool:
+    return facts.assortativity is None or facts.assortativity >= ALIKE
+
+
 def _can_average(facts: GraphFacts) -> bool:
-    alike = facts.assortativity is None or facts.assortativity >= ALIKE
-    return alike and facts.num_columns > 0 and facts.labels_per_class <= FEW_LABELS
+    return _are_alike(facts) and facts.num_columns > 0 and facts.labels_per_class <= FEW_LABELS
 
 
 def _can_sample(facts: GraphFacts) -> bool:
@@ -272,8 +275,31 @@ RECIPES: dict[str, NamedRecipe] = {
         undirected=TYPED,
         scale_features="none",
     ),
+    "gcn": NamedRecipe(
+        "the same without a weight for a node's own state, with little dropout",
+        Pipeline(
+            schedule="synchronous",
+            rounds=4,
+            normalization="symmetric_split",
+            self_loops=True,
+            hidden_channels=64,
+            model_options={
+                "cell": "gcn_residual",
+                "sharing": "round",
+                "concat": "none",
+                "encoder": [64],
+                "input_dropout": 0.2,
+                "update_dropout": 0.2,
+                "dropout": 0.2,
+            },
+        ),
+        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        suits=lambda facts: _can_be_deep(facts) and _are_alike(facts),
+        undirected=True,
+        scale_features="none",
+    ),
     "deep": NamedRecipe(
-        "the same over eight rounds, of the neighbours' mean, with little dropout",
+        "convolutions as of `residual` over eight rounds of the neighbours' mean, with little dropout",
         Pipeline(
             schedule="synchronous",
             rounds=8,

@@ -75,7 +75,7 @@ class GPNN(nn.Module):
         hidden_channels: width of the states, d.
         out_channels: number of classes C.
         cell: update function, a name of :data:`gpnn.nn.UPDATES`: gru, lstm, gcn, sage, mlp, linear, gcnii, max_plus,
-            residual, batch_residual.
+            residual, gcn_residual, batch_residual.
         cell_options: further arguments of the update function.
         message: message function, a name of :data:`gpnn.nn.MESSAGES`: identity, linear, mlp.
         aggregate: mean (by the plan's normalisation), sum, max or min.

@@ -228,6 +228,22 @@ class ResidualUpdate(SAGEUpdate):
         return state + sums.relu()
 
 
+class GCNResidualUpdate(GCNUpdate):
+    """h' = h + ReLU(W m + b), whose messages are of standardised states n(h); self-loops are the plan's.
+
+    The same without a weight for a node's own state, which its message to itself stands for: where neighbours are alike
+    it has less to learn. Share it "round" for a convolution per round.
+    """
+
+    form = Convolution("relu", norm=True, residual=True)
+
+    def visible(self, working: Tensor) -> Tensor:
+        return layer_norm(working, working.shape[1:])
+
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        return state + sums.relu()
+
+
 class BatchResidualUpdate(SAGEUpdate):
     """h' = h + ReLU(n(W₁ h + W₂ m + b)), where n is a batch normalisation of the rows that a step updates.
 
@@ -384,6 +400,7 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "gcnii": GCNIIUpdate,
     "max_plus": MaxPlusUpdate,
     "residual": ResidualUpdate,
+    "gcn_residual": GCNResidualUpdate,
     "batch_residual": BatchResidualUpdate,
 }
 

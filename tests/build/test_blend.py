@@ -213,5 +213,5 @@ def test_processes_race_what_fits_in_all_of_them(processes, tmp_path):
     found = processes(race_case, tmp_path / "run", SHARED, False, "linear")
     assert all(each == found[0] for each in found)
     noted = json.loads(RunFolder.open(tmp_path / "run").race.read_text())["record"]
-    assert set(noted["costs"]) == {"convolution", "residual", "deep"}
+    assert set(noted["costs"]) == {"convolution", "residual", "gcn", "deep"}
     assert set(noted["too_large"]) == {"spread", "averaged"}

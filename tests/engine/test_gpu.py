@@ -38,7 +38,7 @@ def test_cells(name):
 
 
 @pytest.mark.parametrize("name", ["synchronous", "partitioned", "held_cut"])
-@pytest.mark.parametrize("update", ["gcn", "sage", "mlp", "residual", "linear"])
+@pytest.mark.parametrize("update", ["gcn", "sage", "mlp", "residual", "gcn_residual", "linear"])
 def test_cells_of_one_kind_of_edge(update, name):
     graph, cell = multigraph(num_types=1), make_cell(update, num_edge_types=1)
     expected = results(cell, graph, name, "cpu", "fused")

@@ -171,7 +171,7 @@ def test_narrow_rows_are_summed_wide() -> None:
 
 
 @pytest.mark.parametrize("message", ["linear", "mlp"])
-@pytest.mark.parametrize("cell", ["mlp", "residual", "batch_residual", "gcnii"])
+@pytest.mark.parametrize("cell", ["mlp", "residual", "gcn_residual", "batch_residual", "gcnii"])
 def test_a_network_has_the_same_gradients(cell: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = gpnn.load_dataset("planted", num_nodes=300)
     plan = gpnn.lower(gpnn.schedule.synchronous(data, rounds=2))

@@ -112,7 +112,7 @@ def test_a_bank_chooses_by_round_or_by_kind():
     assert bank.choose(step._replace(kind="level")) == 0
 
 
-@pytest.mark.parametrize("update", ["gru", "gcn", "sage", "mlp", "residual"])
+@pytest.mark.parametrize("update", ["gru", "gcn", "sage", "mlp", "residual", "gcn_residual"])
 @pytest.mark.parametrize("message", ["identity", "linear"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum"])
 @pytest.mark.parametrize("rule", ["phase", "split"])
@@ -171,7 +171,7 @@ def test_a_mask_scales_the_change_and_keeps_what_was():
     torch.testing.assert_close(dropped[kept], 2 * whole[kept])
 
 
-@pytest.mark.parametrize("update", ["residual", "gru", "lstm"])
+@pytest.mark.parametrize("update", ["residual", "gcn_residual", "gru", "lstm"])
 def test_a_step_that_is_computed_again_sees_the_same_masks(update):
     plan, cell, found = plan_of(rounds=2), make_cell(update, "linear"), []
     for runner in ("fused", "streamed"):
