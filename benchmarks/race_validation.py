@@ -2,8 +2,8 @@
 
     python -m benchmarks.race_validation amazon_cs --split 100 [--without gcn]
 
-The split is one of 60/20/20 that no table has; its test nodes are not read. `results/race_validation.md` is the table of
-what was printed.
+The split is one of 60/20/20 that no table has; its test nodes are not read. `results/race_validation.md` is the table
+of what was printed.
 """
 
 from __future__ import annotations
