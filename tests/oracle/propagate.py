@@ -45,8 +45,8 @@ def walk(cell, schedule: Schedule, state: np.ndarray, *, rule="phase", self_loop
 
 
 def visible(cell, row: np.ndarray, width: int) -> np.ndarray:
-    """What of a node's working state is sent: all but a memory, standardised in the residual cell."""
-    if type(cell.update).__name__ != "ResidualUpdate":
+    """What of a node's working state is sent: all but a memory, standardised in residual cells of a layer norm."""
+    if type(cell.update).__name__ not in ("ResidualUpdate", "GCNResidualUpdate"):
         return row[:width].copy()
     return (row - row.mean()) / np.sqrt(row.var() + 1e-5)
 
@@ -112,6 +112,8 @@ def update(unit, h, m, h0, number: int, phase: Phase) -> np.ndarray:
         own = (h - h.mean()) / np.sqrt(h.var() + 1e-5)
         change = own @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias)
         return h + np.maximum(change, 0)
+    if name == "GCNResidualUpdate":
+        return h + np.maximum(m @ _array(unit.weight_message) + _array(unit.bias), 0)
     if name == "BatchResidualUpdate":  # as it is after training: an affine map
         norm = {key: _array(value) for key, value in unit.norm.state_dict().items()}
         change = h @ _array(unit.weight_state) + m @ _array(unit.weight_message) + _array(unit.bias)
