@@ -153,6 +153,16 @@ _BATCHES = Recipe(
     temperature=0.1,
 )
 
+_CONVOLUTIONS = Pipeline(
+    schedule="synchronous",
+    rounds=4,
+    normalization="symmetric_split",
+    self_loops=True,
+    hidden_channels=64,
+    model_options={"sharing": "round", "concat": "none"},
+)
+_LEVEL = Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto")  # ends where the curve is level
+
 RECIPES: dict[str, NamedRecipe] = {
     "sparse": NamedRecipe(
         "scores of sparse features as they are, propagated with a teleport; random passes agree a little",
@@ -235,65 +245,50 @@ RECIPES: dict[str, NamedRecipe] = {
     ),
     "convolution": NamedRecipe(
         "a graph convolution per round, beside a share of the initial states; features as they are",
-        Pipeline(
-            schedule="synchronous",
-            rounds=4,
-            normalization="symmetric_split",
-            self_loops=True,
-            hidden_channels=64,
+        replace(
+            _CONVOLUTIONS,
             model_options={
+                **_CONVOLUTIONS.model_options,
                 "cell": "gcnii",
-                "sharing": "round",
-                "concat": "none",
                 "input_dropout": 0.5,
                 "dropout": 0.5,
             },
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        _LEVEL,
         undirected=True,
         scale_features="none",
     ),
     "residual": NamedRecipe(
         "a graph convolution per round, behind layer normalisation, in a residual connection, with much dropout",
-        Pipeline(
-            schedule="synchronous",
-            rounds=4,
-            normalization="symmetric_split",
-            self_loops=True,
-            hidden_channels=64,
+        replace(
+            _CONVOLUTIONS,
             model_options={
+                **_CONVOLUTIONS.model_options,
                 "cell": "residual",
-                "sharing": "round",
                 "message": "auto",
-                "concat": "none",
                 "input_dropout": 0.5,
                 "update_dropout": 0.5,
                 "dropout": 0.5,
             },
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        _LEVEL,
         undirected=TYPED,
         scale_features="none",
     ),
     "gcn": NamedRecipe(
         "the same without a weight for a node's own state, with little dropout",
-        Pipeline(
-            schedule="synchronous",
-            rounds=4,
-            normalization="symmetric_split",
-            self_loops=True,
-            hidden_channels=64,
+        replace(
+            _CONVOLUTIONS,
             model_options={
+                **_CONVOLUTIONS.model_options,
                 "cell": "gcn_residual",
-                "sharing": "round",
-                "concat": "none",
                 "encoder": [64],
                 "input_dropout": 0.2,
                 "update_dropout": 0.2,
                 "dropout": 0.2,
             },
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        replace(_LEVEL, learning_rate=0.003),
         suits=lambda facts: _can_be_deep(facts) and _are_alike(facts),
         undirected=True,
         scale_features="none",
@@ -315,7 +310,7 @@ RECIPES: dict[str, NamedRecipe] = {
                 "dropout": 0.2,
             },
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        replace(_LEVEL, learning_rate=0.003),
         suits=_can_be_deep,
         undirected=DIRECTIONS,
         scale_features="none",
@@ -338,7 +333,7 @@ RECIPES: dict[str, NamedRecipe] = {
                 "dropout": 0.3,
             },
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, learning_rate=0.003, weight_decay="auto"),
+        replace(_LEVEL, learning_rate=0.003),
         suits=_can_be_deep,
         in_shards=False,  # batch normalisation sees all nodes
         undirected=DIRECTIONS,
@@ -354,7 +349,7 @@ RECIPES: dict[str, NamedRecipe] = {
             hidden_channels=64,
             model_options={"cell": "gru", "norm": "batch", "dropout": 0.2},
         ),
-        Recipe(epochs=400, patience=100, tolerance=0.001, weight_decay="auto"),
+        _LEVEL,
         suits=_can_be_deep,
         in_shards=False,  # batch normalisation sees all nodes
         undirected=True,

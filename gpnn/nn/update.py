@@ -211,7 +211,17 @@ class MLPUpdate(SAGEUpdate):
         return sums.tanh()
 
 
-class ResidualUpdate(SAGEUpdate):
+class NormedResidual(nn.Module):
+    """What convolutions behind a layer normalisation, inside a residual connection, have in common."""
+
+    def visible(self, working: Tensor) -> Tensor:
+        return layer_norm(working, working.shape[1:])
+
+    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
+        return state + sums.relu()
+
+
+class ResidualUpdate(NormedResidual, SAGEUpdate):
     """h' = h + ReLU(W₁ n(h) + W₂ m + b), where n standardises each node's state, and messages are of such states.
 
     A graph convolution behind a layer normalisation, inside a residual connection (Li et al. 2020): the form in which
@@ -221,14 +231,8 @@ class ResidualUpdate(SAGEUpdate):
 
     form = Convolution("relu", norm=True, residual=True)
 
-    def visible(self, working: Tensor) -> Tensor:
-        return layer_norm(working, working.shape[1:])
 
-    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
-        return state + sums.relu()
-
-
-class GCNResidualUpdate(GCNUpdate):
+class GCNResidualUpdate(NormedResidual, GCNUpdate):
     """h' = h + ReLU(W m + b), whose messages are of standardised states n(h); self-loops are the plan's.
 
     The same without a weight for a node's own state, which its message to itself stands for: where neighbours are alike
@@ -236,12 +240,6 @@ class GCNResidualUpdate(GCNUpdate):
     """
 
     form = Convolution("relu", norm=True, residual=True)
-
-    def visible(self, working: Tensor) -> Tensor:
-        return layer_norm(working, working.shape[1:])
-
-    def _activate(self, state: Tensor, sums: Tensor) -> Tensor:
-        return state + sums.relu()
 
 
 class BatchResidualUpdate(SAGEUpdate):
